@@ -1,0 +1,56 @@
+# Everything a newcomer needs. `make demo` and `make test` set themselves up.
+# A Linux machine without an NVIDIA GPU saves gigabytes with PyTorch's own CPU wheels:
+#   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
+PYTHON ?= python3.11
+TORCH_INDEX ?=
+TORCH_VERSION := 2.13.0
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
+
+.PHONY: help install demo up test lint format bench lock clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(STAMP)  ## Make .venv from the lock
+
+$(STAMP): requirements/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hunch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH_VERSION) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	rm -f $(VENV)/.installed-*
+	touch $@
+
+demo: install  ## Run the whole study with simulated respondents, then serve it (ARGS="--exit" to end after the table)
+	$(BIN)/python manage.py demo $(ARGS)
+
+up: install  ## Start web, worker, ml worker and beat under one process manager
+	$(BIN)/python manage.py up $(ARGS)
+
+test: install  ## Run all tests
+	$(BIN)/python -m tests.run $(ARGS)
+
+lint: install  ## ruff, mypy (django-stubs), import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install  ## Let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install  ## Run every benchmark; each ends in one line of JSON
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit $$?; done
+
+lock: install  ## Resolve requirements/*.in again
+	$(BIN)/python -m pip install --quiet uv
+	cd requirements && for name in dev ml web; do \
+	  ../$(BIN)/uv pip compile --quiet --no-header --upgrade --python-version 3.11 --python-platform linux --generate-hashes \
+	    --override overrides.txt $$([ $$name = dev ] || echo -c dev.lock) $$name.in -o $$name.lock || exit 1; done
+
+clean:  ## Remove the virtual environment and every run-time file
+	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
