@@ -1,0 +1,49 @@
+"""What is stored, one subject a file. Models import nothing of survey but each other; the rules that span rows live in services."""
+
+from .audit import ApiToken, AuditEntry
+from .plan import Booklet, CandidateSet, Item, Slot, Stratum
+from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
+from .question import Bank, Question, Task
+from .sitting import (
+    Assignment,
+    CheckAttempt,
+    ConditionLevel,
+    Consent,
+    FormAnswer,
+    PanelIdentity,
+    Respondent,
+    Response,
+    Score,
+    Sitting,
+)
+from .study import CompletionCode, Stage, Study
+
+__all__ = [
+    "ApiToken",
+    "Assignment",
+    "AuditEntry",
+    "Bank",
+    "Booklet",
+    "CandidateSet",
+    "CheckAttempt",
+    "CompletionCode",
+    "ConditionLevel",
+    "Consent",
+    "Evaluation",
+    "FormAnswer",
+    "Item",
+    "JobStep",
+    "PanelIdentity",
+    "PredictorRun",
+    "Question",
+    "Respondent",
+    "Response",
+    "Score",
+    "Sitting",
+    "Slot",
+    "SnapshotAnswer",
+    "Stage",
+    "Stratum",
+    "Study",
+    "Task",
+]

@@ -1,0 +1,153 @@
+"""Items, candidate sets, strata, booklets and slots: what a stage shows, drawn once before it opens."""
+
+from django.db import models
+from django.db.models import Q
+
+from .predictor import PredictorRun
+from .study import Stage, Study
+
+
+class Item(models.Model):
+    """What a slot presents. The instrument keeps what it shows in a typed table, one-to-one."""
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="items")
+    key = models.CharField(max_length=120, help_text="The instrument's name for it, the same on every machine.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["study", "key"], name="item_key_unique_in_study")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class CandidateSet(models.Model):
+    """The items a stage could draw from. The items and their scores are one content-addressed file."""
+
+    class Kind(models.TextChoices):
+        POOL = "pool", "uniform pool"
+        EXHAUSTIVE = "exhaustive", "all there are"
+
+    stage = models.OneToOneField(Stage, on_delete=models.PROTECT, related_name="candidate_set")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    size = models.PositiveBigIntegerField()
+    universe_size = models.PositiveBigIntegerField()
+    probability = models.FloatField(help_text="First phase: the chance that an item is in the pool.")
+    seed = models.BigIntegerField()
+    predictor_run = models.ForeignKey(
+        PredictorRun, on_delete=models.PROTECT, null=True, blank=True, related_name="candidate_sets"
+    )
+    file_sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(probability__gt=0) & Q(probability__lte=1), name="candidate_set_probability_in_0_1"
+            ),
+            models.CheckConstraint(
+                condition=Q(size__gte=1) & Q(size__lte=models.F("universe_size")), name="candidate_set_size_in_universe"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.size} candidates of {self.stage}"
+
+
+class Stratum(models.Model):
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="strata")
+    name = models.CharField(max_length=20)
+    size = models.PositiveBigIntegerField(help_text="Candidates in it.")
+    slots = models.PositiveIntegerField(help_text="Candidates drawn from it.")
+    lowest_score = models.FloatField(null=True, blank=True)
+    mean_score = models.FloatField(null=True, blank=True)
+    highest_score = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "name"]
+        verbose_name_plural = "strata"
+        constraints = [
+            models.UniqueConstraint(fields=["stage", "name"], name="stratum_name_unique_in_stage"),
+            models.CheckConstraint(condition=Q(slots__lte=models.F("size")), name="stratum_slots_within_size"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Booklet(models.Model):
+    """The slots of one sitting. A sitting claims a whole booklet by one conditional update of `claimed_at`."""
+
+    class Kind(models.TextChoices):
+        MAIN = "main", "main"
+        MAKE_UP = "make_up", "make-up"
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="booklets")
+    number = models.PositiveIntegerField()
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.MAIN)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "number"]
+        constraints = [models.UniqueConstraint(fields=["stage", "number"], name="booklet_number_unique_in_stage")]
+        indexes = [
+            models.Index(fields=["stage"], condition=Q(claimed_at__isnull=True), name="booklet_free_in_stage"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} booklet {self.number}"
+
+
+class Slot(models.Model):
+    """One planned showing of one item. Where it lies now: in a booklet at a position, or (both empty) in the pool."""
+
+    class Role(models.TextChoices):
+        SAMPLED = "sampled", "sampled"
+        HOLDOUT = "holdout", "holdout"
+        CONTROL = "control", "control"
+        REPEAT = "repeat", "repeat"
+        PRACTICE = "practice", "practice"
+        CHECK = "check", "check"
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="slots")
+    number = models.PositiveIntegerField(help_text="Place in the order of the draw, from 1.")
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="slots")
+    replicate = models.PositiveSmallIntegerField(default=1)
+    role = models.CharField(max_length=10, choices=Role.choices)
+    stratum = models.ForeignKey(Stratum, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    inclusion_probability = models.FloatField(
+        null=True, blank=True, help_text="Given the candidate set, its cut and all earlier answers."
+    )
+    pool_probability = models.FloatField(null=True, blank=True, help_text="First phase: the chance to be a candidate.")
+    score = models.FloatField(null=True, blank=True, help_text="What the stage's predictor gave the item.")
+    booklet = models.ForeignKey(Booklet, on_delete=models.PROTECT, null=True, blank=True, related_name="slots")
+    position = models.PositiveSmallIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["stage", "number"], name="slot_number_unique_in_stage"),
+            models.UniqueConstraint(fields=["stage", "item", "replicate"], name="slot_item_once_a_replicate"),
+            models.UniqueConstraint(fields=["booklet", "position"], name="slot_position_unique_in_booklet"),
+            models.CheckConstraint(
+                condition=Q(role__in=["sampled", "holdout", "control", "repeat", "practice", "check"]),
+                name="slot_role_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(booklet__isnull=True, position__isnull=True)
+                | Q(booklet__isnull=False, position__isnull=False),
+                name="slot_booklet_and_position_together",
+            ),
+            models.CheckConstraint(
+                condition=~Q(role__in=["sampled", "holdout"])
+                | Q(
+                    inclusion_probability__gt=0,
+                    inclusion_probability__lte=1,
+                    pool_probability__gt=0,
+                    pool_probability__lte=1,
+                    stratum__isnull=False,
+                ),
+                name="slot_drawn_has_probabilities",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} slot {self.number}"

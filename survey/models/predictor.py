@@ -1,0 +1,137 @@
+"""Predictor runs, the snapshot they learn from, and the job steps that lead from one stage to the next."""
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+from .study import Stage
+
+
+class SnapshotAnswer(models.Model):
+    """One answer as it was frozen: a keyed hash, so that a withdrawal leaves a tombstone and not a hole."""
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="snapshot")
+    number = models.PositiveIntegerField()
+    assignment = models.ForeignKey("survey.Assignment", on_delete=models.SET_NULL, null=True, related_name="snapshots")
+    digest = models.CharField(max_length=64)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["stage", "number"], name="snapshot_number_unique_in_stage"),
+            models.UniqueConstraint(fields=["stage", "assignment"], name="snapshot_assignment_once_in_stage"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} answer {self.number}"
+
+
+class PredictorRun(models.Model):
+    """One training of a predictor on the answers up to and with a stage."""
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="predictor_runs")
+    name = models.CharField(max_length=60, help_text="Name in the registry of predictors.")
+    params = models.JSONField(default=dict)
+    seed = models.BigIntegerField()
+    input_sha256 = models.CharField(max_length=64)
+    example_count = models.PositiveIntegerField()
+    members = models.JSONField(default=dict, help_text="Member number to its files: name to sha256.")
+    metrics = models.JSONField(default=dict, blank=True)
+    seconds = models.FloatField(default=0, help_text="Of training, all members together.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    ready_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["stage", "name", "input_sha256"], name="predictor_run_once_an_input"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} after {self.stage}"
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready_at is not None
+
+
+class Evaluation(models.Model):
+    """How a predictor did on a stage's answers that it had not seen."""
+
+    predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="evaluations")
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="evaluations")
+    metrics = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["stage", "created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["predictor_run", "stage"], name="evaluation_once_a_run_and_stage"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.predictor_run} on {self.stage}"
+
+
+class JobStep(models.Model):
+    """One step of the work after a stage. A worker claims it by lease; every claim raises `attempt`, and nothing is written
+    by a worker whose attempt is no longer the row's."""
+
+    class Kind(models.TextChoices):
+        FREEZE = "freeze", "freeze answers"
+        EVALUATE = "evaluate", "evaluate predictor"
+        TRAIN = "train", "train predictor"
+        SCORE = "score", "score candidates"
+        PLAN = "plan", "plan next stage"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="job_steps")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    member = models.PositiveSmallIntegerField(default=0)
+    input_sha256 = models.CharField(max_length=64)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    attempt = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True, help_text="When a task was last sent for it.")
+    progress_done = models.PositiveIntegerField(default=0)
+    progress_total = models.PositiveIntegerField(default=0)
+    progress_text = models.CharField(max_length=200, blank=True)
+    result = models.JSONField(default=dict, blank=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["stage", "kind", "member", "input_sha256"], name="job_step_once_an_input"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["queued", "running", "done", "failed"]), name="job_step_state_known"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="running") | Q(lease_until__isnull=False), name="job_step_running_has_a_lease"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} ({self.stage})"
+
+    @property
+    def seconds(self) -> float | None:
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
+
+    def lease_is_over(self, now: datetime) -> bool:
+        return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < now

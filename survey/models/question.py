@@ -1,0 +1,114 @@
+"""Question, task and bank. A bank is a named, versioned set that never changes once imported."""
+
+import html
+import re
+
+from django.db import models
+from django.db.models import Q
+from django.utils.safestring import SafeString, mark_safe
+
+# The only markup in a question's text, exactly so. Everything else, "<b >" or "<BR>" too, is text and is shown as it stands.
+MARKUP = re.compile(r"(</?b>|<br>)")
+
+
+def render_text(text: str) -> SafeString:
+    """The text as HTML: `<b>`, `</b>` and `<br>` kept (and balanced), every other character escaped."""
+    parts: list[str] = []
+    bold = False
+    for piece in MARKUP.split(text):
+        if piece == "<br>":
+            parts.append("<br>")
+        elif piece == "<b>":
+            if not bold:
+                parts.append("<b>")
+            bold = True
+        elif piece == "</b>":
+            if bold:
+                parts.append("</b>")
+            bold = False
+        else:
+            parts.append(html.escape(piece))
+    if bold:  # An unclosed <b> must not embolden the rest of the page.
+        parts.append("</b>")
+    return mark_safe("".join(parts))  # noqa: S308 - every piece is one of three literals or escaped just above
+
+
+def plain_text(text: str) -> str:
+    """The text as a reader sees it: line breaks as newlines, no markup. This is what predictors are given."""
+    return MARKUP.sub(lambda found: "\n" if found[0] == "<br>" else "", text).strip()
+
+
+class Bank(models.Model):
+    name = models.SlugField(max_length=80)
+    version = models.PositiveIntegerField()
+    sha256 = models.CharField(max_length=64, help_text="Of the rows as imported, in their order.")
+    source_file = models.CharField(max_length=255, blank=True)
+    question_count = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["name", "version"], name="bank_name_and_version_unique"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="bank_version_at_least_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version}"
+
+
+class Task(models.Model):
+    bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="tasks")
+    name = models.CharField(max_length=120)
+    domain = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["bank", "name"], name="task_name_unique_in_bank")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Question(models.Model):
+    class Flag(models.TextChoices):
+        NONE = "", "none"
+        SENSITIVE = "sensitive", "sensitive"
+        BROKEN = "broken", "broken"
+        EXCLUDED = "excluded", "excluded"
+
+    bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="questions")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="questions")
+    position = models.PositiveIntegerField(help_text="Place in the bank's fixed order, from 0.")
+    external_id = models.CharField(max_length=200)
+    text = models.TextField(help_text="Byte for byte as in the file. <b>, </b> and <br> are markup, all else is text.")
+    answer = models.TextField(blank=True, help_text="The key. Empty where the question has none.")
+    reason = models.TextField(blank=True, help_text="Why the key is right.")
+    flag = models.CharField(max_length=12, choices=Flag.choices, blank=True, default=Flag.NONE)
+    flag_reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["bank", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["bank", "external_id"], name="question_id_unique_in_bank"),
+            models.UniqueConstraint(fields=["bank", "position"], name="question_position_unique_in_bank"),
+            models.CheckConstraint(condition=~Q(text=""), name="question_text_not_empty"),
+            models.CheckConstraint(
+                condition=Q(flag="") | ~Q(flag_reason=""), name="question_flag_needs_a_reason"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+    @property
+    def html(self) -> SafeString:
+        return render_text(self.text)
+
+    @property
+    def plain(self) -> str:
+        return plain_text(self.text)
+
+    @property
+    def word_count(self) -> int:
+        return len(self.plain.split())

@@ -1,0 +1,280 @@
+"""Respondents and what they do: a sitting walks through its blocks, its assignments and their numbered responses."""
+
+import secrets
+import uuid
+
+from django.core import signing
+from django.db import models
+from django.db.models import Q
+
+from survey.study_file import BlockConfig
+
+from .plan import Booklet, Slot
+from .study import Stage, Study
+
+SITTING_TOKEN_SALT = "hunch.sitting"  # noqa: S105 - a salt that says what is signed, not a secret
+
+
+def new_pseudonym() -> str:
+    return "r-" + secrets.token_hex(8)
+
+
+class Respondent(models.Model):
+    """A person in a study, known by a pseudonym alone."""
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="respondents")
+    pseudonym = models.CharField(max_length=24, unique=True, default=new_pseudonym, editable=False)
+    is_simulated = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["study", "id"]
+
+    def __str__(self) -> str:
+        return self.pseudonym
+
+
+class PanelIdentity(models.Model):
+    """What the panel calls a person. Apart from the answers, encrypted, found by a hash keyed for each study."""
+
+    respondent = models.OneToOneField(Respondent, on_delete=models.CASCADE, related_name="panel_identity")
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="+")
+    panel = models.CharField(max_length=40)
+    person_hash = models.CharField(max_length=64)
+    submission_hash = models.CharField(max_length=64, blank=True)
+    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "panel identities"
+        permissions = [("see_panel_identity", "Can see panel identities")]
+        constraints = [
+            models.UniqueConstraint(fields=["study", "person_hash"], name="panel_identity_one_a_person_and_study"),
+        ]
+
+    def __str__(self) -> str:
+        return f"panel identity of {self.respondent}"
+
+
+class Sitting(models.Model):
+    """One pass of a respondent through a stage.
+
+    `step` counts the accepted POSTs. A form carries the step it was shown for, so that a repeated POST is known as one.
+    """
+
+    class State(models.TextChoices):
+        LIVE = "live", "live"
+        COMPLETE = "complete", "complete"
+        EXPIRED = "expired", "expired"
+        FAILED_CHECKS = "failed_checks", "failed checks"
+        TURNED_AWAY = "turned_away", "turned away (stage full)"
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    respondent = models.ForeignKey(Respondent, on_delete=models.PROTECT, related_name="sittings")
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="sittings")
+    wave = models.PositiveSmallIntegerField(default=1)
+    booklet = models.OneToOneField(Booklet, on_delete=models.PROTECT, null=True, blank=True, related_name="sitting")
+    state = models.CharField(max_length=14, choices=State.choices, default=State.LIVE)
+    language = models.CharField(max_length=10, default="en")
+    step = models.PositiveIntegerField(default=0)
+    block = models.PositiveSmallIntegerField(default=0, help_text="Index in the study file's blocks.")
+    started_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField(help_text="Time of the last accepted POST.")
+    expired_at = models.DateTimeField(null=True, blank=True, help_text="When it last expired, also after a return.")
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["stage", "started_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["respondent", "wave"], name="sitting_one_a_person_study_and_wave"),
+            models.CheckConstraint(
+                condition=Q(state__in=["live", "complete", "expired", "failed_checks", "turned_away"]),
+                name="sitting_state_known",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="complete") | Q(ended_at__isnull=False), name="sitting_complete_has_an_end"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["last_seen_at"], condition=Q(state="live"), name="sitting_live_by_last_seen"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.respondent} in {self.stage}"
+
+    @property
+    def token(self) -> str:
+        """What the browser or the API client holds: unforgeable, and made again from the row for a returning person."""
+        return signing.Signer(salt=SITTING_TOKEN_SALT).sign(self.public_id.hex)
+
+    @staticmethod
+    def public_id_of(token: str) -> uuid.UUID | None:
+        """The id inside a token; None for a forged or foreign one."""
+        try:
+            return uuid.UUID(signing.Signer(salt=SITTING_TOKEN_SALT).unsign(token))
+        except (signing.BadSignature, ValueError):
+            return None
+
+    @property
+    def is_over(self) -> bool:
+        """Ended for good. An expired sitting is not over: its person may come back."""
+        return self.state in (self.State.COMPLETE, self.State.FAILED_CHECKS, self.State.TURNED_AWAY)
+
+    @property
+    def current_block(self) -> BlockConfig:
+        return self.stage.study.settings.blocks[self.block]
+
+    def levels(self) -> dict[str, str]:
+        """Factor to level, as drawn for this sitting."""
+        return {condition.factor: condition.level for condition in self.conditions.all()}
+
+
+class ConditionLevel(models.Model):
+    """The level of a factor that a sitting was given, with its chance and seed."""
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.CASCADE, related_name="conditions")
+    factor = models.CharField(max_length=40)
+    level = models.CharField(max_length=60)
+    probability = models.FloatField()
+    seed = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["sitting", "factor"], name="condition_one_level_a_factor"),
+            models.CheckConstraint(
+                condition=Q(probability__gt=0, probability__lte=1), name="condition_probability_in_0_1"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.factor}={self.level}"
+
+
+class Consent(models.Model):
+    """What was agreed to, in which words, and when: consent that can be demonstrated."""
+
+    sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="consent")
+    version = models.CharField(max_length=40)
+    language = models.CharField(max_length=10)
+    text_sha256 = models.CharField(max_length=64)
+    given_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"consent of {self.sitting}"
+
+
+class CheckAttempt(models.Model):
+    """One attempt at the comprehension checks."""
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="check_attempts")
+    attempt = models.PositiveSmallIntegerField()
+    answers = models.JSONField(help_text="Check id to the chosen option's index.")
+    passed = models.BooleanField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["sitting", "attempt"]
+        constraints = [
+            models.UniqueConstraint(fields=["sitting", "attempt"], name="check_attempt_once"),
+            models.CheckConstraint(condition=Q(attempt__in=[1, 2]), name="check_attempts_at_most_two"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt} of {self.sitting}"
+
+
+class FormAnswer(models.Model):
+    """The answers to one questionnaire block."""
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="form_answers")
+    block = models.CharField(max_length=60, help_text="The block's name in the study file.")
+    answers = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["sitting", "block"], name="form_answer_once_a_block")]
+
+    def __str__(self) -> str:
+        return f"{self.block} of {self.sitting}"
+
+
+class Assignment(models.Model):
+    """A slot given to a sitting. `live` and `counted` hold the slot; `released` and `late` do not."""
+
+    class State(models.TextChoices):
+        LIVE = "live", "live"
+        COUNTED = "counted", "complete in time"
+        RELEASED = "released", "released unanswered"
+        LATE = "late", "late"
+
+    HOLDING = (State.LIVE, State.COUNTED)
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="assignments")
+    slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="assignments")
+    position = models.PositiveSmallIntegerField(help_text="1 for the first item of the sitting.")
+    state = models.CharField(max_length=8, choices=State.choices, default=State.LIVE)
+    assigned_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True, blank=True, help_text="Set for late ones too.")
+
+    class Meta:
+        ordering = ["sitting", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["sitting", "position"], name="assignment_position_unique_in_sitting"),
+            models.UniqueConstraint(fields=["sitting", "slot"], name="assignment_slot_once_a_sitting"),
+            models.UniqueConstraint(
+                fields=["slot"],
+                condition=Q(state__in=["live", "counted"]),
+                name="assignment_one_live_or_counted_a_slot",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["live", "counted", "released", "late"]), name="assignment_state_known"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="counted") | Q(completed_at__isnull=False), name="assignment_counted_is_complete"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=["live", "released"]) | Q(completed_at__isnull=True),
+                name="assignment_open_is_incomplete",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slot} for {self.sitting}"
+
+    @property
+    def is_complete(self) -> bool:
+        return self.completed_at is not None
+
+
+class Response(models.Model):
+    """One stored reaction. Its content stands in the instrument's typed table, one-to-one."""
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="responses")
+    number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the assignment.")
+    screen = models.CharField(max_length=40)
+    screen_sha256 = models.CharField(max_length=64, help_text="Of what the screen said.")
+    answered_at = models.DateTimeField()
+    server_ms = models.PositiveBigIntegerField(help_text="Since the sitting's previous accepted POST.")
+    client = models.JSONField(default=dict, blank=True, help_text="What the browser measured, as it sent it.")
+
+    class Meta:
+        ordering = ["assignment", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["assignment", "number"], name="response_number_unique_in_assignment"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="response_number_at_least_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.screen} of {self.assignment}"
+
+
+class Score(models.Model):
+    """Points the server computed after a response, with the rule that did."""
+
+    response = models.OneToOneField(Response, on_delete=models.PROTECT, related_name="score")
+    value = models.DecimalField(max_digits=10, decimal_places=4)
+    rule = models.CharField(max_length=60)
+    version = models.CharField(max_length=20)
+
+    def __str__(self) -> str:
+        return f"{self.value} by {self.rule} {self.version}"

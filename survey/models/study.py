@@ -1,0 +1,151 @@
+"""Study and stage: what a researcher sets up, and one round of collection."""
+
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from survey.study_file import StageConfig, StudyConfig
+
+from .question import Bank
+
+
+class Study(models.Model):
+    slug = models.SlugField(max_length=80, unique=True)
+    title = models.CharField(max_length=200)
+    bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="studies")
+    instrument = models.CharField(max_length=60, help_text="Name in the registry of instruments.")
+    seed = models.BigIntegerField(help_text="Every random draw of the study descends from it.")
+    config = models.JSONField(help_text="The study file, checked, with its defaults filled in.")
+    source_text = models.TextField(help_text="The study file as it was given.")
+    source_sha256 = models.CharField(max_length=64)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "slug"]
+        verbose_name_plural = "studies"
+        permissions = [
+            ("run_study", "Can open, pause, close and retry stages"),
+            ("export_study", "Can export answers"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @cached_property
+    def settings(self) -> StudyConfig:
+        """The checked study file. `settings` reads better than `config` where both are at hand."""
+        return StudyConfig.model_validate(self.config)
+
+    def get_absolute_url(self) -> str:
+        return reverse("frontend:welcome", args=[self.slug])
+
+    def admitting_stage(self) -> "Stage | None":
+        """The stage that a new respondent would join, open or not full or not: the newest that is open."""
+        return self.stages.filter(state=Stage.State.OPEN).order_by("-index").first()
+
+    def completion_code(self, outcome: str) -> str:
+        return self.codes.get(outcome=outcome).code
+
+
+class CompletionCode(models.Model):
+    """One random code an outcome. Only the earned one ever reaches a browser."""
+
+    class Outcome(models.TextChoices):
+        COMPLETED = "completed", "completed"
+        NO_CONSENT = "no_consent", "no consent"
+        FAILED_CHECKS = "failed_checks", "failed checks"
+        STUDY_FULL = "study_full", "study full"
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="codes")
+    outcome = models.CharField(max_length=20, choices=Outcome.choices)
+    code = models.CharField(max_length=40)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["study", "outcome"], name="completion_code_one_an_outcome"),
+            models.UniqueConstraint(fields=["study", "code"], name="completion_code_unique_in_study"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.study} {self.outcome}"
+
+
+class Stage(models.Model):
+    class State(models.TextChoices):
+        DRAFT = "draft", "draft"
+        PLANNED = "planned", "planned"
+        OPEN = "open", "open"
+        PAUSED = "paused", "paused"
+        CLOSING = "closing", "closing"
+        FROZEN = "frozen", "frozen"
+
+    # Who may follow whom. `closing` never goes back: people were already told that the stage is over.
+    MOVES = {
+        State.DRAFT: {State.PLANNED},
+        State.PLANNED: {State.OPEN},
+        State.OPEN: {State.PAUSED, State.CLOSING},
+        State.PAUSED: {State.OPEN, State.CLOSING},
+        State.CLOSING: {State.FROZEN},
+        State.FROZEN: set(),
+    }
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="stages")
+    index = models.PositiveSmallIntegerField(help_text="1 for the first stage.")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.DRAFT)
+    seed = models.BigIntegerField(help_text="Derived from the study's seed; every draw of the stage descends from it.")
+    arrivals = models.PositiveIntegerField(default=0, help_text="Sittings begun, for the blocks of the randomisation.")
+    plan_sha256 = models.CharField(max_length=64, blank=True)
+    snapshot_sha256 = models.CharField(max_length=64, blank=True)
+    manifest = models.JSONField(default=dict, blank=True)
+    planned_at = models.DateTimeField(null=True, blank=True)
+    opened_at = models.DateTimeField(null=True, blank=True)
+    closing_at = models.DateTimeField(null=True, blank=True)
+    frozen_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["study", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["study", "index"], name="stage_index_unique_in_study"),
+            models.CheckConstraint(condition=Q(index__gte=1), name="stage_index_at_least_1"),
+            models.CheckConstraint(
+                condition=Q(state__in=["draft", "planned", "open", "paused", "closing", "frozen"]),
+                name="stage_state_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="draft") | ~Q(plan_sha256=""), name="stage_past_draft_has_a_plan"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="frozen") | ~Q(snapshot_sha256=""), name="stage_frozen_has_a_snapshot"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.study.slug} stage {self.index}"
+
+    @property
+    def settings(self) -> StageConfig:
+        return self.study.settings.stages[self.index - 1]
+
+    @property
+    def is_last(self) -> bool:
+        return self.index >= len(self.study.settings.stages)
+
+    def may_become(self, state: "Stage.State | str") -> bool:
+        return state in self.MOVES[Stage.State(self.state)]
+
+    def following(self) -> "Stage | None":
+        return self.study.stages.filter(index=self.index + 1).first()
+
+    def preceding(self) -> "Stage | None":
+        return self.study.stages.filter(index=self.index - 1).first()
+
+    def record(self, **facts: Any) -> None:
+        """Add facts to the manifest (the caller saves)."""
+        self.manifest = {**self.manifest, **facts}

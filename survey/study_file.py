@@ -1,0 +1,349 @@
+"""The study file (TOML): its keys, their defaults and their limits. Imports pydantic and nothing of survey.
+
+`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem, so that a
+study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+SEED_LIMIT = 2**53  # JSON keeps integers exactly up to here, and so do browsers.
+
+
+class Strict(BaseModel):
+    """Unknown keys are refused: a misspelt key would otherwise change a study in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class QuestionsConfig(Strict):
+    """Which questions of the bank the study draws from."""
+
+    tasks: list[str] = []
+    max_characters: int | None = Field(default=None, ge=1)
+    max_words: int | None = Field(default=None, ge=1)
+
+
+class CandidatesConfig(Strict):
+    kind: Literal["pool"] = "pool"
+    size: int = Field(default=3000, ge=1, le=5_000_000)
+
+
+class DesignConfig(Strict):
+    kind: Literal["uniform", "epsilon_greedy"] = "uniform"
+    epsilon: float = Field(default=0.1, ge=0, le=1)
+    top_fraction: float = Field(default=0.1, gt=0, lt=1)
+
+
+class StageConfig(Strict):
+    sittings: int = Field(ge=1, le=100_000)
+    design: DesignConfig = DesignConfig()
+    opens: Literal["by_hand", "automatically"] = "by_hand"
+    train: bool = True
+
+
+class SittingConfig(Strict):
+    items: int = Field(default=15, ge=1, le=200)
+    expires_after_minutes: int = Field(default=60, ge=1, le=24 * 60)
+
+
+class PredictorConfig(Strict):
+    """The predictor that scores the next stage's candidates. `params` are checked by the predictor itself."""
+
+    name: str = "bert"
+    params: dict[str, Any] = {}
+
+
+class InstrumentConfig(Strict):
+    """`options` are checked by the instrument itself."""
+
+    kind: str = "belief_update"
+    options: dict[str, Any] = {}
+
+
+class CheckConfig(Strict):
+    """One comprehension check. The first option is the right one in the file; they are shown in random order."""
+
+    name: Name
+    question: Text
+    options: list[Text] = Field(min_length=2, max_length=6)
+    hint: str = Field(default="", max_length=2000)
+
+    @field_validator("options")
+    @classmethod
+    def options_differ(cls, options: list[str]) -> list[str]:
+        if len(set(options)) != len(options):
+            raise ValueError("two options are the same: make them differ")
+        return options
+
+
+class FieldConfig(Strict):
+    """One question of a form block."""
+
+    name: Name
+    label: Text
+    kind: Literal["choice", "text", "number"]
+    options: list[Text] = []
+    required: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
+
+    @model_validator(mode="after")
+    def fits_its_kind(self) -> "FieldConfig":
+        if self.kind == "choice" and len(self.options) < 2:
+            raise ValueError("a choice needs at least two options")
+        if self.kind != "choice" and self.options:
+            raise ValueError('only kind = "choice" has options')
+        if self.kind != "number" and (self.minimum is not None or self.maximum is not None):
+            raise ValueError('only kind = "number" has minimum and maximum')
+        return self
+
+
+class BlockConfig(Strict):
+    kind: Literal["consent", "instructions", "checks", "items", "form", "debriefing", "end"]
+    name: Name | None = None
+    title: str = Field(default="", max_length=200)
+    text: str = Field(default="", max_length=20_000)
+    version: str = Field(default="1", max_length=40)
+    checks: list[CheckConfig] = []
+    fields: list[FieldConfig] = []
+
+    @model_validator(mode="after")
+    def has_what_its_kind_needs(self) -> "BlockConfig":
+        if self.kind in ("consent", "instructions", "debriefing") and not self.text:
+            raise ValueError(f'a block of kind "{self.kind}" needs text')
+        if self.kind == "checks" and not self.checks:
+            raise ValueError('a block of kind "checks" needs at least one [[blocks.checks]]')
+        if self.kind == "form" and not (self.fields and self.name):
+            raise ValueError('a block of kind "form" needs a name and at least one [[blocks.fields]]')
+        if self.kind != "checks" and self.checks:
+            raise ValueError('only a block of kind "checks" has checks')
+        if self.kind != "form" and self.fields:
+            raise ValueError('only a block of kind "form" has fields')
+        for entries in (self.checks, self.fields):
+            names = [entry.name for entry in entries]
+            if len(set(names)) != len(names):
+                raise ValueError("two entries have the same name: make them differ")
+        return self
+
+
+class ConditionConfig(Strict):
+    """A factor whose level is drawn for each sitting, in balanced random blocks. `texts` changes a block's text for a level."""
+
+    factor: Name
+    levels: list[Name] = Field(min_length=2, max_length=12)
+    texts: dict[Name, dict[str, str]] = {}
+
+    @model_validator(mode="after")
+    def levels_fit(self) -> "ConditionConfig":
+        if len(set(self.levels)) != len(self.levels):
+            raise ValueError("two levels have the same name: make them differ")
+        strangers = sorted(set(self.texts) - set(self.levels))
+        if strangers:
+            raise ValueError(f"texts for {', '.join(strangers)}, which is not among the levels")
+        return self
+
+
+class PanelConfig(Strict):
+    """Where respondents come from. `open`: anybody with the address. `prolific`: with Prolific's three parameters."""
+
+    kind: Literal["open", "prolific"] = "open"
+    completion_url: str = Field(default="", max_length=500, pattern=r"^(https://[^\s{}]*(\{code\})?[^\s{}]*)?$")
+
+
+WELCOME = "You are invited to take part in a short study about language models."
+
+
+class TextsConfig(Strict):
+    """Texts outside the blocks."""
+
+    welcome: Text = WELCOME
+    minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
+    contact: str = Field(default="", max_length=300)
+
+
+class StudyConfig(Strict):
+    slug: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    bank: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(@[1-9][0-9]*)?$", max_length=100)]
+    seed: int = Field(ge=0, lt=SEED_LIMIT)
+    instrument: InstrumentConfig = InstrumentConfig()
+    questions: QuestionsConfig = QuestionsConfig()
+    candidates: CandidatesConfig = CandidatesConfig()
+    predictor: PredictorConfig | None = None
+    sitting: SittingConfig = SittingConfig()
+    stages: list[StageConfig] = Field(min_length=1, max_length=50)
+    blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
+    conditions: list[ConditionConfig] = []
+    panel: PanelConfig = PanelConfig()
+    texts: TextsConfig = TextsConfig()
+
+    @model_validator(mode="after")
+    def blocks_make_a_sitting(self) -> "StudyConfig":
+        kinds = [block.kind for block in self.blocks]
+        for kind in ("consent", "items", "end"):
+            if kinds.count(kind) != 1:
+                raise ValueError(f'blocks: exactly one block of kind "{kind}" is needed, found {kinds.count(kind)}')
+        if kinds[0] != "consent":
+            raise ValueError("blocks: consent comes first")
+        if kinds[-1] != "end":
+            raise ValueError("blocks: end comes last")
+        if kinds.count("checks") > 1:
+            raise ValueError('blocks: at most one block of kind "checks"; put all checks into it')
+        if "checks" in kinds and kinds.index("checks") > kinds.index("items"):
+            raise ValueError("blocks: comprehension checks come before the items")
+        names = [block.name for block in self.blocks if block.name]
+        if len(set(names)) != len(names):
+            raise ValueError("blocks: two blocks have the same name: make them differ")
+        factors = [condition.factor for condition in self.conditions]
+        if len(set(factors)) != len(factors):
+            raise ValueError("conditions: two factors have the same name: make them differ")
+        known = set(names) | {kind for kind in kinds if kinds.count(kind) == 1}
+        for condition in self.conditions:
+            for texts in condition.texts.values():
+                strangers = sorted(set(texts) - known)
+                if strangers:
+                    raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
+        for number, stage in enumerate(self.stages, start=1):
+            if stage.design.kind == "epsilon_greedy" and number == 1:
+                raise ValueError("stages: the first stage has no predictor, so its design must be uniform")
+            if stage.design.kind == "epsilon_greedy" and self.predictor is None:
+                raise ValueError(f"stages: stage {number} is epsilon_greedy and needs a [predictor]")
+        return self
+
+    def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
+        """The block's text under a sitting's levels; the last condition that changes it wins."""
+        text = block.text
+        for condition in self.conditions:
+            changed = condition.texts.get(levels.get(condition.factor, ""), {})
+            text = changed.get(block.name or block.kind, text)
+        return text
+
+
+@dataclass(frozen=True)
+class Problem:
+    line: int
+    field: str
+    message: str
+
+
+class StudyFileError(ValueError):
+    """Everything that is wrong with a study file, each with its line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: problem.line)
+        super().__init__("\n".join(f"{p.line}: {p.field}: {p.message}" for p in self.problems))
+
+
+TABLE = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(#.*)?$")
+KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'.]+)\s*=")
+Path = tuple[str | int, ...]
+
+
+def _lines_of_keys(text: str) -> dict[Path, int]:
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is walked once more."""
+    lines: dict[Path, int] = {(): 1}
+    counts: dict[Path, int] = {}
+    table: Path = ()
+    closing = ""  # Inside a multi-line string until this mark.
+    for number, line in enumerate(text.splitlines(), start=1):
+        if closing:
+            if closing in line:
+                closing = ""
+            continue
+        if found := TABLE.match(line):
+            names = [part.strip().strip("\"'") for part in found[2].split(".")]
+            path: Path = ()
+            for name in names[:-1]:
+                path = (*path, name)
+                if path in counts:
+                    path = (*path, counts[path])
+            path = (*path, names[-1])
+            if found[1] == "[[":
+                counts[path] = counts.get(path, -1) + 1
+                lines.setdefault(path, number)
+                path = (*path, counts[path])
+            table = path
+            lines[table] = number
+        elif found := KEY.match(line):
+            path = table
+            for name in found[1].split("."):
+                path = (*path, name.strip("\"'"))
+                lines.setdefault(path, number)
+            value = line[found.end() :]
+            for mark in ('"""', "'''"):
+                if value.count(mark) % 2:
+                    closing = mark
+    return lines
+
+
+def _line_of(path: Path, lines: Mapping[Path, int]) -> int:
+    while path not in lines:
+        path = path[:-1]
+    return lines[path]
+
+
+def _known_keys(location: Sequence[str | int]) -> str:
+    model: Any = StudyConfig
+    for part in location[:-1]:
+        if isinstance(part, int) or model is None:
+            continue
+        info = model.model_fields.get(part)
+        model = info and next((t for t in _models_in(info.annotation)), None)
+    return ", ".join(sorted(model.model_fields)) if model else ""
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _models_in(inner)
+
+
+def _problem(error: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
+    location = tuple(error["loc"])
+    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = f"unknown key; the keys here are {_known_keys(location)}"
+    elif error["type"] == "missing":
+        message = "is missing: add it"
+    elif not location and ": " in message:
+        field, message = message.split(": ", 1)
+        location = (field,)
+    elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
+        message = f"{message} (it is {error['input']!r})"
+    return Problem(line=_line_of(location, lines), field=field or "file", message=message)
+
+
+def parse(text: str) -> StudyConfig:
+    """Check a study file's text.
+
+    Raises:
+        StudyFileError: with every problem found, each with its line.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
+        line = int(found[1]) if found else text.count("\n") + 1
+        message = re.sub(r" \(at .*\)", "", str(exc))
+        raise StudyFileError([Problem(line=line, field="file", message=f"not TOML: {message}")]) from exc
+    lines = _lines_of_keys(text)
+    try:
+        return StudyConfig.model_validate(raw)
+    except ValidationError as exc:
+        raise StudyFileError([_problem(error, lines) for error in exc.errors(include_url=False)]) from exc
+
+
+def problem_at(text: str, path: Path, message: str) -> StudyFileError:
+    """An error found outside the schema (no such bank, an option the instrument refuses), at its line."""
+    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
+    return StudyFileError([Problem(line=_line_of(path, _lines_of_keys(text)), field=field, message=message)])
