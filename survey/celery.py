@@ -1,0 +1,36 @@
+"""The Celery application. Imports nothing of survey: the settings name the tasks by string.
+
+State lives in our own rows, so no result backend exists. Queues: `default` for short tasks, `ml` for training and
+scoring. A worker and beat each touch a file while they can talk to the broker; `survey.health` reads it.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.signals import after_task_publish, beat_init, heartbeat_sent
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
+
+app = Celery("survey")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+def touch_heartbeat(**_signal: Any) -> None:
+    """Say that this process is alive; without HUNCH_HEARTBEAT nobody asks."""
+    if settings.HUNCH_HEARTBEAT:
+        Path(settings.HUNCH_HEARTBEAT).touch()
+
+
+@heartbeat_sent.connect(weak=False)
+def _worker_is_alive(**signal: Any) -> None:
+    touch_heartbeat()
+
+
+@beat_init.connect(weak=False)
+def _beat_has_started(**signal: Any) -> None:
+    # Only beat counts its own sending: a web process may publish too, and that says nothing about beat.
+    after_task_publish.connect(touch_heartbeat, weak=False)

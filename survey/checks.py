@@ -1,0 +1,68 @@
+"""System checks: what settings alone cannot refuse. Imports only Django.
+
+Each has an id `hunch.…` and a hint that says what to do.
+"""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+SOCKET_PATH_LIMIT = 107  # bytes: sockaddr_un.sun_path holds 108 with its closing zero
+
+
+@register()
+def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
+    probe = Path(settings.HUNCH_VAR) / ".writable"
+    try:
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as exc:
+        return [
+            Error(
+                f"HUNCH_VAR: {settings.HUNCH_VAR} cannot be written ({exc.strerror}).",
+                hint="Set HUNCH_VAR to a folder that this user may write.",
+                id="hunch.E001",
+            )
+        ]
+    return []
+
+
+@register()
+def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
+    """Keys made on first run are 0600; a copied or restored folder may have lost that."""
+    return [
+        Error(f"{path} can be read by other users.", hint=f"Run: chmod 600 {path}", id="hunch.E002")
+        for path in (Path(settings.HUNCH_VAR) / "secret_key", Path(settings.HUNCH_VAR) / "identity_key")
+        if path.exists() and path.stat().st_mode & 0o077
+    ]
+
+
+@register()
+def redis_socket_path_fits(**_kwargs: Any) -> list[CheckMessage]:
+    url = urlsplit(settings.REDIS_URL)
+    size = len(url.path.encode())
+    if url.scheme == "unix" and size > SOCKET_PATH_LIMIT:
+        return [
+            Error(
+                f"REDIS_URL: the socket path has {size} bytes; the system allows {SOCKET_PATH_LIMIT}.",
+                hint="Put the socket into a folder with a shorter path.",
+                id="hunch.E003",
+            )
+        ]
+    return []
+
+
+@register(deploy=True)
+def proxy_header_is_set_behind_a_proxy(**_kwargs: Any) -> list[CheckMessage]:
+    if settings.SECURE_SSL_REDIRECT and not settings.SECURE_PROXY_SSL_HEADER:
+        return [
+            Warning(
+                "HUNCH_BEHIND_PROXY is off: behind a proxy that ends TLS every page would redirect to itself.",
+                hint="Set HUNCH_BEHIND_PROXY=true if a proxy sets X-Forwarded-Proto and X-Forwarded-For.",
+                id="hunch.W001",
+            )
+        ]
+    return []

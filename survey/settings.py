@@ -1,0 +1,397 @@
+"""Settings: one flat file, read from the environment. A bad value stops the start and names its variable.
+
+With HUNCH_ENV unset Hunch runs on this machine alone: loopback hosts, SQLite, an embedded Redis, keys made on first
+run. With HUNCH_ENV=production it refuses to start without its secrets, hosts and PostgreSQL. All run-time files live
+under HUNCH_VAR.
+"""
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from environ import Env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+# Readers: each refuses what it cannot use, with the variable's name and the fix.
+
+
+def read_text(name: str, default: str = "") -> str:
+    """The variable as it stands (an Env reader would take a leading $ for another variable); empty counts as unset."""
+    return os.environ.get(name, "").strip() or default
+
+
+def read_choice(name: str, choices: tuple[str, ...], default: str) -> str:
+    value = read_text(name, default)
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}: {value!r} is not known; use one of: {', '.join(choices)}")
+    return value
+
+
+def read_flag(name: str, *, default: bool) -> bool:
+    value = read_text(name, "true" if default else "false").lower()
+    if value not in ("true", "false", "1", "0", "yes", "no"):
+        raise ImproperlyConfigured(f"{name}: {value!r} is neither true nor false")
+    return value in ("true", "1", "yes")
+
+
+def read_number(name: str, *, default: int, lowest: int, highest: int) -> int:
+    value = read_text(name, str(default))
+    try:
+        number = int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}: {value!r} is not a whole number") from None
+    if not lowest <= number <= highest:
+        raise ImproperlyConfigured(f"{name}: {number} is not between {lowest} and {highest}")
+    return number
+
+
+def read_required(name: str, fix: str) -> str:
+    value = read_text(name)
+    if not value:
+        raise ImproperlyConfigured(f"{name} is not set, and HUNCH_ENV=production needs it: {fix}")
+    return value
+
+
+def read_or_make_key(path: Path) -> str:
+    """The key in this file; made (0600) if there is none. Several processes may start at once and must agree on one."""
+    if path.exists():
+        return path.read_text(encoding="ascii").strip()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp: O_EXCL and 0600
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(base64.urlsafe_b64encode(os.urandom(32)).decode("ascii") + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):  # somebody was faster: a key that is in use is never replaced
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
+    return path.read_text(encoding="ascii").strip()
+
+
+def check_identity_key(value: str) -> str:
+    try:
+        length = len(base64.b64decode(value.encode("ascii"), altchars=b"-_", validate=True))
+    except (UnicodeEncodeError, binascii.Error):
+        length = 0
+    if length != 32:
+        raise ImproperlyConfigured(
+            "HUNCH_IDENTITY_KEY: not 32 bytes in URL-safe base64; make one with: "
+            'python -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
+        )
+    return value
+
+
+def read_database(url: str) -> dict[str, Any]:
+    """Django's database settings for sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME."""
+    scheme = urlsplit(url).scheme
+    if scheme == "sqlite":
+        config: dict[str, Any] = Env.db_url_config(url)
+        if urlsplit(url).netloc or config["NAME"] == ":memory:":
+            raise ImproperlyConfigured("DATABASE_URL: write sqlite:///PATH; web and workers must share one file")
+        config["NAME"] = str(Path(config["NAME"]).resolve())
+        # Immediate: a transaction that reads first and writes later would fail at once under a second writer.
+        # FULL: an answer that a respondent has seen stored must outlive a power cut.
+        config["OPTIONS"] = {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 30,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+        }
+        config["TEST"] = {"NAME": str(HUNCH_VAR / "test.sqlite3")}  # a file: worker processes share it
+        return config
+    if scheme in ("postgresql", "postgres"):
+        config = Env.db_url_config(url)
+        config["ENGINE"] = "django.db.backends.postgresql"
+        config["CONN_MAX_AGE"] = 60
+        config["CONN_HEALTH_CHECKS"] = True
+        return config
+    raise ImproperlyConfigured("DATABASE_URL: use sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME")
+
+
+def short_run_folder(folder: Path) -> Path:
+    """A folder for sockets: a socket's path may have 107 bytes, so a deep checkout gets one under the temporary dir."""
+    if len(str(folder / "redis.sock").encode()) <= 100:
+        return folder
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"hunch-{os.getuid()}-{digest}"
+
+
+def celery_broker_url(url: str) -> str:
+    """The same Redis in kombu's words."""
+    parts = urlsplit(url)
+    if parts.scheme in ("redis", "rediss"):
+        return url
+    if parts.scheme == "unix" and parts.path:
+        return urlunsplit(("redis+socket", parts.netloc, parts.path, parts.query.replace("db=", "virtual_host="), ""))
+    raise ImproperlyConfigured("REDIS_URL: use redis://HOST:PORT/DB, rediss://… or unix:///PATH/TO/SOCKET")
+
+
+# Where we are
+
+HUNCH_ENV = read_choice("HUNCH_ENV", ("local", "production"), "local")
+IN_PRODUCTION = HUNCH_ENV == "production"
+HUNCH_VAR = Path(read_text("HUNCH_VAR", str(BASE_DIR / "var"))).resolve()
+HUNCH_VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
+HUNCH_STUDY_DATA = Path(read_text("HUNCH_STUDY_DATA", str(BASE_DIR / "../shared/data"))).resolve()
+
+DEBUG = False
+if IN_PRODUCTION:
+    SECRET_KEY = read_required("SECRET_KEY", "set it to at least 50 random characters")
+    if len(SECRET_KEY) < 50:
+        raise ImproperlyConfigured(f"SECRET_KEY: {len(SECRET_KEY)} characters are too few; use at least 50 random ones")
+    HUNCH_IDENTITY_KEY = check_identity_key(
+        read_required("HUNCH_IDENTITY_KEY", "set it to 32 random bytes in URL-safe base64 and keep a copy")
+    )
+    ALLOWED_HOSTS = read_required("HUNCH_HOSTS", "set it to the host names, with commas between").split(",")
+    ALLOWED_HOSTS = [host.strip() for host in ALLOWED_HOSTS]
+    if "*" in ALLOWED_HOSTS or "" in ALLOWED_HOSTS:
+        raise ImproperlyConfigured("HUNCH_HOSTS: name each host; * and empty names are not allowed")
+    CSRF_TRUSTED_ORIGINS = [f"https://*{host}" if host.startswith(".") else f"https://{host}" for host in ALLOWED_HOSTS]
+else:
+    SECRET_KEY = read_text("SECRET_KEY") or read_or_make_key(HUNCH_VAR / "secret_key")
+    HUNCH_IDENTITY_KEY = check_identity_key(
+        read_text("HUNCH_IDENTITY_KEY") or read_or_make_key(HUNCH_VAR / "identity_key")
+    )
+    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+    if read_text("HUNCH_HOSTS"):
+        raise ImproperlyConfigured("HUNCH_HOSTS: only read with HUNCH_ENV=production; otherwise Hunch is loopback only")
+
+HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
+HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
+HUNCH_HEARTBEAT = read_text("HUNCH_HEARTBEAT")  # the file that this worker or beat touches while it is well
+
+# What is installed. An instrument is one line here, and nothing else in the core names it.
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "survey.apps.SurveyConfig",
+    "survey.instruments.belief_update.apps.BeliefUpdateConfig",
+    "frontend.apps.FrontendConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "survey.middleware.BodyLimitMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "survey.urls"
+WSGI_APPLICATION = "survey.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+
+# Database
+
+DATABASE_URL = read_text("DATABASE_URL", f"sqlite:///{HUNCH_VAR / 'hunch.sqlite3'}")
+DATABASES = {"default": read_database(DATABASE_URL)}
+if IN_PRODUCTION and DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    raise ImproperlyConfigured("DATABASE_URL: HUNCH_ENV=production needs postgresql://USER:PASSWORD@HOST:PORT/NAME")
+
+# Safety of pages
+
+MEGABYTE = 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = MEGABYTE // 4  # a survey form has a few hundred bytes
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays below
+DATA_UPLOAD_MAX_NUMBER_FILES = 5
+HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages and API
+HUNCH_MAX_ADMIN_BODY = 64 * MEGABYTE  # banks are uploaded as files
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+# same-origin and not no-referrer: under that one browsers post with "Origin: null", which the CSRF check refuses.
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],  # Swagger UI draws its arrows with data: images
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+HUNCH_BEHIND_PROXY = read_flag("HUNCH_BEHIND_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HUNCH_BEHIND_PROXY else None
+SECURE_SSL_REDIRECT = IN_PRODUCTION
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # asked from inside the container, without TLS
+SESSION_COOKIE_SECURE = IN_PRODUCTION
+CSRF_COOKIE_SECURE = IN_PRODUCTION
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if IN_PRODUCTION else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = IN_PRODUCTION
+
+# Files
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = not IN_PRODUCTION  # no collectstatic on a laptop
+STORAGES = {
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": HUNCH_VAR / "files",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if IN_PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# Language and time
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = True
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+
+# REST
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "survey.api.authentication.ApiTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.AnonRateThrottle",
+        "rest_framework.throttling.UserRateThrottle",
+    ],
+    # Per address and process. A lab or a campus sits behind one address: 30 people need about 60 requests a minute.
+    "DEFAULT_THROTTLE_RATES": {"anon": "6000/min", "user": "6000/min"},
+    "NUM_PROXIES": 1 if HUNCH_BEHIND_PROXY else 0,  # otherwise a client could choose its own address
+    "EXCEPTION_HANDLER": "survey.exceptions.api_exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Hunch",
+    "DESCRIPTION": "Staged surveys of what people expect of language models.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# Redis and Celery. State lives in our rows: Redis may forget everything.
+
+HUNCH_RUN = short_run_folder(HUNCH_VAR / "run")  # sockets, heartbeats
+HUNCH_EMBEDDED_REDIS = not read_text("REDIS_URL")
+REDIS_URL = read_text("REDIS_URL", f"unix://{HUNCH_RUN / 'redis.sock'}")
+
+ML_TIME_LIMIT = 12 * 3600  # seconds
+CELERY_BROKER_URL = celery_broker_url(REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": ML_TIME_LIMIT + 3600,  # longer than any task, or Redis hands a running one out again
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+    "health_check_interval": 25,
+}
+CELERY_VISIBILITY_TIMEOUT = ML_TIME_LIMIT + 3600
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker waits for Redis as long as it takes
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {"survey.tasks.run_ml_step": {"queue": "ml"}}
+CELERY_TASK_ACKS_LATE = False  # a lost message costs nothing: the sweeper finds the row
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_TASK_TIME_LIMIT = 300
+CELERY_TASK_SOFT_TIME_LIMIT = 240
+CELERY_TASK_ANNOTATIONS = {
+    "survey.tasks.run_ml_step": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300}
+}
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # early acks: nothing would run twice
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# The ml worker says spawn: after a fork neither OpenMP nor CUDA can be relied on.
+CELERY_WORKER_POOL_START_METHOD = read_choice("HUNCH_POOL_START_METHOD", ("fork", "spawn"), "fork")
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0
+CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
+# Each message expires before many more follow, so that they do not pile up while the workers are down.
+CELERY_BEAT_SCHEDULE = {
+    "run-due-steps": {"task": "survey.tasks.run_due_steps", "schedule": 2.0, "options": {"expires": 10}},
+    "expire-sittings": {"task": "survey.tasks.expire_sittings", "schedule": 30.0, "options": {"expires": 60}},
+    "sweep-leases": {"task": "survey.tasks.sweep_leases", "schedule": 15.0, "options": {"expires": 30}},
+}
+
+# Logs: one record a line on stdout, without what would name a person.
+
+HUNCH_LOG_LEVEL = read_choice("HUNCH_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "survey.log_format.LineFormatter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL},
+    "loggers": {
+        "django": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL, "propagate": False},
+        "django.server": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL, "propagate": False},
+        # At DEBUG this one would print every statement with its values.
+        "django.db.backends": {"level": "INFO"},
+    },
+}

@@ -1,0 +1,27 @@
+"""Addresses. frontend is named by string: survey imports nothing of it."""
+
+from csp.constants import SELF, UNSAFE_INLINE
+from csp.decorators import csp_update
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from survey.health import healthz
+
+# The page of Swagger UI carries one <style> block of its own; scripts stay strict.
+api_docs = csp_update({"style-src": [SELF, UNSAFE_INLINE]})(SpectacularSwaggerSplitView.as_view(url_name="schema"))
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("s/", include("frontend.urls")),
+    path("api/v1/", include("survey.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", api_docs, name="docs"),
+    path("healthz", healthz, name="healthz"),
+    path("", include("frontend.urls_root")),
+]
+
+handler400 = "frontend.views.bad_request"
+handler403 = "frontend.views.permission_denied"
+handler404 = "frontend.views.page_not_found"
+handler500 = "frontend.views.server_error"
