@@ -1,0 +1,285 @@
+"""Simulated respondents whose truth is known, to try out designs and predictors. Numpy alone.
+
+Everything is a fixed function of seeds and names by a hash, so an answer never depends on what was asked before.
+
+The effect sizes are fixed, and not fitted to make a design look good:
+- outcome: the paper's mean predicted change is 0.46 after an incorrect and 0.32 after a correct answer (figure 2), 0.59
+  in logits; 0.8 for one pair and person, since averaging over a total logit sd of 1.5 shrinks it by about 1.34
+  (the usual factor sqrt(1 + 0.346 sd^2) of a logistic-normal mixture).
+- same domain, same task: the paper's "same subject" baseline (table 1) shows that related questions change beliefs
+  more; 1.4 for the domain and 1.4 more for the task put most pairs of one task above 1/2, where the base rate is 0.31.
+- target domain: steps with an sd of 0.7, an assumption (the paper's table 4 finds targets uneven in AUC, not in share);
+  each task and each pair of tasks: 0.3, an assumption too, noise that takes data to learn.
+Together they are rescaled to the stated share of the stated variance over the uniform universe of the bank.
+- priors and sizes of change: the paper's averages are prior 0.63, posterior 0.66 after correct, 0.55 after incorrect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bandit.candidates import Pairs
+from bandit.errors import DesignError
+
+OUTCOME_EFFECT = 0.8
+SAME_DOMAIN_EFFECT = 1.4
+SAME_TASK_EFFECT = 1.4
+TARGET_DOMAIN_SD = 0.7
+TASK_SD = 0.3
+TASK_PAIR_SD = 0.3
+
+BASE_RATE = 0.31
+PAIR_SD = 1.4
+HIDDEN_SHARE = 1 / 3
+RESPONDENT_SD = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefTruth:
+    """The chance that a pair changes an average person's belief, fixed for a bank and a seed.
+
+    logit = intercept + visible effects (task, domain, outcome) + hidden pair effect (normal, in no text). Over the
+    uniform universe of the bank the visible and the hidden part have the variances (1 - hidden_share) * pair_sd^2 and
+    hidden_share * pair_sd^2, and the share of people and pairs that change is base_rate, with people's logits differing
+    by a normal of sd respondent_sd. With `null` the chance is the same for every pair. Made by `for_bank`.
+    """
+
+    seed: int
+    base_rate: float
+    pair_sd: float
+    hidden_share: float
+    respondent_sd: float
+    null: bool
+    kind: NDArray[np.int64] = field(repr=False)
+    """The (task, domain) of each question as a row of `logits`, shape (N,)."""
+    logits: NDArray[np.float64] = field(repr=False)
+    """Intercept and visible effects by kind of the evidence, kind of the target and outcome, shape (K, K, 2)."""
+
+    @classmethod
+    def for_bank(
+        cls,
+        *,
+        tasks: Sequence[str],
+        domains: Sequence[str],
+        seed: int,
+        base_rate: float = BASE_RATE,
+        pair_sd: float = PAIR_SD,
+        hidden_share: float = HIDDEN_SHARE,
+        respondent_sd: float = RESPONDENT_SD,
+        null: bool = False,
+    ) -> BeliefTruth:
+        """The truth for a bank, given the task and the domain of each question in the bank's order."""
+        if len(tasks) != len(domains) or len(tasks) < 2:
+            raise DesignError(
+                f"domains: {len(domains)} for {len(tasks)} tasks; give both for each question, of 2 or more"
+            )
+        for name, value, upper in (("base_rate", base_rate, 1.0), ("hidden_share", hidden_share, 1.0)):
+            if not 0 <= value <= upper or (name == "base_rate" and value in (0, 1)):
+                raise DesignError(f"{name}: must lie between 0 and 1, not {value}")
+        if pair_sd < 0 or respondent_sd < 0:
+            raise DesignError(f"pair_sd, respondent_sd: must not be negative, not {pair_sd} and {respondent_sd}")
+        if null:
+            pair_sd = 0.0
+        questions = list(zip(tasks, domains, strict=True))
+        kinds = sorted(set(questions))
+        number = {kind: index for index, kind in enumerate(kinds)}
+        kind = np.array([number[question] for question in questions], dtype=np.int64)
+        count = np.bincount(kind)
+        # Ordered pairs of different questions in each cell; the two outcomes count half each.
+        weight = np.repeat((np.outer(count, count) - np.diag(count))[:, :, None], 2, axis=2).astype(np.float64)
+        weight /= weight.sum()
+        visible = _visible(kinds, seed)
+        visible -= (weight * visible).sum()
+        raw_sd = math.sqrt(float((weight * visible**2).sum()))
+        visible *= pair_sd * math.sqrt(1 - hidden_share) / raw_sd
+        blur = math.hypot(pair_sd * math.sqrt(hidden_share), respondent_sd)
+        intercept = _intercept(visible, weight, blur=blur, base_rate=base_rate)
+        return cls(
+            seed=seed,
+            base_rate=base_rate,
+            pair_sd=pair_sd,
+            hidden_share=hidden_share,
+            respondent_sd=respondent_sd,
+            null=null,
+            kind=kind,
+            logits=visible + intercept,
+        )
+
+    def probability(self, evidence: int, target: int, outcome: int, evidence_id: str, target_id: str) -> float:
+        """The chance of a change of one pair, for an average person; indices and ids of the bank's questions."""
+        hidden = self._hidden(
+            np.array([_word(evidence_id)]), np.array([_word(target_id)]), np.array([outcome], dtype=np.uint64)
+        )
+        return float(_sigmoid(self.logits[self.kind[evidence], self.kind[target], outcome] + hidden)[0])
+
+    def probabilities(self, pairs: Pairs, ids: Sequence[str]) -> NDArray[np.float64]:
+        """The chance of a change of each pair, for an average person, shape (M,); `ids` as in the bank."""
+        if len(ids) != self.kind.size:
+            raise DesignError(f"ids: {len(ids)} ids for a bank of {self.kind.size} questions; give one a question")
+        words = np.array([_word(one) for one in ids])
+        hidden = self._hidden(words[pairs.evidence], words[pairs.target], pairs.outcome.astype(np.uint64))
+        return _sigmoid(self.logits[self.kind[pairs.evidence], self.kind[pairs.target], pairs.outcome] + hidden)
+
+    def person(self, seed: int) -> SimulatedPerson:
+        """The respondent of this seed, who differs from the average as this truth says."""
+        return SimulatedPerson(seed=seed, truth_seed=self.seed, respondent_sd=self.respondent_sd)
+
+    def _hidden(
+        self, evidence: NDArray[np.uint64], target: NDArray[np.uint64], outcome: NDArray[np.uint64]
+    ) -> NDArray[np.float64]:
+        state = _mixed(evidence ^ _mixed(target ^ _mixed(outcome + _word(f"hidden {self.seed}"))))
+        radius = np.sqrt(-2 * np.log(1 - _fractions(state)))
+        normal = radius * np.cos(2 * np.pi * _fractions(_mixed(state)))
+        return normal * (self.pair_sd * math.sqrt(self.hidden_share))
+
+
+@dataclass(frozen=True)
+class SimulatedPerson:
+    """A respondent with a readiness to change, a general optimism and a habit of rounding, all from the seeds.
+
+    Beliefs are whole percentage points 0..100.
+    """
+
+    seed: int
+    truth_seed: int = 0
+    respondent_sd: float = RESPONDENT_SD
+
+    @cached_property
+    def readiness(self) -> float:
+        """What this person adds to the logit of every pair's chance of a change."""
+        return self.respondent_sd * _normal(self.truth_seed, self.seed, "readiness")
+
+    @cached_property
+    def step(self) -> int:
+        """Whether this person thinks in tens (six of ten people) or in fives."""
+        return 10 if _uniform(self.truth_seed, self.seed, "step") < 0.6 else 5
+
+    def prior(self, *, target_id: str, target_task: str = "") -> int:
+        """The belief before any evidence: it depends on the person, the target's task and the target alone."""
+        points = (
+            63.5
+            + 9 * _normal(self.truth_seed, self.seed, "optimism")
+            + 8 * _normal(self.truth_seed, "task difficulty", target_task)
+            + 9 * _normal(self.truth_seed, "question difficulty", target_id)
+            + 9 * _normal(self.truth_seed, self.seed, "prior", target_id)
+        )
+        return int(min(100, max(0, self.step * round(points / self.step))))
+
+    def answer(
+        self, *, probability: float, outcome: int, target_id: str, pair_id: str, target_task: str = ""
+    ) -> tuple[int, int]:
+        """Prior and posterior for a pair that changes an average person's belief with this probability.
+
+        The posterior differs from the prior if and only if the belief changes; then it moves up after a correct and
+        down after an incorrect answer by 5 to 40 points, or the other way from the very end of the scale.
+        """
+        if not 0 <= probability <= 1:
+            raise DesignError(f"probability: must lie in 0..1, not {probability}")
+        if outcome not in (0, 1):
+            raise DesignError(f"outcome: must be 0 (incorrect) or 1 (correct), not {outcome}")
+        prior = self.prior(target_id=target_id, target_task=target_task)
+        name = (self.truth_seed, self.seed, pair_id, outcome)
+        if _uniform(*name, "change") >= self._own(probability):
+            return prior, prior
+        # Bad news moves people further: 20 against 12 points on average, before the ends of the scale.
+        most = 40 // self.step
+        further = sum(_uniform(*name, "size", k) < (0.4 if outcome == 0 else 0.2) for k in range(1, most))
+        size = self.step * (1 + further)
+        posterior = min(100, prior + size) if outcome == 1 else max(0, prior - size)
+        if posterior == prior:
+            posterior = prior - size if outcome == 1 else prior + size
+        return prior, posterior
+
+    def _own(self, probability: float) -> float:
+        if probability in (0, 1):
+            return float(probability)
+        return 1 / (1 + math.exp(-(math.log(probability / (1 - probability)) + self.readiness)))
+
+
+def average_over_people(probability: ArrayLike, respondent_sd: float) -> NDArray[np.float64]:
+    """The share of people who change, given the chance for an average person; same shape, values between 0 and 1."""
+    chance = np.asarray(probability, dtype=np.float64)
+    return _blurred(np.log(chance / (1 - chance)), respondent_sd)
+
+
+def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]:
+    """The effects that task, domain and outcome have, in logits, shape (K, K, 2), before rescaling."""
+    tasks, domains = [task for task, _ in kinds], [domain for _, domain in kinds]
+    same_task = np.array([[one == other for other in tasks] for one in tasks])
+    same_domain = np.array([[one == other for other in domains] for one in domains])
+    # Evenly spaced steps in an order drawn by the seed: as strong for every seed, which normal draws would not be.
+    order = sorted(set(domains), key=lambda domain: _uniform(seed, "domain", domain))
+    steps = np.linspace(-math.sqrt(3), math.sqrt(3), len(order)) if len(order) > 1 else np.zeros(1)
+    of_domain = dict(zip(order, TARGET_DOMAIN_SD * steps, strict=True))
+    evidence = np.array([TASK_SD * _normal(seed, "evidence task", task) for task in tasks])
+    target = np.array([TASK_SD * _normal(seed, "target task", task) for task in tasks])
+    of_pair = np.array([[TASK_PAIR_SD * _normal(seed, "task pair", one, other) for other in tasks] for one in tasks])
+    cell = (
+        SAME_TASK_EFFECT * same_task
+        + SAME_DOMAIN_EFFECT * same_domain
+        + evidence[:, None]
+        + (target + np.array([of_domain[domain] for domain in domains]))[None, :]
+        + of_pair
+    )
+    return np.stack([cell + OUTCOME_EFFECT, cell], axis=2)
+
+
+def _intercept(visible: NDArray[np.float64], weight: NDArray[np.float64], *, blur: float, base_rate: float) -> float:
+    """The intercept at which the mean chance, over cells, hidden effects and people, is the base rate."""
+    low, high = -50.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float((weight * _blurred(visible + middle, blur)).sum()) < base_rate:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _blurred(logit: NDArray[np.float64], sd: float) -> NDArray[np.float64]:
+    """The mean of sigmoid(logit + sd z) over a standard normal z, by Gauss-Hermite quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    mean = np.zeros_like(logit)
+    for node, share in zip(nodes, weights / weights.sum(), strict=True):
+        mean = mean + share * _sigmoid(logit + sd * node)
+    return mean
+
+
+def _sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (1 + np.tanh(logit / 2)) / 2
+
+
+def _word(name: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big"))
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scrambles 64-bit words one to one (the finaliser of SplitMix64: Steele, Lea and Flood, 2014)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _fractions(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Words as numbers in [0, 1)."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _uniform(*name: str | int) -> float:
+    """A number in (0, 1) that is a fixed function of the name."""
+    digest = hashlib.blake2b("\x1f".join(map(str, name)).encode(), digest_size=8).digest()
+    return ((int.from_bytes(digest, "big") >> 11) + 0.5) * 2.0**-53
+
+
+def _normal(*name: str | int) -> float:
+    """A standard normal number that is a fixed function of the name."""
+    return NormalDist().inv_cdf(_uniform(*name))
