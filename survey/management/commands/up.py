@@ -1,0 +1,36 @@
+"""`manage.py up`: all services under one process manager, until Ctrl-C."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+
+from survey.process_manager import ProcessManager, ProcessManagerError
+
+
+class Command(BaseCommand):
+    help = "Start web, worker, ml worker and beat (and Redis, unless REDIS_URL names one), until Ctrl-C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=settings.HUNCH_PORT, help="where web listens on loopback")
+        parser.add_argument("--verbose", action="store_true", help="show what every service writes")
+
+    def handle(self, *args: Any, port: int, verbose: bool, **options: Any) -> None:
+        if settings.IN_PRODUCTION:
+            raise CommandError("`up` is for one machine; in production run the services of docker-compose.yml")
+        call_command("migrate", verbosity=0, interactive=False)
+        self.stdout.write(f"Database ready: {settings.DATABASES['default']['NAME']}")
+        try:
+            with ProcessManager(port=port, verbose=verbose, say=self.stdout.write) as services:
+                services.wait_healthy()
+                self.stdout.write(f"Survey pages  {services.base_url}/s/STUDY/")
+                self.stdout.write(f"Admin         {services.base_url}/admin/")
+                self.stdout.write(f"API           {services.base_url}/api/docs/")
+                self.stdout.write(f"Logs          {services.logs}")
+                self.stdout.write("Ctrl-C ends all of it.")
+                services.wait()
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")
+        except ProcessManagerError as exc:
+            raise CommandError(str(exc)) from exc

@@ -1,0 +1,349 @@
+"""Starts Redis, web, worker, ml worker and beat, restarts what dies, and leaves nothing behind.
+
+Imports settings, health and embedded; no model. One thread starts, watches and stops all children, so nothing here
+needs a lock (and the kernel's "parent died" means the death of the thread that started a child). Each child leads a
+process group of its own. The ways to end: `stop` (TERM, some seconds, then KILL to the group), or our own death, at
+which the kernel kills the children (see `tether`) and they take their pools with them.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO
+
+from django.conf import settings
+
+from survey import embedded, health
+
+QUICK_DEATH = 10.0  # seconds; who lives longer has started well
+MOST_QUICK_DEATHS = 5
+GRACE = 8.0  # seconds between TERM and KILL
+LARGEST_OLD_LOG = 10 * 1024 * 1024  # bytes
+TETHER = Path(__file__).with_name("tether.py")
+
+
+class ProcessManagerError(Exception):
+    """The services cannot run; the message names the log to read or the thing to do."""
+
+
+@dataclass
+class Service:
+    """One child: how it is started, how we see that it is well, and what has become of it so far."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    heartbeat: Path | None = None
+    process: "subprocess.Popen[bytes] | None" = None
+    started: float = 0.0  # seconds since the epoch
+    restart_at: float = 0.0
+    quick_deaths: int = 0
+
+
+class ProcessManager:
+    """`with ProcessManager() as services:` runs everything for the length of the block.
+
+    `port`: where web listens on loopback; taken, a free one is used instead and `say` is told. `environment` is added
+    to the children's. `verbose`: their output goes to our own output, else to `var/log/NAME.log`.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        verbose: bool = False,
+        environment: Mapping[str, str] | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.port = port or settings.HUNCH_PORT
+        self.verbose = verbose
+        self.environment = dict(environment or {})
+        self.say = say
+        self.logs = Path(settings.HUNCH_VAR) / "log"
+        self.run = Path(settings.HUNCH_RUN)
+        self._listener: socket.socket | None = None
+        self._lock_file: IO[str] | None = None
+        self._stop = threading.Event()
+        self._failure: str | None = None
+        self._services: list[Service] = []
+        self._thread: threading.Thread | None = None
+        self._old_handlers: dict[int, object] = {}
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> "ProcessManager":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and return at once. Raises ProcessManagerError if another manager runs from here."""
+        try:
+            embedded.make_private_folder(self.run)
+            self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._take_lock()
+            self._listener = self._listen()
+            self._services = self._describe_services(self._listener.fileno())
+        except embedded.EmbeddedServerError as exc:
+            self._release()
+            raise ProcessManagerError(str(exc)) from exc
+        except BaseException:
+            self._release()
+            raise
+        self._turn_signals_into_exits()
+        self._thread = threading.Thread(target=self._supervise, name="process-manager", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every child and wait until all are gone."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        for number, handler in self._old_handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._old_handlers.clear()
+        self._release()
+
+    def wait_healthy(self, timeout: float = 90.0) -> None:
+        """Return when every part is well. Raises ProcessManagerError when `timeout` seconds have passed, or before
+        that when a part keeps dying."""
+        deadline = time.monotonic() + timeout
+        while missing := [service.name for service in self._services if not self._is_well(service)]:
+            if time.monotonic() > deadline:
+                logs = ", ".join(str(self._log_path(name)) for name in missing)
+                raise ProcessManagerError(f"not ready after {timeout:.0f} s: {', '.join(missing)}. Read {logs}")
+            self._raise_failure()
+            time.sleep(0.25)
+        self._raise_failure()
+
+    def wait(self) -> None:
+        """Return when `stop` is called. Raises ProcessManagerError when a part keeps dying."""
+        while not self._stop.wait(0.5):
+            self._raise_failure()
+        self._raise_failure()
+
+    def process_ids(self) -> dict[str, int]:
+        """The ids of the children that run now, by name."""
+        return {
+            service.name: service.process.pid
+            for service in self._services
+            if service.process is not None and service.process.poll() is None
+        }
+
+    # What is started
+
+    def _describe_services(self, listener: int) -> list[Service]:
+        python = [sys.executable, "-m"]
+        celery = [*python, "celery", "-A", "survey"]
+        worker = [*celery, "worker", "--without-gossip", "--without-mingle", "--loglevel", settings.HUNCH_LOG_LEVEL]
+        cores = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), cores)
+        gunicorn = [*python, "gunicorn", "-c", "python:survey.gunicorn_config"]
+        services = [
+            Service("web", [*gunicorn, "--bind", f"fd://{listener}", "survey.wsgi"]),
+            Service("worker", [*worker, "-Q", "default", "-c", "2", "-n", "default@%h"]),
+            Service(
+                "worker-ml",
+                [*worker, "-Q", "ml", "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
+                {**threads, "TOKENIZERS_PARALLELISM": "false"},
+            ),
+            Service("beat", [*celery, "beat", "--loglevel", settings.HUNCH_LOG_LEVEL]),
+        ]
+        for service in services[1:]:
+            service.heartbeat = self.run / f"{service.name}.heartbeat"
+            service.heartbeat.unlink(missing_ok=True)
+        if settings.HUNCH_EMBEDDED_REDIS:
+            socket_path = Path(settings.REDIS_URL.removeprefix("unix://"))
+            command = embedded.redis_command(binary=embedded.redis_server_binary(), socket=socket_path)
+            services.insert(0, Service("redis", command))
+        return services
+
+    def _listen(self) -> socket.socket:
+        """A listening loopback socket that web inherits: nobody can take the port between our look and its start, and
+        a request that comes while web restarts waits instead of failing."""
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", self.port))
+        except OSError as exc:
+            listener.bind(("127.0.0.1", 0))
+            taken, self.port = self.port, listener.getsockname()[1]
+            self.say(f"Port {taken} cannot be used ({exc.strerror}); using {self.port}.")
+        listener.listen(256)
+        return listener
+
+    def _take_lock(self) -> None:
+        """Two managers on one HUNCH_VAR would share a socket and a schedule. The kernel drops the lock at our death."""
+        self._lock_file = (self.run / "manager.lock").open("a+")
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ProcessManagerError(
+                f"Hunch already runs from {settings.HUNCH_VAR}: stop it first, or set HUNCH_VAR to another folder"
+            ) from None
+
+    def _release(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        if self._lock_file is not None:
+            self._lock_file.close()
+
+    def _turn_signals_into_exits(self) -> None:
+        """TERM and HUP unwind the `with` block as Ctrl-C does. Only the main thread may ask for that."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def leave(number: int, frame: FrameType | None) -> None:
+            sys.exit(128 + number)
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._old_handlers[number] = signal.signal(number, leave)
+
+    # The one thread
+
+    def _supervise(self) -> None:
+        try:
+            for service in self._services:
+                self._spawn(service)
+                if service.name == "redis":
+                    self._wait_for_broker(service)
+            while not self._stop.wait(0.1):
+                for service in self._services:
+                    self._look_after(service)
+        except _KeepsDyingError as exc:
+            self._failure = str(exc)
+        except OSError as exc:
+            self._failure = f"a service cannot be started: {exc}"
+        finally:
+            self._end_all()
+
+    def _spawn(self, service: Service) -> None:
+        environment = {**os.environ, "PYTHONPATH": self._python_path(), **service.environment, **self.environment}
+        if service.heartbeat is not None:
+            environment["HUNCH_HEARTBEAT"] = str(service.heartbeat)
+        keep = (self._listener.fileno(),) if service.name == "web" and self._listener is not None else ()
+        with self._output(service) as output:
+            service.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *service.command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=keep,
+                umask=0o077,
+                start_new_session=True,  # a Ctrl-C in our terminal is ours alone
+            )
+        service.started = time.time()
+        if self.verbose:
+            self._relay(service)
+
+    @contextlib.contextmanager
+    def _output(self, service: Service) -> Iterator[int | IO[bytes]]:
+        if self.verbose:
+            yield subprocess.PIPE
+            return
+        path = self._log_path(service.name)
+        if path.exists() and path.stat().st_size > LARGEST_OLD_LOG:
+            path.replace(path.with_suffix(".log.1"))
+        with path.open("ab") as file:
+            yield file
+
+    def _relay(self, service: Service) -> None:
+        """Show a child's lines with its name before each."""
+        stream = service.process.stdout if service.process is not None else None
+
+        def relay() -> None:
+            for line in stream or ():
+                sys.stdout.write(f"{service.name:9} | {line.decode(errors='replace').rstrip()}\n")
+                sys.stdout.flush()
+
+        threading.Thread(target=relay, name=f"output-{service.name}", daemon=True).start()
+
+    def _wait_for_broker(self, service: Service) -> None:
+        while not (health.broker_answers() or self._stop.wait(0.05)):
+            self._look_after(service)
+
+    def _look_after(self, service: Service) -> None:
+        """Restart a child that died, at once the first time and later each time after a quick death."""
+        process = service.process
+        if process is not None and process.poll() is not None:
+            _signal_group(process.pid, signal.SIGKILL)  # what it had started itself
+            service.quick_deaths = service.quick_deaths + 1 if time.time() - service.started < QUICK_DEATH else 1
+            if service.quick_deaths >= MOST_QUICK_DEATHS:
+                raise _KeepsDyingError(
+                    f"{service.name} died {service.quick_deaths} times in a row (status {process.returncode}). "
+                    f"Read {self._log_path(service.name)}"
+                )
+            delay = 0.5 * 2 ** (service.quick_deaths - 1)
+            self.say(f"{service.name} ended with status {process.returncode}; starting it again in {delay:g} s.")
+            service.restart_at = time.time() + delay
+            service.process = None
+        elif process is None and time.time() >= service.restart_at:
+            self._spawn(service)
+
+    def _end_all(self) -> None:
+        """Redis last: the workers still talk to it while they end."""
+        others = [service for service in self._services if service.name != "redis"]
+        redis = [service for service in self._services if service.name == "redis"]
+        for group in (others, redis):
+            processes = [service.process for service in group if service.process is not None]
+            for process in processes:
+                if process.poll() is None:
+                    process.terminate()
+            deadline = time.monotonic() + GRACE
+            for process in processes:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=max(0.0, deadline - time.monotonic()))
+                _signal_group(process.pid, signal.SIGKILL)
+                process.wait()
+        for service in self._services:
+            if service.heartbeat is not None:
+                service.heartbeat.unlink(missing_ok=True)
+
+    # Small questions
+
+    def _is_well(self, service: Service) -> bool:
+        if service.process is None or service.process.poll() is not None:
+            return False
+        if service.name == "web":
+            return health.web_answers(self.base_url)
+        if service.name == "redis":
+            return health.broker_answers()
+        return service.heartbeat is not None and health.heartbeat_is_fresh(service.heartbeat, since=service.started)
+
+    def _log_path(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise ProcessManagerError(self._failure)
+
+    @staticmethod
+    def _python_path() -> str:
+        """Children find survey whatever folder we were called from."""
+        return os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]))
+
+
+class _KeepsDyingError(Exception):
+    """A child died too often in a row."""
+
+
+def _signal_group(leader: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
