@@ -75,6 +75,10 @@ class Evaluation(models.Model):
         return f"{self.predictor_run} on {self.stage}"
 
 
+# A step whose worker died is tried again this often; a step that kills its worker each time must not do so for ever.
+TRIES = 3
+
+
 class JobStep(models.Model):
     """One step of the work after a stage. A worker claims it by lease; every claim raises `attempt`, and nothing is written
     by a worker whose attempt is no longer the row's."""
@@ -97,7 +101,8 @@ class JobStep(models.Model):
     member = models.PositiveSmallIntegerField(default=0)
     input_sha256 = models.CharField(max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
-    attempt = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0, help_text="Claims so far; only the newest may write.")
+    tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before a person must look.")
     lease_until = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True, help_text="When a task was last sent for it.")
@@ -113,9 +118,7 @@ class JobStep(models.Model):
     class Meta:
         ordering = ["stage", "id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["stage", "kind", "member", "input_sha256"], name="job_step_once_an_input"
-            ),
+            models.UniqueConstraint(fields=["stage", "kind", "member", "input_sha256"], name="job_step_once_an_input"),
             models.CheckConstraint(
                 condition=Q(state__in=["queued", "running", "done", "failed"]), name="job_step_state_known"
             ),

@@ -93,9 +93,7 @@ class Question(models.Model):
             models.UniqueConstraint(fields=["bank", "external_id"], name="question_id_unique_in_bank"),
             models.UniqueConstraint(fields=["bank", "position"], name="question_position_unique_in_bank"),
             models.CheckConstraint(condition=~Q(text=""), name="question_text_not_empty"),
-            models.CheckConstraint(
-                condition=Q(flag="") | ~Q(flag_reason=""), name="question_flag_needs_a_reason"
-            ),
+            models.CheckConstraint(condition=Q(flag="") | ~Q(flag_reason=""), name="question_flag_needs_a_reason"),
         ]
 
     def __str__(self) -> str:

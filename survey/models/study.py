@@ -118,9 +118,7 @@ class Stage(models.Model):
                 condition=Q(state__in=["draft", "planned", "open", "paused", "closing", "frozen"]),
                 name="stage_state_known",
             ),
-            models.CheckConstraint(
-                condition=Q(state="draft") | ~Q(plan_sha256=""), name="stage_past_draft_has_a_plan"
-            ),
+            models.CheckConstraint(condition=Q(state="draft") | ~Q(plan_sha256=""), name="stage_past_draft_has_a_plan"),
             models.CheckConstraint(
                 condition=~Q(state="frozen") | ~Q(snapshot_sha256=""), name="stage_frozen_has_a_snapshot"
             ),

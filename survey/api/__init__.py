@@ -1,0 +1,1 @@
+"""REST: views with their serializers. Parse, call a service, answer."""

@@ -1,0 +1,104 @@
+"""What can go wrong at the boundary, one class a decision of the caller. Imports nothing of survey."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class HunchError(Exception):
+    """Shown to whoever asked: a code for machines, a sentence for people, a status for HTTP."""
+
+    code = "error"
+    status = 400
+
+    def __init__(self, message: str, *, code: str | None = None, status: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.code
+        self.status = status or self.status
+
+
+class NotFound(HunchError):
+    code = "not_found"
+    status = 404
+
+
+class EntryRefused(HunchError):
+    """A person cannot begin: closed, full, already taken part, or a broken link."""
+
+    code = "entry_refused"
+    status = 403
+
+
+class SittingUnknown(HunchError):
+    """No sitting goes with the token: none sent, a forged one, or one of another study."""
+
+    code = "sitting_unknown"
+    status = 403
+
+
+class OutOfOrder(HunchError):
+    """A POST for a step that has not been reached."""
+
+    code = "out_of_order"
+    status = 409
+
+
+class StateRefused(HunchError):
+    """The study or stage is not in a state that allows this."""
+
+    code = "state_refused"
+    status = 409
+
+
+class PlanRefused(HunchError):
+    """The plan that was asked for cannot be drawn or dealt."""
+
+    code = "plan_refused"
+    status = 422
+
+
+class FieldErrors(HunchError):
+    """Answers that were not accepted, field by field, with the fix."""
+
+    code = "invalid"
+    status = 422
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        self.errors = {name: [str(message) for message in messages] for name, messages in errors.items()}
+        super().__init__("; ".join(f"{name}: {' '.join(messages)}" for name, messages in self.errors.items()))
+
+
+class FileErrors(HunchError):
+    """A file that was refused: `FILE:LINE: field: what to do`, one line a problem."""
+
+    code = "bad_file"
+    status = 422
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = list(lines)
+        super().__init__("\n".join(self.lines))
+
+
+def api_exception_handler(exc: Exception, context: Any) -> Any:
+    """One JSON shape for every error of the API: {"error": {"code", "message", "fields"?}}."""
+    from rest_framework.exceptions import APIException, ValidationError
+    from rest_framework.response import Response
+    from rest_framework.views import exception_handler, set_rollback
+
+    if isinstance(exc, HunchError):
+        set_rollback()
+        body: dict[str, Any] = {"code": exc.code, "message": exc.message}
+        if isinstance(exc, FieldErrors):
+            body["fields"] = exc.errors
+        return Response({"error": body}, status=exc.status)
+    response = exception_handler(exc, context)
+    if response is None:
+        return None
+    if isinstance(exc, ValidationError):
+        body = {"code": "invalid", "message": "Some fields were not accepted.", "fields": response.data}
+    elif isinstance(exc, APIException):
+        body = {"code": str(exc.get_codes()), "message": str(exc.detail)}
+    else:
+        body = {"code": "not_found" if response.status_code == 404 else "refused", "message": str(exc) or "Not found."}
+    response.data = {"error": body}
+    return response

@@ -1,0 +1,17 @@
+"""Registers the belief update with the registry of instruments."""
+
+from django.apps import AppConfig
+
+
+class BeliefUpdateConfig(AppConfig):
+    name = "survey.instruments.belief_update"
+    label = "belief_update"
+    verbose_name = "belief update"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from survey.instruments import registry
+
+        from .instrument import BeliefUpdate
+
+        registry.register(BeliefUpdate())

@@ -1,0 +1,124 @@
+"""The belief update as the registry sees it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from bandit.candidates import Pairs, uniform_pool
+from predictors.pairs import Pair as PredictorPair
+from survey.instruments.registry import Candidates, ExtraFile, Instrument, Options, Screen
+from survey.models import Assignment, Item, Question, Response, Study
+
+from . import export, people, screens
+from .labels import beliefs_of
+from .models import Belief, Pair
+
+ROW = np.dtype([("evidence", "<i4"), ("target", "<i4"), ("outcome", "i1")])
+
+
+class BeliefUpdateOptions(Options):
+    threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
+
+
+def pairs_of(rows: np.ndarray) -> Pairs:
+    return Pairs(evidence=rows["evidence"], target=rows["target"], outcome=rows["outcome"])
+
+
+class BeliefUpdate(Instrument):
+    name = "belief_update"
+    title = "Belief update"
+    options_model = BeliefUpdateOptions
+    needs_answer_key = True
+    predicts = True
+    columns = export.COLUMNS
+
+    def draw_candidates(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator) -> Candidates:
+        pool = uniform_pool(n_questions=len(questions), size=size, rng=rng)
+        rows = np.empty(len(pool.pairs), dtype=ROW)
+        rows["evidence"], rows["target"], rows["outcome"] = pool.pairs.evidence, pool.pairs.target, pool.pairs.outcome
+        return Candidates(rows=rows, universe_size=pool.universe_size, probability=pool.probability)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        evidence, target = questions[row["evidence"]].position, questions[row["target"]].position
+        return f"{evidence}:{int(row['outcome'])}>{target}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        return (int(row["evidence"]), int(row["target"]))
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        Pair.objects.bulk_create(
+            [
+                Pair(
+                    item=item,
+                    evidence=questions[row["evidence"]],
+                    target=questions[row["target"]],
+                    outcome=bool(row["outcome"]),
+                )
+                for item, row in zip(items, rows, strict=True)
+            ]
+        )
+
+    def predictor_inputs(self, *, rows: np.ndarray, questions: Sequence[Question]) -> Sequence[PredictorPair]:
+        plain = [question.plain for question in questions]
+        tasks = [question.task.name for question in questions]
+        return [
+            PredictorPair(plain[e], plain[t], tasks[e], tasks[t], int(outcome))
+            for e, t, outcome in zip(
+                rows["evidence"].tolist(), rows["target"].tolist(), rows["outcome"].tolist(), strict=True
+            )
+        ]
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment)
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        Belief.objects.create(response=response, kind=response.screen, value=cleaned["value"])
+
+    def examples(self, assignments: Sequence[Assignment], study: Study) -> tuple[Sequence[PredictorPair], np.ndarray]:
+        threshold = self.options(study).threshold
+        inputs: list[PredictorPair] = []
+        labels: list[int] = []
+        for assignment in assignments:
+            pair = assignment.slot.item.pair
+            changed = beliefs_of(assignment).changed(threshold)
+            if pair.evidence is None or changed is None:
+                continue
+            inputs.append(
+                PredictorPair(
+                    pair.evidence.plain,
+                    pair.target.plain,
+                    pair.evidence.task.name,
+                    pair.target.task.name,
+                    int(pair.outcome),
+                )
+            )
+            labels.append(int(changed))
+        return inputs, np.asarray(labels, dtype=np.float64)
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        beliefs = beliefs_of(assignment)
+        return [beliefs.prior, beliefs.posterior]
+
+    def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
+        return export.values(assignment, self.options(study).threshold)
+
+    def prefetch(self) -> Sequence[str]:
+        return (
+            "responses__belief",
+            "slot__item__pair__evidence__task",
+            "slot__item__pair__target__task",
+        )
+
+    def extra_files(self, assignments: Iterable[Assignment], study: Study) -> Iterable[ExtraFile]:
+        return (export.paper_file(assignments, self.options(study).threshold),)
+
+    def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
+        """`changed`: 1 where the belief changed by more than the threshold."""
+        threshold = self.options(study).threshold
+        changed = [bool(beliefs_of(assignment).changed(threshold)) for assignment in assignments]
+        return {"changed": np.asarray(changed, dtype=np.float64)}
+
+    def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.BeliefPerson:
+        return people.BeliefPerson(study=study, seed=seed, null=null)

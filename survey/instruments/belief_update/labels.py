@@ -1,0 +1,33 @@
+"""The label: did the belief change by more than the threshold. Reads only what `beliefs_of` is handed."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Percentage points; None where not given (yet)."""
+
+    prior: int | None
+    posterior: int | None
+
+    @property
+    def change(self) -> int | None:
+        if self.prior is None or self.posterior is None:
+            return None
+        return self.posterior - self.prior
+
+    def changed(self, threshold: int) -> bool | None:
+        return None if self.change is None else abs(self.change) > threshold
+
+
+def beliefs_of(assignment: "Assignment") -> Beliefs:
+    values = {
+        response.belief.kind: response.belief.value
+        for response in assignment.responses.all()
+        if hasattr(response, "belief")
+    }
+    return Beliefs(prior=values.get("prior"), posterior=values.get("posterior"))

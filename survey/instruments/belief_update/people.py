@@ -1,0 +1,80 @@
+"""What a simulated person answers, over the same pages as a real one: all it knows is what a screen shows.
+
+The truth (how likely this pair is to change a belief) is `bandit.simulation`'s; here texts are turned back into the bank's
+questions, since the truth depends on tasks and ids, which no page shows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from bandit.simulation import BeliefTruth
+from survey.instruments.registry import SimulatedPerson
+
+if TYPE_CHECKING:
+    from survey.models import Question, Study
+
+
+@dataclass(frozen=True)
+class Known:
+    index: int
+    external_id: str
+    task: str
+
+
+@dataclass(frozen=True)
+class World:
+    truth: BeliefTruth
+    by_text: Mapping[str, Known]
+
+
+def readable(text: str) -> str:
+    """A text as it can be read off a page: white space does not count."""
+    return " ".join(text.split())
+
+
+def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World:
+    truth = BeliefTruth.for_bank(
+        tasks=[question.task.name for question in questions],
+        domains=[question.task.domain or question.task.name for question in questions],
+        seed=seed,
+        null=null,
+    )
+    by_text: dict[str, Known] = {}
+    for index, question in enumerate(questions):
+        # Some banks hold one text under several ids: the first one stands for all.
+        by_text.setdefault(readable(question.plain), Known(index, question.external_id, question.task.name))
+    return World(truth=truth, by_text=by_text)
+
+
+@lru_cache(maxsize=4)
+def _world(study_id: int, null: bool) -> World:
+    from survey.models import Study
+    from survey.selectors.questions import eligible_questions
+
+    study = Study.objects.get(pk=study_id)
+    return world_of(eligible_questions(study), seed=study.seed, null=null)
+
+
+class BeliefPerson(SimulatedPerson):
+    def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
+        self.world = _world(study.pk, null)
+        self.person = self.world.truth.person(seed)
+
+    def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
+        target = self.world.by_text[readable(parts["target"])]
+        if screen == "prior":
+            return {"value": str(self.person.prior(target_id=target.external_id, target_task=target.task))}
+        evidence = self.world.by_text[readable(parts["evidence"])]
+        outcome = int(parts["outcome"] == "correct")
+        _prior, posterior = self.person.answer(
+            probability=self.world.truth.probability(
+                evidence.index, target.index, outcome, evidence.external_id, target.external_id
+            ),
+            outcome=outcome,
+            target_id=target.external_id,
+            target_task=target.task,
+            pair_id=f"{evidence.external_id}>{target.external_id}:{outcome}",
+        )
+        return {"value": str(posterior)}

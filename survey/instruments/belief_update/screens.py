@@ -1,0 +1,42 @@
+"""What the two screens show. The evidence and its outcome are read only once the prior is stored."""
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from survey.instruments.registry import Screen
+
+from .forms import BeliefForm
+from .models import Pair
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+
+def next_screen(assignment: "Assignment") -> Screen | None:
+    given = list(assignment.responses.select_related("belief").order_by("number"))
+    pair = Pair.objects.select_related("target", "evidence").get(item_id=assignment.slot.item_id)
+    if not given:
+        return Screen(
+            name="prior",
+            title=_("How likely is a correct answer?"),
+            template="belief_update/prior.html",
+            form=BeliefForm,
+            parts={"target": {"kind": "question", "value": pair.target.text}},
+        )
+    if len(given) > 1:
+        return None
+    parts = {
+        "target": {"kind": "question", "value": pair.target.text},
+        "prior": {"kind": "number", "value": given[0].belief.value},
+    }
+    if pair.evidence is not None:
+        parts["evidence"] = {"kind": "question", "value": pair.evidence.text}
+        parts["outcome"] = {"kind": "text", "value": "correct" if pair.outcome else "incorrect"}
+    return Screen(
+        name="posterior",
+        title=_("And now?"),
+        template="belief_update/posterior.html",
+        form=BeliefForm,
+        parts=parts,
+    )

@@ -1,0 +1,183 @@
+"""The contract of an instrument, and where instruments are found by name. Imports no model and no service.
+
+An instrument is a Django app whose AppConfig calls `register` in `ready`; the core and the pages know it only from here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from django.forms import Form
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Item, Question, Response, Study
+
+
+class Options(BaseModel):
+    """An instrument's own options in the study file; a subclass adds fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen of an item: what it shows and what may be answered.
+
+    `parts` is all that pages and API may show, by name: `{"kind": "question" | "text" | "number", "value": ...}`. It is what the
+    screen's hash is taken of, so nothing may be shown that is not in it.
+    """
+
+    name: str
+    title: str
+    template: str
+    form: type[Form]
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A drawn candidate set: a structured array whose fields the instrument knows, one row a candidate."""
+
+    rows: np.ndarray
+    universe_size: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of an export: its name, its type in words, and what it means."""
+
+    name: str
+    kind: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ExtraFile:
+    """A further file of an export, such as the layout of a paper."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Iterable[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Points:
+    value: Decimal
+    rule: str
+    version: str
+
+
+class SimulatedPerson(ABC):
+    """Answers an instrument's screens from what they show."""
+
+    @abstractmethod
+    def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
+        """Form data for a screen, from the texts of its parts as a reader sees them."""
+
+
+class Instrument(ABC):
+    """One kind of item: its candidates, screens, typed responses, labels, export and simulated people."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    options_model: ClassVar[type[Options]] = Options
+    needs_answer_key: ClassVar[bool] = False
+    # Whether a predictor can be trained on its labels. Without, only uniform designs can be planned.
+    predicts: ClassVar[bool] = False
+
+    def options(self, study: "Study") -> Any:
+        return self.options_model.model_validate(study.settings.instrument.options)
+
+    # Planning
+    @abstractmethod
+    def draw_candidates(self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator) -> Candidates:
+        """A uniform candidate set of `size` rows (or all there are), with the first phase's probability."""
+
+    @abstractmethod
+    def item_key(self, row: np.void, questions: Sequence["Question"]) -> str:
+        """The candidate's name, the same on every machine."""
+
+    @abstractmethod
+    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
+        """What may stand only once in a booklet."""
+
+    @abstractmethod
+    def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
+        """Write the instrument's own rows for new items, in order."""
+
+    def predictor_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
+        """Candidates as the plain data that predictors take."""
+        raise TypeError(f"{self.name} has no predictor")
+
+    # Showing and answering
+    @abstractmethod
+    def next_screen(self, assignment: "Assignment") -> Screen | None:
+        """The screen after the responses given so far; None when the assignment is complete."""
+
+    @abstractmethod
+    def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
+        """Write the typed row of a response that the screen's form has accepted."""
+
+    def score(self, response: "Response") -> Points | None:
+        """Points for a response, computed on the server; None where there are none."""
+        return None
+
+    # Learning
+    def examples(self, assignments: Sequence["Assignment"], study: "Study") -> tuple[Sequence[Any], np.ndarray]:
+        """Inputs for a predictor and their labels (n,), one for each complete assignment."""
+        raise TypeError(f"{self.name} has no predictor")
+
+    @abstractmethod
+    def answer_values(self, assignment: "Assignment") -> list[Any]:
+        """What the snapshot's hash is taken of: the answer's content as JSON values."""
+
+    # Export and figures
+    columns: ClassVar[Sequence[Column]] = ()
+
+    @abstractmethod
+    def export_values(self, assignment: "Assignment", study: "Study") -> list[Any]:
+        """One value for each of `columns`; None where there is nothing (yet)."""
+
+    @abstractmethod
+    def prefetch(self) -> Sequence[str]:
+        """Relations of Assignment that the above read, to fetch ahead."""
+
+    def extra_files(self, assignments: Iterable["Assignment"], study: "Study") -> Iterable[ExtraFile]:
+        return ()
+
+    def outcomes(self, assignments: Sequence["Assignment"], study: "Study") -> dict[str, np.ndarray]:
+        """Named 0/1 or numeric results, one for each complete assignment (n,), that tables by stratum show. The first one is
+        what a predictor predicts."""
+        return {}
+
+    # Simulation
+    @abstractmethod
+    def simulated_person(self, *, study: "Study", seed: int, null: bool = False) -> SimulatedPerson: ...
+
+
+_instruments: dict[str, Instrument] = {}
+
+
+def register(instrument: Instrument) -> None:
+    _instruments[instrument.name] = instrument
+
+
+def get(name: str) -> Instrument:
+    """The instrument of that name.
+
+    Raises:
+        LookupError: with the names there are.
+    """
+    try:
+        return _instruments[name]
+    except KeyError:
+        raise LookupError(f"no instrument is called {name!r}; there are: {', '.join(names())}") from None
+
+
+def names() -> list[str]:
+    return sorted(_instruments)

@@ -1,0 +1,17 @@
+"""Which questions a study draws from."""
+
+from survey.models import Question, Study
+
+
+def eligible_questions(study: Study) -> list[Question]:
+    """The bank's questions that the study's filters and flags leave, in the bank's fixed order."""
+    wanted = study.settings.questions
+    questions = study.bank.questions.filter(flag=Question.Flag.NONE).select_related("task").order_by("position")
+    if wanted.tasks:
+        questions = questions.filter(task__name__in=wanted.tasks)
+    return [
+        question
+        for question in questions
+        if (wanted.max_characters is None or len(question.plain) <= wanted.max_characters)
+        and (wanted.max_words is None or question.word_count <= wanted.max_words)
+    ]

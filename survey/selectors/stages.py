@@ -1,0 +1,115 @@
+"""How far a stage is, and which answers count."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from bandit.estimators import StratumShare, share_by_stratum
+from survey.instruments import registry
+from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
+
+
+def free_booklets(stage: Stage) -> QuerySet[Booklet]:
+    return stage.booklets.filter(claimed_at__isnull=True)
+
+
+def free_capacity(stage: Stage) -> int:
+    """How many more people can begin: free booklets less those who have begun and not yet claimed one."""
+    waiting = stage.sittings.filter(state=Sitting.State.LIVE, booklet__isnull=True).count()
+    return free_booklets(stage).count() - waiting
+
+
+def slots_without_holder(stage: Stage) -> QuerySet[Slot]:
+    """Slots of booklets that were claimed, which nobody holds or has answered in time."""
+    held = Assignment.objects.filter(slot=OuterRef("pk"), state__in=Assignment.HOLDING)
+    return stage.slots.filter(~Exists(held)).filter(Q(booklet__isnull=True) | Q(booklet__claimed_at__isnull=False))
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """Counts of a stage as it stands."""
+
+    slots: int
+    counted: int
+    late: int
+    sittings: dict[str, int]
+    booklets: int
+    free_booklets: int
+
+    @property
+    def live(self) -> int:
+        return self.sittings.get(Sitting.State.LIVE, 0)
+
+
+def stage_progress(stage: Stage) -> StageProgress:
+    assignments = Assignment.objects.filter(slot__stage=stage).aggregate(
+        counted=Count("pk", filter=Q(state=Assignment.State.COUNTED)),
+        late=Count("pk", filter=Q(state=Assignment.State.LATE, completed_at__isnull=False)),
+    )
+    booklets = stage.booklets.aggregate(all=Count("pk"), free=Count("pk", filter=Q(claimed_at__isnull=True)))
+    return StageProgress(
+        slots=stage.slots.count(),
+        counted=assignments["counted"],
+        late=assignments["late"],
+        sittings=dict(stage.sittings.order_by().values_list("state").annotate(Count("pk"))),
+        booklets=booklets["all"],
+        free_booklets=booklets["free"],
+    )
+
+
+def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
+    """The queryset with everything that labels and exports read, in a few queries and not one a row."""
+    return assignments.select_related(
+        "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
+    ).prefetch_related("responses", *registry.get(study.instrument).prefetch())
+
+
+def counted_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
+    """Complete answers given in time, in the order of the plan. Only sampled slots train."""
+    rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles)
+    return list(with_answers(rows, stage.study).order_by("slot__number"))
+
+
+def frozen_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
+    """The snapshot's answers that have not been withdrawn since."""
+    rows = Assignment.objects.filter(snapshots__stage=stage, snapshots__withdrawn_at__isnull=True, slot__role__in=roles)
+    return list(with_answers(rows, stage.study).order_by("slot__number"))
+
+
+def training_examples(stage: Stage) -> Iterator[Assignment]:
+    """Every frozen answer up to and with this stage, in the order of stages and plans."""
+    for earlier in stage.study.stages.filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
+        yield from frozen_answers(earlier)
+
+
+@dataclass(frozen=True)
+class StageTable:
+    """One line of the table that demo, admin and commands show."""
+
+    stage: int
+    answers: int
+    share: float | None
+    by_stratum: dict[str, StratumShare]
+
+
+def outcome_table(stage: Stage) -> StageTable | None:
+    """Share of the instrument's first outcome, over all answers and by stratum; None where it names no outcome."""
+    study = stage.study
+    answers = counted_answers(stage)
+    outcomes = registry.get(study.instrument).outcomes(answers, study) if answers else {}
+    if not outcomes:
+        return None
+    values = next(iter(outcomes.values()))
+    strata = [answer.slot.stratum.name for answer in answers if answer.slot.stratum]
+    names = sorted(set(strata))
+    shares = share_by_stratum(
+        values=values, stratum=np.asarray([names.index(name) for name in strata], dtype=np.int8), names=tuple(names)
+    )
+    return StageTable(
+        stage=stage.index,
+        answers=len(answers),
+        share=float(values.mean()),
+        by_stratum={share.name: share for share in shares},
+    )

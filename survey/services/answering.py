@@ -1,0 +1,243 @@
+"""One POST of a respondent: under a lock on the sitting's own row, which also decides whether the answer counts.
+
+Nothing here sends a Celery task: answers are stored while Redis is down.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
+from survey.instruments import registry
+from survey.models import (
+    Assignment,
+    Booklet,
+    CheckAttempt,
+    FormAnswer,
+    Response,
+    Score,
+    Sitting,
+    Slot,
+    Stage,
+    Study,
+)
+from survey.study_file import FieldConfig
+
+from .enrolment import claim_booklet
+from .flow import MAXIMUM_CHECK_ATTEMPTS, Step, current_step, open_assignment
+from .hashing import digest
+
+LONGEST_TEXT = 5000
+# What a browser may tell about a screen, and the largest number it may tell. Anything else is dropped, not stored.
+CLIENT_FIELDS = ("shown_ms", "first_touch_ms", "submitted_ms", "hidden_ms", "focus_losses", "changes", "first_value")
+CLIENT_LIMIT = 10**12
+
+
+def sitting_for(token: str | None, *, study: Study | None = None) -> Sitting:
+    """The sitting of a token.
+
+    Raises:
+        SittingUnknown: no token, a forged one, or one of another study.
+    """
+    public_id = Sitting.public_id_of(token) if token else None
+    sitting = public_id and (
+        Sitting.objects.select_related("stage__study__bank", "respondent", "booklet")
+        .filter(public_id=public_id)
+        .first()
+    )
+    if not sitting or (study is not None and sitting.stage.study_id != study.pk):
+        raise SittingUnknown(
+            _("We could not find your place in this study. Please open the link that you were given once more.")
+        )
+    return sitting
+
+
+@transaction.atomic
+def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
+    """Take one POST and return the step to show next. A repeated POST changes nothing and gets the same next step.
+
+    Args:
+        step: the number of the step that the form was shown for.
+        data: the form's fields; for an item, those of the screen's form.
+
+    Raises:
+        FieldErrors: the answer was not accepted; nothing is stored.
+        OutOfOrder: the step has not been reached.
+    """
+    now = timezone.now()
+    # Of the row alone: PostgreSQL refuses to lock the nullable side of a join.
+    locked = (
+        Sitting.objects.select_for_update(of=("self",))
+        .select_related("stage__study__bank", "respondent")
+        .get(pk=sitting.pk)
+    )
+    if locked.is_over or step < locked.step:
+        return current_step(locked)
+    if step > locked.step:
+        raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
+    shown = current_step(locked)
+    if locked.state == Sitting.State.EXPIRED:
+        _revive(locked)
+    accept = {"checks": _accept_checks, "item": _accept_item, "form": _accept_form}.get(shown.kind, _accept_reading)
+    accept(locked, shown, data, now)
+    locked.step += 1
+    locked.last_seen_at = now
+    locked.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
+    return current_step(locked)
+
+
+def _enter_next_block(sitting: Sitting, now: datetime) -> None:
+    sitting.block += 1
+    kind = sitting.current_block.kind
+    if kind == "items" and not claim_booklet(sitting, now=now):
+        _end(sitting, Sitting.State.TURNED_AWAY, now)
+    elif kind == "end":
+        _end(sitting, Sitting.State.COMPLETE, now)
+
+
+def _end(sitting: Sitting, state: Sitting.State, now: datetime) -> None:
+    sitting.state = state
+    sitting.ended_at = now
+
+
+def _accept_reading(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    _enter_next_block(sitting, now)
+
+
+def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    answers: dict[str, int] = {}
+    errors: dict[str, list[str]] = {}
+    for check in shown.checks:
+        offered = {str(index): index for index, _text in check.options}
+        chosen = offered.get(str(data.get(check.name, "")))
+        if chosen is None:
+            errors[check.name] = [_("Choose one of the answers.")]
+        else:
+            answers[check.name] = chosen
+    if errors:
+        raise FieldErrors(errors)
+    passed = all(index == 0 for index in answers.values())  # In the file the right option comes first.
+    CheckAttempt.objects.create(sitting=sitting, attempt=shown.attempt, answers=answers, passed=passed, at=now)
+    if passed:
+        _enter_next_block(sitting, now)
+    elif shown.attempt >= MAXIMUM_CHECK_ATTEMPTS:
+        _end(sitting, Sitting.State.FAILED_CHECKS, now)
+
+
+def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    answers: dict[str, Any] = {}
+    errors: dict[str, list[str]] = {}
+    for field in shown.block.fields:
+        try:
+            answers[field.name] = _field_value(field, str(data.get(field.name) or "").strip())
+        except ValueError as exc:
+            errors[field.name] = [str(exc)]
+    if errors:
+        raise FieldErrors(errors)
+    FormAnswer.objects.create(sitting=sitting, block=shown.block.name or "form", answers=answers, at=now)
+    _enter_next_block(sitting, now)
+
+
+def _field_value(field: FieldConfig, given: str) -> str | int | None:
+    if not given:
+        if field.required:
+            raise ValueError(_("Please answer this question."))
+        return None
+    if field.kind == "choice":
+        if given not in field.options:
+            raise ValueError(_("Choose one of the answers."))
+        return given
+    if field.kind == "text":
+        if len(given) > LONGEST_TEXT:
+            raise ValueError(_("Please keep it under %(limit)d characters.") % {"limit": LONGEST_TEXT})
+        return given
+    try:
+        number = int(given)
+    except ValueError:
+        raise ValueError(_("Enter a whole number, for example 30.")) from None
+    low, high = field.minimum, field.maximum
+    if (low is not None and number < low) or (high is not None and number > high) or abs(number) > CLIENT_LIMIT:
+        raise ValueError(_("Enter a number from %(low)s to %(high)s.") % {"low": low, "high": high})
+    return number
+
+
+def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    assignment, screen = shown.assignment, shown.screen
+    if assignment is None or screen is None:
+        raise RuntimeError("an item step has an assignment and a screen")
+    if (posted := data.get("screen")) and posted != screen.name:
+        raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
+    form = screen.form(data)
+    if not form.is_valid():
+        raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
+    assignment = Assignment.objects.select_related("slot__item").get(
+        pk=assignment.pk
+    )  # A return may have changed its state.
+    instrument = registry.get(sitting.stage.study.instrument)
+    response = Response.objects.create(
+        assignment=assignment,
+        number=assignment.responses.count() + 1,
+        screen=screen.name,
+        screen_sha256=digest({"screen": screen.name, "title": str(screen.title), "parts": screen.parts}),
+        answered_at=now,
+        server_ms=max(0, int((now - sitting.last_seen_at).total_seconds() * 1000)),
+        client=_client_facts(data),
+    )
+    instrument.save(response=response, cleaned=form.cleaned_data)
+    if points := instrument.score(response):
+        Score.objects.create(response=response, value=points.value, rule=points.rule, version=points.version)
+    if instrument.next_screen(assignment) is None:
+        assignment.completed_at = now
+        if assignment.state == Assignment.State.LIVE:
+            assignment.state = Assignment.State.COUNTED
+        assignment.save(update_fields=["state", "completed_at"])
+        if open_assignment(sitting) is None:
+            _enter_next_block(sitting, now)
+
+
+def _client_facts(data: Mapping[str, Any]) -> dict[str, int]:
+    facts = {}
+    for name in CLIENT_FIELDS:
+        try:
+            value = int(str(data.get(f"client_{name}", "")))
+        except ValueError:
+            continue
+        if 0 <= value <= CLIENT_LIMIT:
+            facts[name] = value
+    return facts
+
+
+def _revive(sitting: Sitting) -> None:
+    """A person comes back after expiry: take back the slots that are still free; what they answer in the others is late.
+
+    Under the stage's lock, since make-up booklets are dealt from the same slots.
+    """
+    stage = Stage.objects.select_for_update().get(pk=sitting.stage_id)
+    sitting.state = Sitting.State.LIVE
+    for assignment in sitting.assignments.filter(state=Assignment.State.RELEASED).select_related("slot"):
+        slot = assignment.slot
+        free = stage.state != Stage.State.FROZEN and _take_back(slot, sitting, assignment.position)
+        assignment.state = Assignment.State.LIVE if free else Assignment.State.LATE
+        assignment.save(update_fields=["state"])
+
+
+def _take_back(slot: Slot, sitting: Sitting, position: int) -> bool:
+    """Put a slot back into the sitting's own booklet unless somebody else has it by now."""
+    if slot.assignments.filter(state__in=Assignment.HOLDING).exists():
+        return False
+    if slot.booklet_id == sitting.booklet_id:
+        return True
+    if slot.booklet_id is not None:
+        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it.
+        lying_in = Booklet.objects.select_for_update().filter(pk=slot.booklet_id, claimed_at__isnull=True).first()
+        if lying_in is None:
+            return False
+    slot.booklet_id, slot.position, left = sitting.booklet_id, position, slot.booklet_id
+    slot.save(update_fields=["booklet", "position"])
+    if left is not None and not Slot.objects.filter(booklet_id=left).exists():
+        Booklet.objects.filter(pk=left).delete()
+    return True

@@ -1,0 +1,200 @@
+"""From arrival to a sitting: who may begin, consent, conditions, and the booklet that is claimed once the checks are passed."""
+
+import random
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from survey.exceptions import EntryRefused, NotFound
+from survey.models import (
+    Assignment,
+    Booklet,
+    ConditionLevel,
+    Consent,
+    Respondent,
+    Sitting,
+    Stage,
+    Study,
+)
+from survey.selectors.stages import free_booklets, free_capacity
+
+from .hashing import digest
+from .identities import PanelIds, find_respondent, store_identity, submission_hash
+from .seeds import derive
+
+PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+# Enough for the people who claim in one moment to spread over; the booklets themselves were dealt at random.
+CLAIM_WINDOW = 50
+PANEL_ID = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
+
+
+def study_of(slug: str) -> Study:
+    """
+    Raises:
+        NotFound: there is no such study.
+    """
+    study = Study.objects.filter(slug=slug).first()
+    if study is None:
+        raise NotFound(_("There is no study at this address. Please check the link you were given."))
+    return study
+
+
+def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
+    """The panel's ids from an entry address; None where it carries none (a clean address, or an open study).
+
+    Raises:
+        EntryRefused: a parameter is missing, still a placeholder, or not an id.
+    """
+    if study.settings.panel.kind == "open":
+        return None
+    given = {name: query.get(name, "").strip() for name in PROLIFIC_PARAMETERS}
+    if not any(given.values()):
+        return None
+    for name, value in given.items():
+        if not PANEL_ID.match(value):
+            raise EntryRefused(
+                _(
+                    "The link is incomplete: %(name)s is missing or was not filled in. Please start again from the panel's page."
+                )
+                % {"name": name},
+                code="bad_panel_ids",
+                status=400,
+            )
+    return PanelIds("prolific", given["PROLIFIC_PID"], given["STUDY_ID"], given["SESSION_ID"])
+
+
+def new_open_person() -> PanelIds:
+    """A made-up identity for a study that is open to anybody with the address: one a browser."""
+    return PanelIds("open", secrets.token_hex(16))
+
+
+def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
+    """The sitting that these ids began, to be gone on with.
+
+    Raises:
+        EntryRefused: the person has taken part under another submission.
+    """
+    respondent = find_respondent(study, ids)
+    sitting = respondent and respondent.sittings.order_by("-wave").first()
+    if not sitting or respondent is None:
+        return None
+    known = respondent.panel_identity.submission_hash
+    if known and known != submission_hash(study, ids):
+        raise EntryRefused(
+            _("Our records show that you have taken part in this study before. It can be taken only once."),
+            code="already_taken_part",
+        )
+    return sitting
+
+
+def stage_to_join(study: Study) -> Stage:
+    """The stage that is open and has room, as far as one can tell without a lock.
+
+    Raises:
+        EntryRefused: nothing is open, or the open stage is full.
+    """
+    stage = study.admitting_stage()
+    if stage is None:
+        raise EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+    if free_capacity(stage) < 1:
+        raise EntryRefused(
+            _("All places of this study are taken at the moment. Nothing has been recorded."), code="full"
+        )
+    return stage
+
+
+def consent_text(study: Study) -> str:
+    return study.settings.blocks[0].text
+
+
+@transaction.atomic
+def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulated: bool = False) -> Sitting:
+    """Store consent and begin. Repeated by the same person and submission it gives the same sitting.
+
+    Raises:
+        EntryRefused: closed, full, or the person took part under another submission.
+    """
+    stage = stage_to_join_or_resume(study, ids)
+    if isinstance(stage, Sitting):
+        return stage
+    # The stage's row is the queue at the door: capacity and the blocks of the randomisation are exact behind it.
+    stage = Stage.objects.select_for_update().get(pk=stage.pk)
+    if again := find_sitting(study, ids):  # Two tabs: the other one was faster.
+        return again
+    if stage.state != Stage.State.OPEN:
+        raise EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+    if free_capacity(stage) < 1:
+        raise EntryRefused(
+            _("All places of this study are taken at the moment. Nothing has been recorded."), code="full"
+        )
+    now = timezone.now()
+    respondent = Respondent.objects.create(study=study, is_simulated=simulated)
+    store_identity(respondent=respondent, ids=ids)
+    sitting = Sitting.objects.create(
+        respondent=respondent, stage=stage, language=language, block=1, step=1, started_at=now, last_seen_at=now
+    )
+    text = consent_text(study)
+    Consent.objects.create(
+        sitting=sitting,
+        version=study.settings.blocks[0].version,
+        language=language,
+        text_sha256=digest(text),
+        given_at=now,
+    )
+    _draw_conditions(sitting, stage)
+    Stage.objects.filter(pk=stage.pk).update(arrivals=stage.arrivals + 1)
+    return sitting
+
+
+def stage_to_join_or_resume(study: Study, ids: PanelIds) -> Stage | Sitting:
+    return find_sitting(study, ids) or stage_to_join(study)
+
+
+def _draw_conditions(sitting: Sitting, stage: Stage) -> None:
+    """Levels in permuted blocks: within every run of as many people as there are levels, each level comes once."""
+    for condition in stage.study.settings.conditions:
+        block, place = divmod(stage.arrivals, len(condition.levels))
+        seed = derive(stage.seed, "condition", condition.factor, block)
+        order = list(condition.levels)
+        random.Random(seed).shuffle(order)  # noqa: S311 - reproducible on purpose, nothing secret
+        ConditionLevel.objects.create(
+            sitting=sitting,
+            factor=condition.factor,
+            level=order[place],
+            probability=1 / len(order),
+            seed=seed,
+        )
+
+
+def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
+    """Give a sitting a free booklet and its slots; False when there is none left. Called inside the sitting's transaction.
+
+    Free booklets are tried in random order, each by one conditional update. A person is told "full" only when none is free:
+    a booklet lost to somebody else means another try.
+    """
+    stage = Stage.objects.get(pk=sitting.stage_id)
+    if stage.state == Stage.State.FROZEN:
+        return False
+    while free := list(free_booklets(stage).order_by("kind", "number").values_list("pk", flat=True)[:CLAIM_WINDOW]):
+        choice = random.choice(free)  # noqa: S311 - only spreads the claims
+        if Booklet.objects.filter(pk=choice, claimed_at__isnull=True).update(claimed_at=now):
+            sitting.booklet_id = choice
+            sitting.save(update_fields=["booklet"])
+            _assign_slots(sitting, now=now)
+            return True
+    return False
+
+
+def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
+    slots = sitting.booklet.slots.order_by("position") if sitting.booklet else []
+    Assignment.objects.bulk_create(
+        [
+            Assignment(sitting=sitting, slot=slot, position=position, assigned_at=now)
+            for position, slot in enumerate(slots, start=1)
+        ]
+    )

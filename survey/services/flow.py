@@ -1,0 +1,121 @@
+"""Where a sitting is and what it is shown there. Reads only; `answering` moves it on."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from survey.instruments import registry
+from survey.instruments.registry import Screen
+from survey.models import Assignment, CompletionCode, Sitting
+from survey.study_file import BlockConfig, CheckConfig
+
+from .seeds import derive
+
+MAXIMUM_CHECK_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class CheckQuestion:
+    """A comprehension check as this sitting sees it: options in its own random order, as (index in the file, text)."""
+
+    name: str
+    question: str
+    options: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known."""
+
+    number: int
+    kind: str
+    block: BlockConfig
+    text: str = ""
+    checks: tuple[CheckQuestion, ...] = ()
+    attempt: int = 0
+    hints: tuple[str, ...] = ()
+    screen: Screen | None = None
+    assignment: Assignment | None = None
+    position: int = 0
+    total: int = 0
+    outcome: str = ""
+    code: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion, ...]:
+    shown = []
+    for check in block.checks:
+        options = list(enumerate(check.options))
+        random.Random(derive(sitting.stage.seed, "check", check.name, sitting.public_id.hex)).shuffle(options)  # noqa: S311
+        shown.append(CheckQuestion(check.name, check.question, tuple(options)))
+    return tuple(shown)
+
+
+def open_assignment(sitting: Sitting) -> Assignment | None:
+    """The first item that has not been answered to its end, counted or late alike."""
+    return (
+        sitting.assignments.filter(completed_at__isnull=True)
+        .select_related("slot__item", "slot__stage", "sitting")
+        .order_by("position")
+        .first()
+    )
+
+
+END_OUTCOMES = {
+    Sitting.State.COMPLETE: CompletionCode.Outcome.COMPLETED,
+    Sitting.State.FAILED_CHECKS: CompletionCode.Outcome.FAILED_CHECKS,
+    Sitting.State.TURNED_AWAY: CompletionCode.Outcome.STUDY_FULL,
+}
+
+
+def current_step(sitting: Sitting) -> Step:
+    """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
+    study = sitting.stage.study
+    blocks = study.settings.blocks
+    if sitting.is_over:
+        outcome = END_OUTCOMES[Sitting.State(sitting.state)]
+        return Step(
+            number=sitting.step,
+            kind="end",
+            block=blocks[-1],
+            text=blocks[-1].text,
+            outcome=outcome,
+            code=study.completion_code(outcome),
+        )
+    block = sitting.current_block
+    if block.kind == "checks":
+        attempts = list(sitting.check_attempts.all())
+        hints = (
+            tuple(check.hint for check in _failed(block.checks, attempts[-1].answers) if check.hint) if attempts else ()
+        )
+        return Step(
+            number=sitting.step,
+            kind="checks",
+            block=block,
+            checks=check_questions(sitting, block),
+            attempt=len(attempts) + 1,
+            hints=hints,
+        )
+    if block.kind == "items":
+        assignment = open_assignment(sitting)
+        screen = assignment and registry.get(study.instrument).next_screen(assignment)
+        if assignment is None or screen is None:
+            raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
+        return Step(
+            number=sitting.step,
+            kind="item",
+            block=block,
+            screen=screen,
+            assignment=assignment,
+            position=assignment.position,
+            total=sitting.assignments.count(),
+        )
+    text = study.settings.block_text(block, sitting.levels())
+    return Step(number=sitting.step, kind=block.kind, block=block, text=text)
+
+
+def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:
+    """In the file the right option comes first."""
+    return [check for check in checks if answers.get(check.name) != 0]

@@ -1,0 +1,23 @@
+"""Hashes of what is stored: canonical JSON, so that equal content has an equal hash on every machine; keyed where it is personal."""
+
+import hashlib
+import hmac
+import json
+from typing import Any
+
+from django.conf import settings
+
+
+def canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def keyed_digest(value: Any, *, purpose: str) -> str:
+    """HMAC with the identity key: short answers and panel ids could be guessed from a bare hash."""
+    return hmac.new(
+        settings.HUNCH_IDENTITY_KEY.encode(), purpose.encode() + b"\0" + canonical(value), "sha256"
+    ).hexdigest()

@@ -1,0 +1,70 @@
+"""Panel ids: encrypted at rest, found by a hash keyed for each study, kept away from the answers."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+
+from survey.models import PanelIdentity, Respondent, Study
+
+from .hashing import keyed_digest
+
+
+@dataclass(frozen=True)
+class PanelIds:
+    """What a panel sends along: who, in which of its studies, in which submission."""
+
+    panel: str
+    person: str
+    study: str = ""
+    submission: str = ""
+
+
+def _cipher() -> Fernet:
+    key = hashlib.sha256(b"hunch.identities\0" + settings.HUNCH_IDENTITY_KEY.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))
+
+
+def seal(ids: PanelIds) -> str:
+    """Ids as an encrypted text, for the cookie between the entry and the consent."""
+    return _cipher().encrypt(json.dumps(asdict(ids)).encode()).decode()
+
+
+def unseal(sealed: str, *, max_age_seconds: int | None = None) -> PanelIds | None:
+    """The ids again; None for a text that was not sealed here, was changed, or is too old."""
+    try:
+        values: Mapping[str, str] = json.loads(_cipher().decrypt(sealed.encode(), ttl=max_age_seconds))
+    except (InvalidToken, ValueError):
+        return None
+    return PanelIds(**values)
+
+
+def person_hash(study: Study, ids: PanelIds) -> str:
+    return keyed_digest([ids.panel, ids.person], purpose=f"person:{study.pk}")
+
+
+def submission_hash(study: Study, ids: PanelIds) -> str:
+    return (
+        keyed_digest([ids.panel, ids.study, ids.submission], purpose=f"submission:{study.pk}") if ids.submission else ""
+    )
+
+
+def find_respondent(study: Study, ids: PanelIds) -> Respondent | None:
+    return Respondent.objects.filter(
+        panel_identity__study=study, panel_identity__person_hash=person_hash(study, ids)
+    ).first()
+
+
+def store_identity(*, respondent: Respondent, ids: PanelIds) -> PanelIdentity:
+    return PanelIdentity.objects.create(
+        respondent=respondent,
+        study=respondent.study,
+        panel=ids.panel,
+        person_hash=person_hash(respondent.study, ids),
+        submission_hash=submission_hash(respondent.study, ids),
+        ids_encrypted=seal(ids).encode(),
+    )
