@@ -107,6 +107,10 @@ class Instrument(ABC):
         """What may stand only once in a booklet."""
 
     @abstractmethod
+    def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
+        """The same for stored items, in order."""
+
+    @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
         """Write the instrument's own rows for new items, in order."""
 

@@ -47,6 +47,13 @@ class BeliefUpdate(Instrument):
     def conflict_keys(self, row: np.void) -> tuple[int, ...]:
         return (int(row["evidence"]), int(row["target"]))
 
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        pairs = Pair.objects.in_bulk([item.pk for item in items])
+        return [
+            tuple(key for key in (pairs[item.pk].evidence_id, pairs[item.pk].target_id) if key is not None)
+            for item in items
+        ]
+
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         Pair.objects.bulk_create(
             [

@@ -1,0 +1,220 @@
+"""Running a job step: claimed by lease, kept alive by heartbeats, written only while the claim is still ours.
+
+Long work stays outside transactions; a step that is delivered twice is claimed once, and one whose worker died is found by
+`sweep` once its lease is over.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from predictors.errors import Stopped
+from survey.models import JobStep, Stage
+
+from . import staging
+from .training import evaluate, score_candidates, train_member
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=90)
+HEARTBEAT_SECONDS = 2.0
+# A task that was sent and not begun after this long was lost with its broker or worker, and is sent again.
+SEND_AGAIN = timedelta(seconds=30)
+ML_KINDS = (JobStep.Kind.TRAIN, JobStep.Kind.SCORE)
+
+Progress = Callable[[int, int, str], bool]
+
+
+class Claim:
+    """One worker's hold on a step. Everything is written through it, and only while `attempt` is still the row's."""
+
+    def __init__(self, step: JobStep) -> None:
+        self.step = step
+        self.attempt = step.attempt
+        self._last = 0.0
+
+    def _mine(self) -> Any:
+        return JobStep.objects.filter(pk=self.step.pk, attempt=self.attempt, state=JobStep.State.RUNNING)
+
+    def heartbeat(self, done: int, total: int, text: str) -> bool:
+        """Renew the lease at most every few seconds; False once the claim is lost, which stops the work."""
+        if time.monotonic() - self._last < HEARTBEAT_SECONDS and done < total:
+            return True
+        self._last = time.monotonic()
+        now = timezone.now()
+        return bool(
+            self._mine().update(
+                heartbeat_at=now,
+                lease_until=now + LEASE,
+                progress_done=done,
+                progress_total=total,
+                progress_text=text[:200],
+            )
+        )
+
+    def lock(self) -> None:
+        """Inside a transaction: make sure the claim is ours and stays so until the commit.
+
+        Raises:
+            Stopped: another worker has it.
+        """
+        if not list(self._mine().select_for_update().values_list("pk", flat=True)):
+            raise Stopped
+
+    def finish(self, result: dict[str, Any]) -> None:
+        if not self._mine().update(
+            state=JobStep.State.DONE, result=result, error="", finished_at=timezone.now(), lease_until=None
+        ):
+            raise Stopped
+
+    def fail(self, error: str) -> None:
+        self._mine().update(
+            state=JobStep.State.FAILED, error=error[:4000], finished_at=timezone.now(), lease_until=None
+        )
+
+    def give_back(self) -> None:
+        self._mine().update(state=JobStep.State.QUEUED, lease_until=None, sent_at=None)
+
+
+def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
+    """Claim a queued step, or one whose lease is over, by one conditional update; None when somebody else has it."""
+    now = now or timezone.now()
+    step = JobStep.objects.select_related("stage__study__bank").filter(pk=step_id).first()
+    if step is None:
+        return None
+    claimed = JobStep.objects.filter(
+        Q(state=JobStep.State.QUEUED) | Q(state=JobStep.State.RUNNING, lease_until__lt=now),
+        pk=step_id,
+        attempt=step.attempt,
+        tries_left__gt=0,
+    ).update(
+        state=JobStep.State.RUNNING,
+        attempt=F("attempt") + 1,
+        tries_left=F("tries_left") - 1,
+        started_at=now,
+        heartbeat_at=now,
+        lease_until=now + LEASE,
+        progress_done=0,
+        progress_total=0,
+        progress_text="",
+    )
+    if not claimed:
+        return None
+    step.refresh_from_db()
+    return Claim(step)
+
+
+def run_step(step_id: int) -> bool:
+    """Run one step to its end. False when there was nothing to do: done already, or another worker has it."""
+    held = claim(step_id)
+    if held is None:
+        return False
+    step = held.step
+    try:
+        RUNNERS[JobStep.Kind(step.kind)](held)
+    except staging.StillLive:
+        # Not a try: people are still inside, and the next sweep looks again.
+        JobStep.objects.filter(pk=step.pk, attempt=held.attempt).update(tries_left=F("tries_left") + 1)
+        held.give_back()
+        return False
+    except Stopped:
+        logger.info("step %s: the claim went to another worker", step.pk)
+        return False
+    except OperationalError as exc:
+        logger.warning("step %s: the database did not answer (%s); queued again", step.pk, exc)
+        held.give_back()
+        return False
+    except Exception as exc:
+        logger.exception("step %s (%s) failed", step.pk, step)
+        held.fail(f"{type(exc).__name__}: {exc}")
+        return False
+    stage = Stage.objects.select_related("study__bank").get(pk=step.stage_id)
+    staging.next_steps(stage)
+    if step.kind == JobStep.Kind.PLAN:
+        staging.open_if_automatic(stage.following(), now=timezone.now())
+    return True
+
+
+def _freeze(held: Claim) -> None:
+    with transaction.atomic():
+        held.lock()
+        held.finish(staging.freeze(held.step.stage))
+
+
+def _plan(held: Claim) -> None:
+    following = held.step.stage.following()
+    if following is None:
+        held.finish({})
+        return
+    planned = staging.plan_stage(following, via="worker")
+    held.finish({"plan_sha256": planned.plan_sha256})
+
+
+RUNNERS: dict[JobStep.Kind, Callable[[Claim], None]] = {
+    JobStep.Kind.FREEZE: _freeze,
+    JobStep.Kind.EVALUATE: evaluate,
+    JobStep.Kind.TRAIN: train_member,
+    JobStep.Kind.SCORE: score_candidates,
+    JobStep.Kind.PLAN: _plan,
+}
+
+
+def due_steps(*, now: datetime | None = None) -> list[JobStep]:
+    """Steps to send a task for: queued ones not sent lately, and running ones whose lease is over."""
+    now = now or timezone.now()
+    for stage in Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN]).select_related(
+        "study__bank"
+    ):
+        if not staging.pipeline_is_done(stage):
+            staging.next_steps(stage)
+    return list(
+        JobStep.objects.filter(
+            Q(state=JobStep.State.QUEUED) & (Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN))
+            | Q(state=JobStep.State.RUNNING, lease_until__lt=now)
+        )
+        .filter(tries_left__gt=0)
+        .order_by("pk")
+    )
+
+
+def mark_sent(step: JobStep, *, now: datetime | None = None) -> bool:
+    """Say that a task goes out for a step; False when another beat or worker has just done so."""
+    now = now or timezone.now()
+    return bool(JobStep.objects.filter(pk=step.pk, sent_at=step.sent_at, attempt=step.attempt).update(sent_at=now))
+
+
+def sweep(*, now: datetime | None = None) -> int:
+    """Fail the steps whose workers died too often, so that a person looks; return how many."""
+    now = now or timezone.now()
+    return JobStep.objects.filter(
+        Q(state=JobStep.State.RUNNING, lease_until__lt=now) | Q(state=JobStep.State.QUEUED), tries_left=0
+    ).update(
+        state=JobStep.State.FAILED,
+        error="its worker died or lost the database every time; see the ml worker's log, then retry",
+        finished_at=now,
+        lease_until=None,
+    )
+
+
+def run_inline(stage: Stage) -> None:
+    """Run all that follows from closing a stage in this process, one step after the other.
+
+    Raises:
+        RuntimeError: a step failed, with its error.
+    """
+    while True:
+        stage.refresh_from_db()
+        steps = [step for step in staging.next_steps(stage) if step.state != JobStep.State.DONE]
+        if not steps:
+            return
+        failed = [step for step in steps if step.state == JobStep.State.FAILED]
+        if failed:
+            raise RuntimeError(f"{failed[0]}: {failed[0].error}")
+        if not run_step(steps[0].pk) and JobStep.objects.get(pk=steps[0].pk).state == JobStep.State.QUEUED:
+            raise RuntimeError(f"{steps[0]} cannot run: sittings of {stage} are still live")

@@ -1,0 +1,98 @@
+"""Training, scoring and evaluating: plain data to `predictors`, files to the storage, results to the rows of the claim."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from django.db import transaction
+from django.utils import timezone
+
+from predictors import evaluation
+from predictors import training as predictor_training
+from survey.instruments import registry
+from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
+from survey.selectors.stages import frozen_answers, training_examples
+
+from . import files
+from .planning import draw_candidates, drawable_questions, store_candidates
+
+
+class Claim(Protocol):
+    """What `jobs` hands to a runner."""
+
+    step: JobStep
+    heartbeat: Callable[[int, int, str], bool]
+
+    def lock(self) -> None: ...
+
+    def finish(self, result: dict[str, Any]) -> None: ...
+
+
+def _run_of(stage: Stage) -> PredictorRun:
+    return stage.predictor_runs.latest("created_at")
+
+
+def train_member(held: Claim) -> None:
+    """Train one member on every frozen answer up to and with the stage, and keep its files."""
+    step = held.step
+    stage = step.stage
+    run = _run_of(stage)
+    study = stage.study
+    inputs, labels = registry.get(study.instrument).examples(list(training_examples(stage)), study)
+    held.heartbeat(0, 0, f"{len(labels)} answers")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "member"
+        trained = predictor_training.train_member(
+            run.name, run.params, run.seed, step.member, inputs, labels.tolist(), None, folder, held.heartbeat
+        )
+        stored = files.store_folder(folder)
+    with transaction.atomic():
+        held.lock()
+        run = PredictorRun.objects.select_for_update().get(pk=run.pk)
+        run.members = {**run.members, str(step.member): stored}
+        run.example_count = trained["n_examples"]
+        run.seconds += trained["seconds"]
+        if len(run.members) == predictor_training.members_of(run.name, run.params):
+            run.ready_at = timezone.now()
+        run.save(update_fields=["members", "example_count", "seconds", "ready_at"])
+        held.finish(dict(trained))
+
+
+def score_candidates(held: Claim) -> None:
+    """Draw the next stage's candidate set and score it with the new predictor."""
+    stage = held.step.stage
+    following = stage.following()
+    if following is None:
+        held.finish({})
+        return
+    run = _run_of(stage)
+    questions = drawable_questions(following)
+    candidates = draw_candidates(following, questions)
+    inputs = registry.get(stage.study.instrument).predictor_inputs(rows=candidates.rows, questions=questions)
+    folders = [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
+    scores = predictor_training.score(folders, inputs, held.heartbeat)
+    with transaction.atomic():
+        held.lock()
+        if following.state == Stage.State.DRAFT:
+            stored = store_candidates(following, candidates, scores=scores, predictor_run=run)
+            held.finish({"scored": len(scores), "file_sha256": stored.file_sha256})
+        else:
+            held.finish({"scored": 0})
+
+
+def evaluate(held: Claim) -> None:
+    """How the predictor that planned this stage did on its answers, from the scores stored with the slots."""
+    stage = held.step.stage
+    study = stage.study
+    run = CandidateSet.objects.select_related("predictor_run").get(stage=stage).predictor_run
+    answers = [answer for answer in frozen_answers(stage) if answer.slot.score is not None]
+    inputs, labels = registry.get(study.instrument).examples(answers, study)
+    scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
+    outcomes = np.asarray([pair.outcome for pair in inputs])
+    metrics: dict[str, Any] = dict(evaluation.evaluate(labels, scores, outcomes)) if len(answers) else {"n": 0}
+    with transaction.atomic():
+        held.lock()
+        Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": metrics})
+        held.finish(metrics)

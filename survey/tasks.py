@@ -1,0 +1,37 @@
+"""Thin Celery tasks: ids in, one service call. State lives in rows, so a lost or doubled message does no harm."""
+
+from celery import shared_task
+
+from survey.services import expiry, jobs
+
+
+@shared_task(name="survey.tasks.run_due_steps")
+def run_due_steps() -> int:
+    """Send a task for every step that is due."""
+    sent = 0
+    for step in jobs.due_steps():
+        if jobs.mark_sent(step):
+            task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
+            task.delay(step.pk)
+            sent += 1
+    return sent
+
+
+@shared_task(name="survey.tasks.run_step")
+def run_step(step_id: int) -> bool:
+    return jobs.run_step(step_id)
+
+
+@shared_task(name="survey.tasks.run_ml_step")
+def run_ml_step(step_id: int) -> bool:
+    return jobs.run_step(step_id)
+
+
+@shared_task(name="survey.tasks.expire_sittings")
+def expire_sittings() -> int:
+    return expiry.expire_sittings()
+
+
+@shared_task(name="survey.tasks.sweep_leases")
+def sweep_leases() -> int:
+    return jobs.sweep()
