@@ -95,6 +95,10 @@ class Instrument(ABC):
 
     # Planning
     @abstractmethod
+    def universe_size(self, n_questions: int) -> int:
+        """How many candidates there are over that many questions."""
+
+    @abstractmethod
     def draw_candidates(self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator) -> Candidates:
         """A uniform candidate set of `size` rows (or all there are), with the first phase's probability."""
 

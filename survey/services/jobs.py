@@ -14,7 +14,8 @@ from django.db import OperationalError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from predictors.errors import Stopped
+from predictors.errors import PredictorError, Stopped
+from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
 
 from . import staging
@@ -129,6 +130,11 @@ def run_step(step_id: int) -> bool:
     except OperationalError as exc:
         logger.warning("step %s: the database did not answer (%s); queued again", step.pk, exc)
         held.give_back()
+        return False
+    except (HunchError, PredictorError) as exc:
+        # Said in words by whoever refused it: a person must change something, so it is not tried again.
+        logger.warning("step %s (%s) failed: %s", step.pk, step, exc)
+        held.fail(str(exc))
         return False
     except Exception as exc:
         logger.exception("step %s (%s) failed", step.pk, step)

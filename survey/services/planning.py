@@ -20,7 +20,7 @@ from survey.exceptions import PlanRefused, StateRefused
 from survey.instruments import registry
 from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum
 from survey.selectors.questions import eligible_questions
-from survey.study_file import DesignConfig
+from survey.study_file import DesignConfig, StudyConfig
 
 from . import files
 from .auditing import record
@@ -60,6 +60,26 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         _write(stage, questions, draft)
         record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256)
     return stage
+
+
+def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
+    """Refuse, before anybody is paid, a study one of whose stages could never be drawn.
+
+    Raises:
+        PlanRefused: with the stage's number and the sizes.
+    """
+    candidates = min(settings.candidates.size, universe_size)
+    for index, stage in enumerate(settings.stages, start=1):
+        try:
+            bandit.draw(
+                design=design_of(stage.design),
+                n=stage.sittings * settings.sitting.items,
+                scores=np.zeros(candidates),
+                n_candidates=candidates,
+                rng=np.random.default_rng(0),
+            )
+        except DesignError as exc:
+            raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc
 
 
 def drawable_questions(stage: Stage) -> list[Question]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from bandit.candidates import Pairs, uniform_pool
+from bandit.candidates import Pairs, uniform_pool, universe_size
 from predictors.pairs import Pair as PredictorPair
 from survey.instruments.registry import Candidates, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
@@ -33,6 +33,9 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     predicts = True
     columns = export.COLUMNS
+
+    def universe_size(self, n_questions: int) -> int:
+        return universe_size(n_questions)
 
     def draw_candidates(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator) -> Candidates:
         pool = uniform_pool(n_questions=len(questions), size=size, rng=rng)
