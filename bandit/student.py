@@ -6,6 +6,7 @@ Source: the incomplete beta function's continued fraction (DLMF 8.17.22), evalua
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from bandit.errors import DesignError
 
@@ -24,6 +25,7 @@ def student_t_upper_tail(t: float, degrees_of_freedom: float) -> float:
     return both / 2 if t >= 0 else 1 - both / 2
 
 
+@lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The t with P(T <= t) = probability, for a probability between 0 and 1, both left out."""
     df = _checked(degrees_of_freedom)

@@ -1,0 +1,16 @@
+"""Statistics that sampling without replacement really follows."""
+
+import numpy as np
+from scipy import stats
+
+
+def p_value_of_counts(counts, *, draws, n):
+    """How well inclusion counts over independent draws of n fit equal chances without replacement.
+
+    Within a draw the indicators have variance pi (1 - pi) and covariance -pi (1 - pi) / (N - 1), so the scaled sum of
+    squares below is chi-square with N - 1 degrees of freedom. Pearson's own statistic would be too small by 1 - pi.
+    """
+    counts = np.asarray(counts, dtype=float)
+    rate = n / counts.size
+    squares = ((counts - draws * rate) ** 2).sum() / (draws * rate * (1 - rate))
+    return stats.chi2.sf(squares * (counts.size - 1) / counts.size, counts.size - 1)
