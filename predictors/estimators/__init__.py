@@ -1,0 +1,1 @@
+"""The estimators, one subject a module. Only here are torch, transformers and scikit-learn imported."""

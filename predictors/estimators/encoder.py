@@ -1,0 +1,424 @@
+"""The networks under the heads: a BERT over packed tokens, and any other transformers model behind the same face.
+
+Packed means that the tokens of a batch lie one after another without padding: every matrix product works on real
+tokens only, and only the attention (a few percent of the work) pads, inside groups of similar length.
+
+Weights lie in flat buffers: float32 masters that the optimiser moves, and where bfloat16 is fast a copy in bfloat16
+that the products read. On processors without bfloat16 instructions both are the same buffer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from predictors.errors import CheckpointError
+from predictors.estimators.checkpoints import Checkpoint, is_plain_bert
+from predictors.estimators.text import Rows
+
+_LEAST_FILL = 0.8
+
+
+class Group(NamedTuple):
+    """Neighbouring pairs of a batch that attention treats together: `pairs` of them padded to `length` tokens.
+
+    `start` and `stop` are their tokens; `slots` the place of each in the padded block; `mask` (pairs, 1, 1, length) is
+    0 for tokens and minus infinity for padding, None where there is none.
+    """
+
+    start: int
+    stop: int
+    pairs: int
+    length: int
+    slots: torch.Tensor | None
+    mask: torch.Tensor | None
+
+
+class Batch(NamedTuple):
+    """Packed tokens on the device; fields as in `Rows`, and the groups for attention."""
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    types: torch.Tensor
+    segments: torch.Tensor
+    starts: torch.Tensor
+    pair_of_token: torch.Tensor
+    outcomes: torch.Tensor
+    groups: list[Group]
+
+
+class Encoder(Protocol):
+    """What a head and the training loop need from a network."""
+
+    hidden_size: int
+    max_positions: int
+    config: dict[str, Any]
+    default_dropout: float
+
+    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
+        """Last hidden states of all T packed tokens, float32 (T, hidden_size)."""
+
+    def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
+        """Make the weights trainable, given which token ids will occur; returns the buffers to optimise."""
+
+    def end_training(self, kept: float) -> None:
+        """Finish; `kept` is the factor that weight decay has left of weights which had no gradient."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """All weights, float32 on the CPU, by Hugging Face's names."""
+
+
+class Dropout:
+    """Dropout whose randomness on the CPU comes from numpy: torch draws it ten times slower there, on one thread.
+
+    The rate is rounded to 1/256, and what is kept is scaled accordingly, so expectations are exact.
+    """
+
+    def __init__(self, rate: float, generator: np.random.Generator) -> None:
+        self.threshold = round(rate * 256)
+        self.scale = 256 / (256 - self.threshold)
+        self.generator = generator
+
+    def __call__(self, values: torch.Tensor) -> torch.Tensor:
+        if not self.threshold:
+            return values
+        if values.device.type != "cpu":
+            return functional.dropout(values, self.threshold / 256)
+        words = self.generator.integers(0, 2**64, size=-(-values.numel() // 8), dtype=np.uint64)
+        draws = torch.from_numpy(words.view(np.uint8))[: values.numel()].view(values.shape)
+        return values * (draws >= self.threshold).to(values.dtype).mul_(self.scale)
+
+
+class FlatWeights:
+    """Named tensors in one float32 buffer `master`, read through `views` in the dtype of computation."""
+
+    def __init__(self, tensors: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device) -> None:
+        pieces = [tensor.detach().reshape(-1).float() for tensor in tensors.values()]
+        self.master = torch.cat([torch.empty(0), *pieces]).to(device)
+        self.working = self.master if dtype == torch.float32 else self.master.to(dtype)
+        self.shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        self.views = self._views(self.working)
+
+    def begin_training(self) -> None:
+        """Give every view a place in one gradient buffer, so that clipping and the optimiser need one call each."""
+        self.gradient = torch.zeros_like(self.working)
+        gradients = self._views(self.gradient)
+        for name, view in self.views.items():
+            view.requires_grad_(True)
+            view.grad = gradients[name]
+
+    def decayed(self) -> list[torch.Tensor]:
+        """Views of the master that weight decay applies to: matrices, not biases or norms."""
+        return [view for view in self._views(self.master).values() if view.ndim > 1]
+
+    def collect_gradient(self) -> torch.Tensor:
+        """The gradient of the master, float32, ready for clipping."""
+        gradient = self.gradient if self.working is self.master else self.gradient.float()
+        self.master.grad = gradient
+        return gradient
+
+    def after_step(self) -> None:
+        """Bring the optimiser's result to the working copy and clear the gradient."""
+        if self.working is not self.master:
+            self.working.copy_(self.master)
+        self.gradient.zero_()
+
+    def end_training(self) -> None:
+        """Drop the gradients."""
+        self.master.grad = None
+        del self.gradient
+        self.views = self._views(self.working)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Copies of the masters on the CPU."""
+        return {name: view.to("cpu", copy=True) for name, view in self._views(self.master).items()}
+
+    def _views(self, buffer: torch.Tensor) -> dict[str, torch.Tensor]:
+        views, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + shape.numel()
+            views[name] = buffer[start:stop].view(shape).detach()
+            start = stop
+        return views
+
+
+class PackedBert:
+    """A BERT encoder (post-norm, GELU, absolute positions) over packed tokens; the same function as transformers'."""
+
+    def __init__(
+        self, config: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.config = config
+        self.hidden_size = int(config["hidden_size"])
+        self.heads = int(config["num_attention_heads"])
+        self.epsilon = float(config.get("layer_norm_eps", 1e-12))
+        self.max_positions = int(config["max_position_embeddings"])
+        self.default_dropout = float(config.get("hidden_dropout_prob", 0.1))
+        self.dtype, self.device = dtype, device
+        layers = [self._fused(weights, number) for number in range(int(config["num_hidden_layers"]))]
+        self.layer_names = [sorted(layer) for layer in layers]
+        self.layers = FlatWeights({name: t for layer in layers for name, t in layer.items()}, dtype, device)
+        self.word = weights["embeddings.word_embeddings.weight"].to(device)
+        rest = {name: t for name, t in weights.items() if name.startswith("embeddings.") and ".word_" not in name}
+        self.embeddings = FlatWeights(rest, torch.float32, device)
+        self.trained: list[FlatWeights] = []
+
+    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
+        """Last hidden states of the packed tokens; see `Encoder`."""
+        drop = dropout or _unchanged
+        weights = self.embeddings.views
+        if self.trained:
+            words = functional.embedding(self.compact_id[batch.ids], self.trained[-1].views["word"])
+        else:
+            words = functional.embedding(batch.ids, self.word)
+        hidden = words + weights["embeddings.position_embeddings.weight"][batch.positions]
+        hidden = hidden + weights["embeddings.token_type_embeddings.weight"][batch.types]
+        hidden = drop(self._norm(hidden, weights, "embeddings.LayerNorm").to(self.dtype))
+        weights = self.layers.views
+        for number in range(len(self.layer_names)):
+            prefix = f"encoder.layer.{number}."
+            mixed = _linear(hidden, weights, prefix + "attention.self.qkv")
+            mixed = _linear(self._attend(mixed, batch.groups, drop), weights, prefix + "attention.output.dense")
+            hidden = self._norm(hidden + drop(mixed), weights, prefix + "attention.output.LayerNorm")
+            inner = functional.gelu(_linear(hidden, weights, prefix + "intermediate.dense"))
+            inner = _linear(inner, weights, prefix + "output.dense")
+            hidden = self._norm(hidden + drop(inner), weights, prefix + "output.LayerNorm")
+        return hidden.float()
+
+    def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
+        """See `Encoder`. Words that do not occur get no gradient, and Adam leaves such rows where they are, so only
+        the rows that occur are optimised: the same result without half of a small BERT's optimiser state."""
+        used = torch.from_numpy(used_ids).to(self.device)
+        self.compact_id = torch.zeros(len(self.word), dtype=torch.int64, device=self.device)
+        self.compact_id[used] = torch.arange(len(used), device=self.device)
+        self.used_ids = used
+        words = FlatWeights({"word": self.word[used]}, torch.float32, self.device)
+        self.trained = [self.layers, self.embeddings, words]
+        for buffer in self.trained:
+            buffer.begin_training()
+        return self.trained
+
+    def end_training(self, kept: float) -> None:
+        """See `Encoder`."""
+        for buffer in self.trained:
+            buffer.end_training()
+        if kept != 1.0:
+            self.word = self.word * kept
+        self.word[self.used_ids] = self.trained[-1].views["word"]
+        self.trained = []
+        del self.compact_id, self.used_ids
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """See `Encoder`."""
+        state = {"embeddings.word_embeddings.weight": self.word.to("cpu", copy=True), **self.embeddings.state()}
+        for name, tensor in self.layers.state().items():
+            if ".qkv." in name:
+                for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                    state[name.replace(".qkv.", f".{part}.")] = piece.clone()
+            else:
+                state[name] = tensor
+        return state
+
+    def _attend(self, mixed: torch.Tensor, groups: list[Group], drop: Any) -> torch.Tensor:
+        """Self-attention of T tokens: (T, 3 hidden) queries, keys and values to (T, hidden) contexts."""
+        contexts = []
+        size = self.hidden_size // self.heads
+        for group in groups:
+            rows = mixed[group.start : group.stop]
+            if group.slots is not None:
+                rows = _Spread.apply(rows, group.slots, group.pairs * group.length)
+            parts = rows.view(group.pairs, group.length, 3, self.heads, size).permute(2, 0, 3, 1, 4).contiguous()
+            query, key, value = parts.unbind(0)
+            scores = (query * size**-0.5) @ key.transpose(-1, -2)
+            if group.mask is not None:
+                scores = scores + group.mask
+            context = drop(torch.softmax(scores, -1)) @ value
+            context = context.transpose(1, 2).reshape(group.pairs * group.length, self.hidden_size)
+            contexts.append(context if group.slots is None else _Gather.apply(context, group.slots))
+        return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+
+    def _norm(self, hidden: torch.Tensor, weights: dict[str, torch.Tensor], name: str) -> torch.Tensor:
+        shape = (self.hidden_size,)
+        return functional.layer_norm(hidden, shape, weights[name + ".weight"], weights[name + ".bias"], self.epsilon)
+
+    @staticmethod
+    def _fused(weights: dict[str, torch.Tensor], number: int) -> dict[str, torch.Tensor]:
+        """One layer's tensors with query, key and value as one matrix."""
+        prefix = f"encoder.layer.{number}."
+        layer = {name: tensor for name, tensor in weights.items() if name.startswith(prefix)}
+        for kind in ("weight", "bias"):
+            parts = [layer.pop(f"{prefix}attention.self.{part}.{kind}") for part in ("query", "key", "value")]
+            layer[f"{prefix}attention.self.qkv.{kind}"] = torch.cat(parts)
+        return layer
+
+
+class TransformersEncoder:
+    """Any other encoder that transformers knows, padded as it wants; for checkpoints that are no plain BERT."""
+
+    def __init__(self, model: Any, config: dict[str, Any], dtype: torch.dtype, device: torch.device) -> None:
+        self.model = model.to(device).float()
+        self.config = config
+        self.hidden_size = int(model.config.hidden_size)
+        self.max_positions = _positions_of(model.config)
+        self.default_dropout = float(getattr(model.config, "hidden_dropout_prob", 0.1))
+        self.dtype, self.device = dtype, device
+        self.has_types = getattr(model.config, "type_vocab_size", 0) > 1
+        self.pad_id = model.config.pad_token_id or 0
+
+    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
+        """See `Encoder`. The model's own dropout layers are used, on or off."""
+        self.model.train(dropout is not None)
+        count = len(batch.starts)
+        width = max(group.length for group in batch.groups)
+        slots = batch.pair_of_token * width + batch.positions
+        ids = torch.full((count * width,), self.pad_id, device=self.device).index_copy_(0, slots, batch.ids)
+        mask = torch.zeros_like(ids).index_fill_(0, slots, 1)
+        inputs = {"input_ids": ids.view(count, width), "attention_mask": mask.view(count, width)}
+        if self.has_types:
+            inputs["token_type_ids"] = torch.zeros_like(ids).index_copy_(0, slots, batch.types).view(count, width)
+        with torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype != torch.float32):
+            hidden = self.model(**inputs).last_hidden_state
+        return hidden.reshape(count * width, self.hidden_size)[slots].float()
+
+    def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
+        """See `Encoder`. The model's parameters become views of one buffer."""
+        parameters = dict(self.model.named_parameters())
+        self.weights = FlatWeights({name: p.data for name, p in parameters.items()}, torch.float32, self.device)
+        self.weights.begin_training()
+        for name, parameter in parameters.items():
+            parameter.data = self.weights.views[name].data
+            parameter.grad = self.weights.views[name].grad
+        return [self.weights]
+
+    def end_training(self, kept: float) -> None:
+        """See `Encoder`. Every weight was optimised here, so nothing is left to decay."""
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        self.weights.end_training()
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """See `Encoder`."""
+        return {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}
+
+
+def build_encoder(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Encoder:
+    """The encoder of a pretrained checkpoint.
+
+    Raises:
+        CheckpointError: transformers does not know the model, or it would need code from the hub.
+    """
+    if checkpoint.weights is not None:
+        return PackedBert(checkpoint.config, checkpoint.weights, dtype, device)
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(checkpoint.folder, trust_remote_code=False, use_safetensors=True)
+    except (OSError, ValueError, KeyError) as exc:
+        raise CheckpointError(f"checkpoint: transformers cannot load {checkpoint.folder}: {exc}") from exc
+    return TransformersEncoder(model, checkpoint.config, dtype, device)
+
+
+def rebuild_encoder(
+    folder: Path, config: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device
+) -> Encoder:
+    """The encoder of a saved predictor: `config` lies in `folder`, `weights` are the trained ones."""
+    if is_plain_bert(config):
+        return PackedBert(config, weights, dtype, device)
+    from transformers import AutoConfig, AutoModel
+
+    model = AutoModel.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    model.load_state_dict(weights)
+    return TransformersEncoder(model, config, dtype, device)
+
+
+def to_batch(rows: Rows, dtype: torch.dtype, device: torch.device) -> Batch:
+    """Put laid-out pairs, sorted by falling length, on the device and plan their attention."""
+    ends = np.cumsum(rows.lengths)
+    starts = ends - rows.lengths
+    groups, first = [], 0
+    for pair in range(1, len(rows.lengths) + 1):
+        if pair == len(rows.lengths) or rows.lengths[pair] < _LEAST_FILL * rows.lengths[first]:
+            groups.append(_group(rows.lengths[first:pair], int(starts[first]), int(ends[pair - 1]), dtype, device))
+            first = pair
+
+    def moved(values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values).to(device)
+
+    return Batch(
+        ids=moved(rows.ids),
+        positions=moved(rows.positions),
+        types=moved(rows.types),
+        segments=moved(rows.segments),
+        starts=moved(starts),
+        pair_of_token=moved(np.repeat(np.arange(len(rows.lengths)), rows.lengths)),
+        outcomes=moved(rows.outcomes),
+        groups=groups,
+    )
+
+
+def compute_dtype(choice: bool | str, device: torch.device) -> torch.dtype:
+    """bfloat16 where asked for or, for "auto", where the hardware multiplies matrices in it; else float32."""
+    if choice == "auto":
+        if device.type == "cuda":
+            choice = torch.cuda.is_bf16_supported()
+        elif device.type == "cpu":
+            choice = torch.backends.cpu.get_cpu_capability() == "AVX512" and torch.cpu._is_avx512_bf16_supported()
+        else:
+            choice = False
+    return torch.bfloat16 if choice else torch.float32
+
+
+def _group(lengths: np.ndarray, start: int, stop: int, dtype: torch.dtype, device: torch.device) -> Group:
+    count, longest = len(lengths), int(lengths[0])
+    if int(lengths[-1]) == longest:
+        return Group(start, stop, count, longest, None, None)
+    real = np.arange(longest)[None, :] < lengths[:, None]
+    slots = torch.from_numpy(np.flatnonzero(real)).to(device)
+    padding = torch.from_numpy(~real).to(device)
+    mask = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill_(padding, float("-inf"))
+    return Group(start, stop, count, longest, slots, mask[:, None, None, :])
+
+
+class _Spread(torch.autograd.Function):
+    """Put packed rows into their places of a padded block; both ways are plain copies, as no place is shared."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, slots: torch.Tensor, places: int) -> torch.Tensor:
+        ctx.save_for_backward(slots)
+        return rows.new_zeros(places, rows.shape[1]).index_copy_(0, slots, rows)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
+
+
+class _Gather(torch.autograd.Function):
+    """Take packed rows out of a padded block: the reverse of `_Spread`."""
+
+    @staticmethod
+    def forward(ctx: Any, block: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(slots)
+        ctx.places = len(block)
+        return block.index_select(0, slots)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient.new_zeros(ctx.places, gradient.shape[1]).index_copy_(0, ctx.saved_tensors[0], gradient), None
+
+
+def _linear(hidden: torch.Tensor, weights: dict[str, torch.Tensor], name: str) -> torch.Tensor:
+    return functional.linear(hidden, weights[name + ".weight"], weights[name + ".bias"])
+
+
+def _unchanged(values: torch.Tensor) -> torch.Tensor:
+    return values
+
+
+def _positions_of(config: Any) -> int:
+    # RoBERTa counts positions from pad_token_id + 1; two fewer is right for it and costs others nothing.
+    positions = getattr(config, "max_position_embeddings", None)
+    return int(positions) - 2 if positions and positions > 0 else 1_000_000

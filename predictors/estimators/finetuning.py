@@ -1,0 +1,181 @@
+"""The training loop and the scoring loop of the BERT predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from predictors.errors import PredictorError
+from predictors.estimators.encoder import Dropout, Encoder, FlatWeights, to_batch
+from predictors.estimators.heads import Head
+from predictors.estimators.text import PairTokenizer, TokenPair
+from predictors.pairs import Progress, TrainingData, report
+from predictors.settings import BertSettings
+
+_STEPS_BETWEEN_REPORTS = 5
+
+
+@dataclass(frozen=True)
+class Network:
+    """A tokenizer, an encoder and a head, with where and in what they compute."""
+
+    tokenizer: PairTokenizer
+    encoder: Encoder
+    head: Head
+    dtype: torch.dtype
+    device: torch.device
+
+    def logits(self, pairs: Sequence[TokenPair], dropout: Dropout | None = None) -> torch.Tensor:
+        """Logits of change, (B,), of pairs sorted by falling length."""
+        batch = to_batch(self.tokenizer.lay_out(pairs), self.dtype, self.device)
+        return self.head.logits(self.encoder.encode(batch, dropout), batch, dropout)
+
+
+class TrainingRun(NamedTuple):
+    """What training did: optimiser steps, and the mean loss in nats over the last epoch's worth of them."""
+
+    steps: int
+    loss: float
+
+
+def train(
+    network: Network,
+    settings: BertSettings,
+    data: TrainingData,
+    generator: np.random.Generator,
+    progress: Progress | None,
+) -> TrainingRun:
+    """Fine-tune in place: AdamW, linear schedule without warm-up, gradient norm clipped, weighted cross-entropy.
+
+    A fractional label enters as the cross-entropy against that fraction, which equals two weighted rows.
+
+    Raises:
+        Stopped: `progress` returned False. PredictorError: the loss left the finite numbers.
+    """
+    pairs = network.tokenizer.tokenise(data.pairs)
+    steps_an_epoch = -(-len(pairs) // settings.batch_size)
+    steps = max(settings.epochs * steps_an_epoch, settings.min_steps)
+    rate = network.encoder.default_dropout if settings.dropout is None else settings.dropout
+    dropout = Dropout(rate, generator)
+    body = network.encoder.begin_training(network.tokenizer.used_ids(pairs))
+    heads = [network.head.pretrained, network.head.fresh]
+    for buffer in heads:
+        buffer.begin_training()
+    optimiser = _Optimiser([*body, network.head.pretrained], [network.head.fresh], settings, steps)
+    losses: list[torch.Tensor] = []
+    try:
+        for step, rows in enumerate(_batches(len(pairs), settings.batch_size, steps, generator)):
+            losses.append(_gradients(network, settings, data, pairs, rows, dropout))
+            optimiser.step(step)
+            if (step + 1) % _STEPS_BETWEEN_REPORTS == 0 or step + 1 == steps:
+                recent = float(torch.stack(losses[-steps_an_epoch:]).mean())
+                if not np.isfinite(recent):
+                    raise PredictorError("learning_rate: training diverged (the loss is not a number); lower it.")
+                report(progress, step + 1, steps, f"step {step + 1} of {steps}, loss {recent:.3f}")
+    finally:
+        for buffer in heads:
+            buffer.end_training()
+        network.encoder.end_training(optimiser.kept)
+    return TrainingRun(steps, float(torch.stack(losses[-steps_an_epoch:]).mean()))
+
+
+def predict(
+    network: Network, pairs: Sequence[TokenPair], token_budget: int, progress: Progress | None
+) -> NDArray[np.float64]:
+    """Probabilities of change, (n,). Batches hold pairs of like length, up to `token_budget` tokens."""
+    lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
+    order = np.argsort(-lengths, kind="stable")
+    probabilities = np.empty(len(pairs), dtype=np.float64)
+    done = 0
+    with torch.inference_mode():
+        for rows in _parts(order, lengths, token_budget):
+            logits = network.logits([pairs[row] for row in rows])
+            probabilities[rows] = torch.sigmoid(logits.double()).cpu().numpy()
+            done += len(rows)
+            report(progress, done, len(pairs), f"scored {done} of {len(pairs)} pairs")
+    return probabilities
+
+
+def _gradients(
+    network: Network,
+    settings: BertSettings,
+    data: TrainingData,
+    pairs: Sequence[TokenPair],
+    rows: NDArray[np.int64],
+    dropout: Dropout,
+) -> torch.Tensor:
+    """Add one batch's gradients and return its loss. A batch above the token budget is worked off in parts."""
+    lengths = np.array([network.tokenizer.length(pairs[row]) for row in rows], dtype=np.int64)
+    order = np.argsort(-lengths, kind="stable")
+    total = torch.zeros((), device=network.device)
+    for part in _parts(order, lengths, settings.token_budget):
+        members = rows[part]
+        logits = network.logits([pairs[row] for row in members], dropout)
+        labels = torch.from_numpy(data.labels[members]).to(network.device, torch.float32)
+        weights = torch.from_numpy(data.weights[members]).to(network.device, torch.float32)
+        loss = functional.binary_cross_entropy_with_logits(logits, labels, weights, reduction="sum") / len(rows)
+        loss.backward()
+        total += loss.detach()
+    return total
+
+
+def _parts(order: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> Iterator[NDArray[np.int64]]:
+    """Cut `order` into runs of at most `token_budget` tokens, each of at least one pair."""
+    first, tokens = 0, 0
+    for position, row in enumerate(order):
+        if position > first and tokens + lengths[row] > token_budget:
+            yield order[first:position]
+            first, tokens = position, 0
+        tokens += int(lengths[row])
+    if first < len(order):
+        yield order[first:]
+
+
+def _batches(count: int, size: int, steps: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Row numbers of `steps` batches: one random order after another, the last batch of each possibly smaller."""
+    made = 0
+    while True:
+        order = generator.permutation(count)
+        for first in range(0, count, size):
+            if made == steps:
+                return
+            yield order[first : first + size]
+            made += 1
+
+
+class _Optimiser:
+    """AdamW over flat buffers, the body and the head at their own rates, both falling linearly to 0."""
+
+    def __init__(self, body: list[FlatWeights], fresh: list[FlatWeights], settings: BertSettings, steps: int) -> None:
+        self.buffers = [*body, *fresh]
+        self.settings, self.steps = settings, steps
+        self.kept = 1.0
+        self.rates = [settings.learning_rate, settings.rate_of_head]
+        groups = [{"params": [buffer.master for buffer in part]} for part in (body, fresh)]
+        # Weight decay is done below: in a flat buffer it would also reach biases and norms.
+        self.adam = torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=0.0, fused=True)
+        self.decayed = [[view for buffer in part for view in buffer.decayed()] for part in (body, fresh)]
+
+    def step(self, number: int) -> None:
+        """Clip, move all weights at the rates of step `number` (from 0), and clear the gradients."""
+        gradients = [buffer.collect_gradient() for buffer in self.buffers]
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part) for part in gradients]))
+        scale = (self.settings.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(scale)
+        left = 1 - number / self.steps
+        for group, rate, decayed in zip(self.adam.param_groups, self.rates, self.decayed, strict=True):
+            group["lr"] = rate * left
+            if self.settings.weight_decay:
+                for view in decayed:
+                    view.mul_(1 - rate * left * self.settings.weight_decay)
+        self.kept *= 1 - self.rates[0] * left * self.settings.weight_decay
+        self.adam.step()
+        for buffer in self.buffers:
+            buffer.after_step()

@@ -1,0 +1,178 @@
+"""What a machine-learning worker calls, with plain data and folders: train one member, score pairs with saved members.
+
+Light at import: torch and scikit-learn come with the first call, so that thread counts can be set before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors import artifacts, registry
+from predictors.errors import PredictorError
+from predictors.pairs import Pair, Progress, report
+from predictors.settings import settings_of
+
+DEFAULT_BLOCK = 8192
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+# Enough for two ensembles of five: one being evaluated while the one before it still scores.
+_CACHED_PREDICTORS = 10
+
+_cache: OrderedDict[str, registry.Estimator] = OrderedDict()
+
+
+class TrainedMember(TypedDict):
+    """What `train_member` reports: the folder's digest, seconds of work, the last training loss in nats, the rows
+    used (weight above 0), and optimiser steps (for a logistic regression: Newton steps)."""
+
+    digest: str
+    seconds: float
+    loss: float
+    n_examples: int
+    steps: int
+
+
+def limit_threads(count: int) -> None:
+    """Let numerical libraries use `count` threads in this process.
+
+    Call it before torch is imported, as most of them read their limit once; torch, if it is there, is told too.
+
+    Raises:
+        PredictorError: `count` is below 1.
+    """
+    if count < 1:
+        raise PredictorError(f"threads: {count} is not 1 or more.")
+    for variable in _THREAD_VARIABLES:
+        os.environ[variable] = str(count)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+
+
+def members_of(name: str, params: dict[str, Any] | None = None) -> int:
+    """How many members the predictor `name` has with these settings: each may be trained as a step of its own."""
+    return int(getattr(settings_of(name, params or {}), "members", 1))
+
+
+def train_member(
+    name: str,
+    params: dict[str, Any],
+    seed: int,
+    member: int,
+    pairs: Sequence[Pair],
+    labels: Sequence[float],
+    sample_weight: Sequence[float] | None,
+    folder: Path | str,
+    progress: Progress | None = None,
+) -> TrainedMember:
+    """Train member number `member` (from 0) of a predictor and save it into `folder`, which must be missing or empty.
+
+    The n pairs, labels and weights are as in the estimators' `fit`. Members of one ensemble share `seed`.
+
+    Raises:
+        PredictorError: unknown predictor, setting or member, or unusable data. CheckpointError: no checkpoint.
+        Stopped: `progress` returned False; nothing was saved.
+    """
+    count = members_of(name, params)
+    if not 0 <= member < count:
+        raise PredictorError(f"member: {member} is not one of the {count} members of {name}, counted from 0.")
+    started = perf_counter()
+    estimator: Any = registry.create(name, params, seed)
+    if hasattr(estimator, "member"):
+        estimator = estimator.member(member)
+    estimator.fit(pairs, labels, sample_weight, progress)
+    digest = artifacts.save(estimator, folder)
+    return TrainedMember(
+        digest=digest,
+        seconds=perf_counter() - started,
+        loss=float(estimator.loss_),
+        n_examples=int(estimator.n_examples_),
+        steps=int(getattr(estimator, "n_steps_", 0) or estimator.n_iter_),
+    )
+
+
+def score(
+    folders: Sequence[Path | str],
+    pairs: Iterable[Pair],
+    progress: Progress | None = None,
+    block: int = DEFAULT_BLOCK,
+) -> NDArray[np.float32]:
+    """Probability of change of every pair, float32 (n,), averaged over the saved members in `folders`.
+
+    `pairs` may be a generator: `block` pairs are held at a time, sorted by length inside the block. Loaded members are
+    kept for the next call in this process. `progress` counts pairs; its total is 0 where `pairs` has no length.
+
+    Raises:
+        PredictorError: no folders, or block below 1. CheckpointError: a folder is missing, altered or unfinished.
+        Stopped: `progress` returned False.
+    """
+    if not folders:
+        raise PredictorError("folders: there are none; scoring needs at least one saved member.")
+    if block < 1:
+        raise PredictorError(f"block: {block} is not 1 or more.")
+    ensemble = _ensemble([_cached(Path(folder)) for folder in folders])
+    total = len(pairs) if isinstance(pairs, Sized) else 0
+    scores = np.empty(total or block, dtype=np.float32)
+    done = 0
+    for part in _blocks(pairs, block):
+        if done + len(part) > len(scores):
+            scores = np.concatenate([scores, np.empty(max(len(scores), block), dtype=np.float32)])
+        scores[done : done + len(part)] = _scored(ensemble, part, progress, done, total)
+        done += len(part)
+        report(progress, done, total, f"scored {done} pairs")
+    return scores[:done]
+
+
+def forget_predictors() -> None:
+    """Drop the predictors kept in memory by `score`."""
+    _cache.clear()
+
+
+def _scored(
+    ensemble: Sequence[registry.Estimator], part: list[Pair], progress: Progress | None, before: int, total: int
+) -> NDArray[np.float64]:
+    """Mean probability of change over the estimators. Progress inside a block is told as a share of its pairs."""
+    calls = len(ensemble)
+
+    columns = []
+    for index, estimator in enumerate(ensemble):
+
+        def inside(done: int, of: int, text: str, index: int = index) -> None:
+            share = (index + done / max(of, 1)) / calls
+            report(progress, before + int(share * len(part)), total, text)
+
+        columns.append(estimator.predict_proba(part, inside)[:, 1])
+    return np.mean(np.stack(columns), axis=0)
+
+
+def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
+    """Members of a BERT become one ensemble, which tokenises once for all; others stay as they are."""
+    if len(estimators) > 1 and all(getattr(one, "artifact_kind", "") == "bert_member" for one in estimators):
+        from predictors.estimators.bert import BertPredictor
+
+        return [BertPredictor.from_members(estimators)]  # type: ignore[arg-type]
+    return estimators
+
+
+def _cached(folder: Path) -> registry.Estimator:
+    digest = artifacts.folder_digest(folder)
+    if digest not in _cache:
+        _cache[digest] = artifacts.load(folder)
+        if len(_cache) > _CACHED_PREDICTORS:
+            _cache.popitem(last=False)
+    _cache.move_to_end(digest)
+    return _cache[digest]
+
+
+def _blocks(pairs: Iterable[Pair], size: int) -> Iterator[list[Pair]]:
+    iterator = iter(pairs)
+    while part := list(islice(iterator, size)):
+        yield part

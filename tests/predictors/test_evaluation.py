@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictors.errors import PredictorError
+from predictors.evaluation import area_under_curve, evaluate, negative_log_likelihood
+
+rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.floats(0.1, 10.0)), min_size=2, max_size=40).filter(
+    lambda found: len({label for label, _, _ in found}) == 2
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows)
+def test_both_metrics_agree_with_scikit_learn_ties_and_weights_included(found):
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    labels, probabilities, weights = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    probabilities /= 20
+    for weight in (None, weights):
+        nll = negative_log_likelihood(labels, probabilities, weight)
+        auc = area_under_curve(labels, probabilities, weight)
+        assert nll == pytest.approx(log_loss(labels, probabilities, sample_weight=weight), abs=1e-12, rel=1e-12)
+        assert auc == pytest.approx(roc_auc_score(labels, probabilities, sample_weight=weight), abs=1e-12)
+
+
+def test_a_fraction_counts_as_two_weighted_rows():
+    fractions = np.array([0.25, 1.0, 0.6])
+    p = np.array([0.3, 0.8, 0.4])
+    twice = np.concatenate([p, p])
+    labels = np.array([1, 1, 1, 0, 0, 0])
+    weights = np.concatenate([fractions, 1 - fractions])
+    assert area_under_curve(fractions, p) == pytest.approx(area_under_curve(labels, twice, weights), abs=1e-15)
+    assert negative_log_likelihood(fractions, p) == pytest.approx(
+        negative_log_likelihood(labels, twice, weights), abs=1e-15
+    )
+
+
+def test_a_predictor_that_knows_only_the_outcome_is_no_better_than_chance_within_one():
+    outcomes = np.array([1, 1, 1, 0, 0, 0])
+    labels = np.array([0, 1, 0, 1, 1, 0])
+    found = evaluate(labels, np.where(outcomes == 1, 0.33, 0.67), outcomes)
+    assert found["auc"]["previous_correct"] == 0.5
+    assert found["auc"]["previous_incorrect"] == 0.5
+    assert found["auc"]["overall"] == pytest.approx(6 / 9)
+
+
+def test_each_part_is_measured_on_its_own_rows():
+    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], [1, 1, 0, 0])
+    assert found["n"] == 4
+    assert found["nll"]["previous_correct"] == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
+    assert found["nll"]["previous_incorrect"] == pytest.approx(-(np.log(0.3) + np.log(0.4)) / 2)
+    assert found["auc"] == {"overall": 0.75, "previous_correct": 1.0, "previous_incorrect": 0.0}
+
+
+def test_what_cannot_be_measured_is_none():
+    found = evaluate([1, 1], [0.9, 0.2], [1, 1])
+    assert found["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
+    assert found["nll"]["previous_incorrect"] is None
+    assert evaluate([], [], [])["nll"]["overall"] is None
+
+
+def test_rows_without_weight_do_not_count():
+    found = evaluate([1, 0, 1], [0.9, 0.2, 0.0], [1, 0, 0], sample_weight=[1, 1, 0])
+    assert found["n"] == 2
+    assert found["auc"]["overall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "probabilities", "outcomes", "message"),
+    [
+        ([1, 0], [0.5], [1, 1], "probabilities: shape"),
+        ([1, 2], [0.5, 0.5], [1, 1], "labels: must"),
+        ([1, 0], [0.5, 1.5], [1, 1], "probabilities: must"),
+        ([1, 0], [0.5, np.nan], [1, 1], "probabilities: holds"),
+        ([1, 0], [0.5, 0.5], [1, 2], "outcomes: use"),
+        ([1, 0], [0.5, 0.5], [1], "outcomes: shape"),
+    ],
+)
+def test_input_that_cannot_be_evaluated_is_refused_by_name(labels, probabilities, outcomes, message):
+    with pytest.raises(PredictorError, match=message):
+        evaluate(labels, probabilities, outcomes)
