@@ -24,7 +24,7 @@ def redact(text: str) -> str:
 class LineFormatter(logging.Formatter):
     """`2026-01-31T12:00:00Z INFO survey.services.staging: message`, a traceback joined with ` | `."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")

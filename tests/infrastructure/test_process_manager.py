@@ -1,0 +1,175 @@
+"""`manage.py up` on real processes: what dies is started again, and at the end nothing is left."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from survey import process_manager
+from survey.process_manager import ProcessManager, ProcessManagerError, Service
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.redis, pytest.mark.slow]
+
+
+@dataclass
+class Running:
+    """A `manage.py up` in a process of its own."""
+
+    process: "subprocess.Popen[str]"
+    output: str
+    base_url: str
+    environment: dict[str, str]
+
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def ml_worker(self) -> psutil.Process | None:
+        """The one that our process started, not a child of its pool."""
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.Error):
+                if "ml@%h" in child.cmdline():
+                    return child
+        return None
+
+
+def eventually(happens: Callable[[], object], *, seconds: float = 20.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if happens():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@contextmanager
+def up(folder: Path, *, port: int) -> Iterator[Running]:
+    environment = {**os.environ, "HUNCH_VAR": str(folder), "DJANGO_SETTINGS_MODULE": "survey.settings"}
+    for name in ("REDIS_URL", "DATABASE_URL", "HUNCH_HEARTBEAT"):
+        environment.pop(name, None)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "manage.py", "up", "--port", str(port)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    output = ""
+    for line in process.stdout:
+        output += line
+        if "Ctrl-C" in line:
+            break
+    found = re.search(r"Admin +(http://[\d.:]+)/admin/", output)
+    assert found, output
+    try:
+        yield Running(process, output, found.group(1), environment)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, taken_port: int) -> Iterator[Running]:
+    with up(tmp_path_factory.mktemp("up") / "var", port=taken_port) as services:
+        yield services
+
+
+def test_it_takes_another_port_when_the_port_is_taken_and_says_so(running: Running, taken_port: int) -> None:
+    assert f"Port {taken_port} cannot be used" in running.output
+    assert not running.base_url.endswith(f":{taken_port}")
+    with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=10) as response:
+        assert response.status == 200
+
+
+def test_a_second_manager_from_the_same_folder_is_refused(running: Running) -> None:
+    second = subprocess.run(
+        [sys.executable, "manage.py", "up"], cwd=ROOT, env=running.environment, capture_output=True, text=True
+    )
+    assert second.returncode == 1
+    assert "already runs" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_killed_ml_worker_is_started_again_without_its_old_pool(running: Running) -> None:
+    worker = running.ml_worker()
+    assert worker is not None
+    assert eventually(worker.children)
+    pool = worker.children(recursive=True)
+    worker.kill()
+    assert eventually(lambda: running.ml_worker() not in (None, worker))
+    assert eventually(lambda: not alive(pool))
+
+
+def test_run_time_files_are_ours_alone(running: Running) -> None:
+    folder = Path(running.environment["HUNCH_VAR"])
+    for path in [folder, *folder.glob("log/*.log"), *folder.glob("run/*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_it_ends_every_process_that_it_started(
+    number: signal.Signals, status: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with up(tmp_path_factory.mktemp("end"), port=8000) as services:
+        children = services.descendants()
+        assert len(children) >= 8  # redis, web and its two, two workers and their pools, beat
+        services.process.send_signal(number)
+        assert services.process.wait(timeout=30) == status
+        assert alive(children) == []
+
+
+def test_every_process_ends_when_the_manager_is_killed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with up(tmp_path_factory.mktemp("kill"), port=8000) as services:
+        children = services.descendants()
+        services.process.kill()
+        assert eventually(lambda: not alive(children), seconds=10), alive(children)
+
+
+def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = [Service("steady", ["sleep", "600"]), Service("broken", ["sh", "-c", "echo no; exit 3"])]
+    monkeypatch.setattr(process_manager, "MOST_QUICK_DEATHS", 2)
+    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)
+    with ProcessManager() as manager:
+        assert eventually(lambda: "steady" in manager.process_ids())
+        with pytest.raises(ProcessManagerError, match=r"broken died 2 times in a row \(status 3\). Read .*broken.log"):
+            manager.wait()
+        assert eventually(lambda: manager.process_ids() == {})
+    assert "no" in (manager.logs / "broken.log").read_text()
+
+
+def test_what_is_not_ready_in_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = [Service("idle", ["sleep", "600"])]
+    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)
+    with ProcessManager() as manager, pytest.raises(ProcessManagerError, match=r"not ready after 0 s: idle. Read "):
+        manager.wait_healthy(timeout=0.2)

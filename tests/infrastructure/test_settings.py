@@ -1,0 +1,151 @@
+"""Settings refuse what they cannot use, name the variable, and make keys that only we can read."""
+
+import concurrent.futures
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from survey import settings as readers
+
+ROOT = Path(__file__).parents[2]
+PRODUCTION = {
+    "HUNCH_ENV": "production",
+    "SECRET_KEY": "x" * 60,
+    "HUNCH_IDENTITY_KEY": "A" * 43 + "=",
+    "HUNCH_HOSTS": "study.example.org",
+    "DATABASE_URL": "postgresql://hunch:secret@db:5432/hunch",
+}
+
+
+def load(folder: Path, wanted: str = "settings.HUNCH_ENV", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Settings in a process of their own, as every start reads them."""
+    kept = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", f"from survey import settings; print({wanted})"],
+        cwd=ROOT,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_it_starts_with_nothing_set_on_loopback_only(tmp_path: Path) -> None:
+    run = load(tmp_path / "var", "settings.ALLOWED_HOSTS, settings.DEBUG, settings.DATABASES['default']['ENGINE']")
+    assert run.stdout.strip() == "['localhost', '127.0.0.1', '[::1]'] False django.db.backends.sqlite3"
+    assert stat.S_IMODE((tmp_path / "var").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "HUNCH_IDENTITY_KEY", "HUNCH_HOSTS", "DATABASE_URL"])
+def test_production_refuses_to_start_without(name: str, tmp_path: Path) -> None:
+    run = load(tmp_path, **{key: value for key, value in PRODUCTION.items() if key != name})
+    assert run.returncode != 0
+    assert f"ImproperlyConfigured: {name}" in run.stderr
+
+
+def test_production_starts_with_all_of_them_and_insists_on_tls(tmp_path: Path) -> None:
+    run = load(
+        tmp_path, "settings.SECURE_SSL_REDIRECT, settings.SESSION_COOKIE_SECURE, settings.ALLOWED_HOSTS", **PRODUCTION
+    )
+    assert run.stdout.strip() == "True True ['study.example.org']", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SECRET_KEY", "short"),
+        ("HUNCH_IDENTITY_KEY", "not base64"),
+        ("HUNCH_IDENTITY_KEY", "AAAA"),
+        ("HUNCH_HOSTS", "*"),
+        ("HUNCH_HOSTS", "a.example.org,"),
+        ("DATABASE_URL", "sqlite:///here.sqlite3"),
+    ],
+)
+def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> None:
+    run = load(tmp_path, **{**PRODUCTION, name: value})
+    assert f"ImproperlyConfigured: {name}" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HUNCH_ENV", "prod"),
+        ("HUNCH_PORT", "eighty"),
+        ("HUNCH_PORT", "70000"),
+        ("HUNCH_BEHIND_PROXY", "perhaps"),
+        ("HUNCH_LOG_LEVEL", "LOUD"),
+        ("HUNCH_HOSTS", "study.example.org"),
+        ("DATABASE_URL", "mysql://localhost/hunch"),
+        ("DATABASE_URL", "sqlite://:memory:"),
+        ("REDIS_URL", "http://localhost"),
+    ],
+)
+def test_it_refuses_a_bad_value_of(name: str, value: str, tmp_path: Path) -> None:
+    run = load(tmp_path, **{name: value})
+    assert run.returncode != 0
+    assert f"ImproperlyConfigured: {name}" in run.stderr
+
+
+def test_keys_are_made_once_and_only_we_can_read_them(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        keys = {future.result() for future in [pool.submit(readers.read_or_make_key, path) for _ in range(16)]}
+    assert keys == {path.read_text().strip()}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["key"]
+    assert readers.check_identity_key(keys.pop())
+
+
+def test_a_key_that_is_in_use_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("old\n")
+    assert readers.read_or_make_key(tmp_path / "key") == "old"
+
+
+def test_a_relative_sqlite_path_is_taken_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert readers.read_database("sqlite:///my.sqlite3")["NAME"] == str(tmp_path / "my.sqlite3")
+    assert readers.read_database(f"sqlite:///{tmp_path}/other.sqlite3")["NAME"] == str(tmp_path / "other.sqlite3")
+
+
+def test_a_postgresql_socket_folder_reaches_the_driver() -> None:
+    config = readers.read_database("postgresql://postgres:@/study?host=/run/pg")
+    assert (config["ENGINE"], config["NAME"], config["OPTIONS"]) == (
+        "django.db.backends.postgresql",
+        "study",
+        {"host": "/run/pg"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "broker"),
+    [
+        ("redis://:secret@cache:6379/3", "redis://:secret@cache:6379/3"),
+        ("unix:///run/redis.sock", "redis+socket:///run/redis.sock"),
+        ("unix:///run/redis.sock?db=2", "redis+socket:///run/redis.sock?virtual_host=2"),
+    ],
+)
+def test_celery_is_given_the_same_redis(url: str, broker: str) -> None:
+    assert readers.celery_broker_url(url) == broker
+
+
+def test_a_deep_checkout_gets_a_socket_folder_with_a_short_path(tmp_path: Path) -> None:
+    shallow = Path("/srv/hunch/var/run")
+    assert readers.short_run_folder(shallow) == shallow
+    deep = tmp_path / ("very-deep-" * 12)
+    short = readers.short_run_folder(deep)
+    assert len(str(short / "redis.sock")) <= 100
+    assert short != readers.short_run_folder(deep / "another")
+
+
+def test_a_flag_is_true_or_false_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_BEHIND_PROXY", "Yes")
+    assert readers.read_flag("HUNCH_BEHIND_PROXY", default=False) is True
+    monkeypatch.setenv("HUNCH_BEHIND_PROXY", "on-ish")
+    with pytest.raises(ImproperlyConfigured, match="HUNCH_BEHIND_PROXY"):
+        readers.read_flag("HUNCH_BEHIND_PROXY", default=False)
