@@ -146,9 +146,7 @@ def test_nothing_starts_without(missing: str) -> None:
 
 
 def test_only_the_ml_worker_carries_torch() -> None:
-    built = {
-        service["image"]: service["build"]["args"]["WITH_TORCH"] for service in OURS.values() if "build" in service
-    }
+    builds = {service["image"]: service["build"]["args"] for service in OURS.values() if "build" in service}
     assert {image: args["WITH_TORCH"] for image, args in builds.items()} == {"hunch-web": "0", "hunch-ml": "1"}
     assert [name for name, service in OURS.items() if service["image"] == "hunch-ml"] == ["worker-ml"]
 
