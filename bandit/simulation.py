@@ -199,15 +199,17 @@ class SimulatedPerson:
         return prior, posterior
 
     def _own(self, probability: float) -> float:
-        if probability in (0, 1):
-            return float(probability)
-        return 1 / (1 + math.exp(-(math.log(probability / (1 - probability)) + self.readiness)))
+        # The logistic shift by readiness written without a logarithm, so that 0, 1 and the tiniest chances are safe.
+        odds = probability * math.exp(self.readiness)
+        return odds / (odds + 1 - probability)
 
 
 def average_over_people(probability: ArrayLike, respondent_sd: float) -> NDArray[np.float64]:
     """The share of people who change, given the chance for an average person; same shape, values between 0 and 1."""
     chance = np.asarray(probability, dtype=np.float64)
-    return _blurred(np.log(chance / (1 - chance)), respondent_sd)
+    with np.errstate(divide="ignore"):  # a chance of 0 or 1 has an infinite logit and stays what it is
+        logit = np.log(chance) - np.log1p(-chance)
+    return _blurred(logit, respondent_sd)
 
 
 def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]:

@@ -207,6 +207,13 @@ def test_bad_news_moves_beliefs_further_than_good_news():
     assert mean_size(0) > mean_size(1) + 4
 
 
+def test_certain_and_tiny_chances_are_safe():
+    assert average_over_people([0.0, 1.0], 0.6).tolist() == [0.0, pytest.approx(1.0)]
+    for seed in range(20):
+        prior, posterior = answer(SimulatedPerson(seed), probability=5e-324)
+        assert prior == posterior
+
+
 def test_impossible_answers_are_refused():
     with pytest.raises(DesignError, match="probability"):
         answer(SimulatedPerson(1), probability=1.1)
