@@ -112,7 +112,8 @@ def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: 
     answers: dict[str, int] = {}
     errors: dict[str, list[str]] = {}
     for check in shown.checks:
-        offered = {str(index): index for index, _text in check.options}
+        # By the place it is shown at: the index in the file would tell which option is right.
+        offered = {str(place): index for place, (index, _text) in enumerate(check.options, start=1)}
         chosen = offered.get(str(data.get(check.name, "")))
         if chosen is None:
             errors[check.name] = [_("Choose one of the answers.")]
