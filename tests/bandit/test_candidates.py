@@ -2,7 +2,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import DesignError, Pairs, pair_from_rank, rank_of, uniform_pool, universe_size
@@ -28,6 +28,7 @@ def test_ranks_and_pairs_are_one_to_one(n_questions):
     np.testing.assert_array_equal(rank_of(pairs, n_questions), ranks)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 40_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, 2 * n * (n - 1) - 1))))
 def test_any_rank_survives_the_way_there_and_back(case):
     n_questions, rank = case
@@ -74,6 +75,7 @@ def test_pairs_can_be_taken_by_index_or_mask_and_not_be_written_to():
         pairs.outcome[0] = 0
 
 
+@settings(deadline=None)
 @given(
     n_questions=st.integers(2, 8),
     size=st.integers(1, 130),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import DesignError, EpsilonGreedy, Uniform
@@ -31,6 +31,7 @@ def test_a_top_fraction_outside_0_to_1_is_refused(fraction):
         EpsilonGreedy(top_fraction=fraction)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=60), st.sampled_from([0.01, 0.07, 0.1, 0.3, 0.5]))
 def test_no_score_in_rest_is_above_one_in_top(scores, fraction):
     cut = EpsilonGreedy(top_fraction=fraction).strata(scores, np.random.default_rng(3))

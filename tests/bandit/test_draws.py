@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import DesignError, EpsilonGreedy, Uniform, draw
@@ -15,6 +15,7 @@ def possible_draws(draw_one):
     return scores, n, EpsilonGreedy(epsilon=epsilon, top_fraction=0.1), draw_one(st.integers(0, 2**32))
 
 
+@settings(deadline=None)
 @given(possible_draws())
 def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
     scores, n, design, seed = case

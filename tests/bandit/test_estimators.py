@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -52,6 +52,7 @@ def test_with_one_answer_a_person_and_one_stratum_the_error_is_the_textbook_one(
     ).standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(40))
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(5, 10_000), min_size=1, max_size=4),
     seed=st.integers(0, 2**32),

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import (
@@ -117,6 +117,7 @@ def answer(person, probability=0.5, outcome=0, target_id="t", pair_id="p", **mor
     return person.answer(probability=probability, outcome=outcome, target_id=target_id, pair_id=pair_id, **more)
 
 
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     probability=st.floats(0, 1),
@@ -134,6 +135,7 @@ def test_answers_are_whole_points_on_the_scale_and_repeat_themselves(seed, proba
     assert prior == SimulatedPerson(seed).prior(target_id=target_id)
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 10**6), outcome=st.integers(0, 1), target_id=st.text(max_size=5))
 def test_a_sure_change_is_a_change_in_the_right_direction(seed, outcome, target_id):
     person = SimulatedPerson(seed)
