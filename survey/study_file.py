@@ -212,10 +212,16 @@ class StudyConfig(Strict):
                 if strangers:
                     raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
         for number, stage in enumerate(self.stages, start=1):
-            if stage.design.kind == "epsilon_greedy" and number == 1:
-                raise ValueError("stages: the first stage has no predictor, so its design must be uniform")
-            if stage.design.kind == "epsilon_greedy" and self.predictor is None:
-                raise ValueError(f"stages: stage {number} is epsilon_greedy and needs a [predictor]")
+            if stage.design.kind != "epsilon_greedy":
+                continue
+            if number == 1:
+                raise ValueError("stages.1.design: the first stage has no predictor, so its design must be uniform")
+            if self.predictor is None:
+                raise ValueError(f"stages.{number}.design: epsilon_greedy needs a [predictor]")
+            if not self.stages[number - 2].train:
+                raise ValueError(
+                    f"stages.{number - 1}.train: stage {number} is epsilon_greedy, so this stage must train its predictor"
+                )
         return self
 
     def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
@@ -317,7 +323,7 @@ def _problem(error: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
         message = "is missing: add it"
     elif not location and ": " in message:
         field, message = message.split(": ", 1)
-        location = (field,)
+        location = tuple(int(part) - 1 if part.isdigit() else part for part in field.split("."))
     elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
         message = f"{message} (it is {error['input']!r})"
     return Problem(line=_line_of(location, lines), field=field or "file", message=message)

@@ -1,0 +1,32 @@
+"""What every command of ours shares: errors in words, one a line, status 1. Commands parse, call a service and print."""
+
+from typing import Any
+
+from django.core.management import BaseCommand
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from survey.exceptions import HunchError
+
+
+class HunchCommand(BaseCommand):
+    requires_system_checks: Any = ()
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            self._refuse_old_database()
+            return super().execute(*args, **options)
+        except HunchError as exc:
+            for line in exc.message.splitlines():
+                self.stderr.write(line)
+            raise SystemExit(1) from exc
+
+    @staticmethod
+    def _refuse_old_database() -> None:
+        try:
+            executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+            missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        except OperationalError as exc:
+            raise HunchError(f"the database cannot be used: {exc}; check DATABASE_URL".replace("\n", " ")) from exc
+        if missing:
+            raise HunchError("the database lacks tables of this version: run `manage.py migrate` first")

@@ -1,0 +1,23 @@
+"""`manage.py plan_stage SLUG INDEX`: draw a stage's slots and deal them into booklets."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.services import planning, studies
+
+
+class Command(HunchCommand):
+    help = "Plan a stage. Planning a planned stage again changes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        parser.add_argument("index", metavar="INDEX", type=int)
+
+    def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
+        stage = planning.plan_stage(studies.find_stage(studies.find_study(slug), index))
+        strata = ", ".join(f"{stratum.slots} of {stratum.size} in {stratum.name}" for stratum in stage.strata.all())
+        self.stdout.write(
+            f"{stage} is {stage.state}: {stage.slots.count()} slots in {stage.booklets.count()} booklets ({strata}), "
+            f"plan {stage.plan_sha256[:12]}"
+        )

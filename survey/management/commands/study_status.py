@@ -1,0 +1,51 @@
+"""`manage.py study_status SLUG`: stages, answers and the work between them."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.management.tables import percent, table
+from survey.models import JobStep
+from survey.selectors.stages import free_capacity, outcome_table, stage_progress
+from survey.services import staging, studies
+
+
+class Command(HunchCommand):
+    help = "Show how far a study is."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+
+    def handle(self, *args: Any, slug: str, **options: Any) -> None:
+        study = studies.find_study(slug)
+        rows: list[list[str]] = []
+        steps: list[JobStep] = []
+        for stage in study.stages.select_related("study__bank").order_by("index"):
+            progress = stage_progress(stage)
+            found = outcome_table(stage)
+            rows.append(
+                [
+                    str(stage.index),
+                    stage.state,
+                    str(sum(progress.sittings.values())),
+                    str(progress.live),
+                    str(max(0, free_capacity(stage))),
+                    f"{progress.counted} of {progress.slots}",
+                    percent(found.share if found else None),
+                ]
+            )
+            steps += staging.pipeline_status(stage)
+        self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
+        self.stdout.write(table(["stage", "state", "sittings", "live", "free places", "answers", "share"], rows))
+        if steps:
+            self.stdout.write("")
+            self.stdout.write(
+                table(["stage", "step", "state", "progress", "seconds", "error"], [_row(s) for s in steps])
+            )
+
+
+def _row(step: JobStep) -> list[str]:
+    name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
+    progress = f"{step.progress_done} of {step.progress_total}" if step.progress_total else ""
+    seconds = "" if step.seconds is None else f"{step.seconds:.1f}"
+    return [str(step.stage.index), name, step.state, progress, seconds, " ".join(step.error.split())[:80]]

@@ -1,0 +1,89 @@
+"""Progress bars on stderr. What they show of the work between stages is read from the database alone."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tqdm import tqdm
+
+from survey.exceptions import HunchError
+from survey.models import JobStep, Sitting, Stage
+from survey.services import staging
+
+LOOK_EVERY = 0.5  # seconds
+STILL_AFTER = 20.0  # seconds without any movement, after which the workers may not be running
+
+
+class StepsFailed(HunchError):
+    """A step failed and a person must look; the message says how to retry."""
+
+    code = "steps_failed"
+    status = 500
+
+
+def bar(*, total: int, name: str, unit: str, position: int | None = None) -> Any:
+    return tqdm(total=total, desc=f"{name:<22}", unit=unit, position=position, dynamic_ncols=True, mininterval=0.5)
+
+
+def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
+    """Show the steps that follow from closing a stage until all are done. The work does not depend on anybody watching.
+
+    Args:
+        say: told when nothing moves, with the likely reason.
+        check: called now and then; raises to stop waiting (the process manager has given up).
+
+    Raises:
+        StepsFailed: with the error of each failed step.
+    """
+    bars: dict[int, Any] = {}
+    moved_at, seen, warned = time.monotonic(), "", False
+    try:
+        while True:
+            check()
+            stage.refresh_from_db()
+            done = staging.pipeline_is_done(stage)
+            steps = staging.pipeline_status(stage)
+            for step in steps:
+                _show(bars, step)
+            if done:
+                return
+            if failed := [step for step in steps if step.state == JobStep.State.FAILED]:
+                raise StepsFailed(
+                    "\n".join(f"{step}, member {step.member}: {step.error}" for step in failed)
+                    + f"\nmend the cause, then: manage.py retry_steps {stage.study.slug}"
+                )
+            now = str([(step.pk, step.state, step.attempt, step.progress_done) for step in steps])
+            if now != seen:
+                moved_at, seen = time.monotonic(), now
+            elif time.monotonic() - moved_at > STILL_AFTER and not warned:
+                say(_why_nothing_moves(stage))
+                warned = True
+            time.sleep(LOOK_EVERY)
+    finally:
+        for shown in bars.values():
+            shown.close()
+
+
+def _show(bars: dict[int, Any], step: JobStep) -> None:
+    shown = bars.get(step.pk)
+    if shown is None:
+        if step.state == JobStep.State.QUEUED:
+            return
+        name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
+        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name, unit="", position=len(bars))
+    total = max(1, step.progress_total)
+    if shown.total != total:
+        shown.total = total
+    done = total if step.state == JobStep.State.DONE else min(step.progress_done, total)
+    if done < shown.n:  # A new attempt begins at 0 again.
+        shown.reset(total=total)
+    shown.update(done - shown.n)
+    if step.state == JobStep.State.DONE and shown.n == total:
+        shown.refresh()
+
+
+def _why_nothing_moves(stage: Stage) -> str:
+    live = stage.sittings.filter(state=Sitting.State.LIVE).count()
+    if stage.state == Stage.State.CLOSING and live:
+        return f"Waiting for {live} people who are still inside; `close_stage {stage.study.slug} --now` would not wait for them."
+    return "Nothing has moved for a while. Are the workers running? (`make up` starts them.)"

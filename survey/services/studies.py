@@ -1,0 +1,260 @@
+"""Creating a study from its file: everything that could go wrong later is refused now, each problem at its line."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from pydantic import ValidationError
+
+import bandit
+from bandit.booklets import deal
+from bandit.errors import DesignError
+from predictors.errors import PredictorError
+from predictors.registry import default_params
+from predictors.registry import names as predictor_names
+from predictors.settings import settings_of
+from survey import study_file
+from survey.exceptions import FileErrors, NotFound, PlanRefused, StateRefused
+from survey.instruments import registry
+from survey.models import Bank, CompletionCode, Question, Stage, Study
+from survey.study_file import StudyConfig, StudyFileError
+
+from .auditing import record
+from .planning import check_designs, design_of, draw_candidates, drawable_questions
+from .questions import Problems, read_text_file
+from .seeds import derive, generator
+
+CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
+CODE_LENGTH = 10
+
+Place = tuple[str | int, ...]
+Report = Callable[[Place, str], None]
+
+
+def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command") -> Study:
+    """Create a study, its stages (draft) and its completion codes from a study file's text.
+
+    Raises:
+        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem; nothing is written.
+    """
+    try:
+        config = study_file.parse(text)
+    except StudyFileError as exc:
+        raise _file_errors(source_name, [exc]) from exc
+    found: list[StudyFileError] = []
+    study = _checked(config, text, lambda place, message: found.append(study_file.problem_at(text, place, message)))
+    if found or study is None:
+        raise _file_errors(source_name, found)
+    study.created_by = by if getattr(by, "is_authenticated", False) else None
+    try:
+        _write(study, by=by, via=via)
+    except IntegrityError as exc:
+        if not Study.objects.filter(slug=config.slug).exists():
+            raise
+        # Somebody else took the slug since it was looked up.
+        raise _file_errors(source_name, [study_file.problem_at(text, ("slug",), _taken(config.slug))]) from exc
+    return study
+
+
+def read_study_file(path: Path | str) -> str:
+    """A study file's text.
+
+    Raises:
+        FileErrors: it cannot be read, or is not UTF-8.
+    """
+    problems = Problems()
+    text = read_text_file(path, problems)
+    problems.raise_if_any()
+    return text
+
+
+def find_study(slug: str) -> Study:
+    """
+    Raises:
+        NotFound: with the studies there are.
+    """
+    study = Study.objects.select_related("bank").filter(slug=slug).first()
+    if study is None:
+        slugs = list(Study.objects.values_list("slug", flat=True)[:10])
+        raise NotFound(f"no study is called {slug!r}; there are: {', '.join(slugs) or 'none yet'}")
+    return study
+
+
+def find_stage(study: Study, index: int | None = None) -> Stage:
+    """The stage of that number, or the one that is next: the first that is not frozen.
+
+    Raises:
+        NotFound: the study has no such stage.
+        StateRefused: every stage is frozen.
+    """
+    stages = study.stages.select_related("study__bank").order_by("index")
+    if index is None:
+        stage = stages.exclude(state=Stage.State.FROZEN).first()
+        if stage is None:
+            raise StateRefused(f"every stage of {study.slug} is frozen: the study is over")
+        return stage
+    stage = stages.filter(index=index).first()
+    if stage is None:
+        raise NotFound(f"{study.slug} has no stage {index}; it has stages 1 to {stages.count()}")
+    return stage
+
+
+def _taken(slug: str) -> str:
+    return f"a study called {slug!r} exists already: choose another slug"
+
+
+def _file_errors(source_name: str, errors: list[StudyFileError]) -> FileErrors:
+    problems = sorted((problem for error in errors for problem in error.problems), key=lambda problem: problem.line)
+    return FileErrors([f"{source_name}:{p.line}: {p.field}: {p.message}" for p in problems])
+
+
+def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
+    """The study as it would be stored. What the schema alone cannot see is reported."""
+    if Study.objects.filter(slug=config.slug).exists():
+        report(("slug",), _taken(config.slug))
+    bank = _bank(config.bank, report)
+    instrument = _instrument(config, report)
+    _check_predictor(config, instrument, report)
+    if bank is None or instrument is None:
+        return None
+    study = Study(
+        slug=config.slug,
+        title=config.title,
+        bank=bank,
+        instrument=config.instrument.kind,
+        seed=config.seed,
+        config=config.model_dump(mode="json"),
+        source_text=text,
+        source_sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )
+    _check_questions(study, instrument, report)
+    return study
+
+
+def _bank(wanted: str, report: Report) -> Bank | None:
+    name, _at, version = wanted.partition("@")
+    banks = Bank.objects.filter(name=name).order_by("-version")
+    bank = banks.filter(version=int(version)).first() if version else banks.first()
+    if bank is None:
+        known = [f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10]]
+        report(
+            ("bank",),
+            f"there is no bank {wanted!r}; there are: {', '.join(known) or 'none'}; import_questions adds one",
+        )
+    return bank
+
+
+def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | None:
+    try:
+        instrument = registry.get(config.instrument.kind)
+    except LookupError as exc:
+        report(("instrument", "kind"), str(exc))
+        return None
+    try:
+        instrument.options_model.model_validate(config.instrument.options)
+    except ValidationError as exc:
+        for error in exc.errors(include_url=False):
+            known = ", ".join(sorted(instrument.options_model.model_fields)) or "none"
+            unknown = error["type"] == "extra_forbidden"
+            message = (
+                f"unknown option; {instrument.name} has: {known}"
+                if unknown
+                else f"{error['msg']} (it is {error['input']!r})"
+            )
+            report(("instrument", "options", *error["loc"]), message)
+    return instrument
+
+
+def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:
+    wanted = config.predictor
+    if wanted is None:
+        return
+    if instrument is not None and not instrument.predicts:
+        report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
+    if wanted.name not in predictor_names():
+        report(
+            ("predictor", "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}"
+        )
+        return
+    known = default_params(wanted.name)
+    for name in wanted.params:
+        if name not in known:
+            report(("predictor", "params", name), f"unknown; {wanted.name} has: {', '.join(known) or 'none'}")
+    for name in known.keys() & wanted.params.keys():
+        try:
+            settings_of(wanted.name, {name: wanted.params[name]})
+        except PredictorError as exc:
+            report(("predictor", "params", name), str(exc).removeprefix(f"{name}: "))
+
+
+def _check_questions(study: Study, instrument: registry.Instrument, report: Report) -> None:
+    config = study.settings
+    known_tasks = set(study.bank.tasks.values_list("name", flat=True))
+    strangers = [name for name in config.questions.tasks if name not in known_tasks]
+    if strangers:
+        report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
+        return
+    stages = _stages(study)
+    try:
+        questions = drawable_questions(stages[0])
+    except PlanRefused as exc:
+        report(("questions",), exc.message)
+        return
+    try:
+        check_designs(config, universe_size=instrument.universe_size(len(questions)))
+    except PlanRefused as exc:
+        report(("stages",), exc.message)
+        return
+    _check_booklets(stages, questions, instrument, report)
+
+
+def _check_booklets(
+    stages: list[Stage], questions: list[Question], instrument: registry.Instrument, report: Report
+) -> None:
+    """Deal the uniform stages once for trial, with the seeds that planning will use: a bank of few questions may have too
+    few for a booklet in which none comes twice."""
+    for stage in stages:
+        if stage.settings.design.kind != "uniform":
+            continue
+        rows = draw_candidates(stage, questions).rows
+        size = stage.study.settings.sitting.items
+        drawn = bandit.draw(
+            design=design_of(stage.settings.design),
+            n=stage.settings.sittings * size,
+            scores=None,
+            n_candidates=len(rows),
+            rng=generator(stage.seed, "draw"),
+        )
+        try:
+            deal(
+                conflict_keys=[instrument.conflict_keys(row) for row in rows[drawn.selected]],
+                groups=[int(stratum) for stratum in drawn.stratum],
+                size=size,
+                rng=generator(stage.seed, "deal"),
+            )
+        except DesignError as exc:
+            report(("stages", stage.index - 1), f"{len(questions)} questions do not fill its booklets: {exc}")
+
+
+def _stages(study: Study) -> list[Stage]:
+    return [
+        Stage(study=study, index=index, seed=derive(study.seed, "stage", index))
+        for index in range(1, len(study.settings.stages) + 1)
+    ]
+
+
+@transaction.atomic
+def _write(study: Study, *, by: Any, via: str) -> None:
+    study.save()
+    Stage.objects.bulk_create(_stages(study))
+    codes: set[str] = set()
+    while len(codes) < len(CompletionCode.Outcome.values):
+        codes.add("".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)))
+    CompletionCode.objects.bulk_create(
+        CompletionCode(study=study, outcome=outcome, code=code)
+        for outcome, code in zip(CompletionCode.Outcome.values, codes, strict=True)
+    )
+    record("create_study", study, by=by, via=via, bank=str(study.bank), source_sha256=study.source_sha256)
