@@ -12,7 +12,8 @@ def run_due_steps() -> int:
     for step in jobs.due_steps():
         if jobs.mark_sent(step):
             task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
-            task.delay(step.pk)
+            # It is sent again after that time: older messages must not pile up while the worker is busy for hours.
+            task.apply_async((step.pk,), expires=jobs.SEND_AGAIN.total_seconds())
             sent += 1
     return sent
 

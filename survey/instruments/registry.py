@@ -1,6 +1,6 @@
 """The contract of an instrument, and where instruments are found by name. Imports no model and no service.
 
-An instrument is a Django app whose AppConfig calls `register` in `ready`; the core and the pages know it only from here.
+An instrument is a Django app whose AppConfig calls `register` in `ready`; core and pages know it only from here.
 """
 
 from abc import ABC, abstractmethod
@@ -27,8 +27,8 @@ class Options(BaseModel):
 class Screen:
     """One screen of an item: what it shows and what may be answered.
 
-    `parts` is all that pages and API may show, by name: `{"kind": "question" | "text" | "number", "value": ...}`. It is what the
-    screen's hash is taken of, so nothing may be shown that is not in it.
+    `parts` is all that pages and API may show, by name: `{"kind": "question" | "text" | "number", "value": ...}`. It is
+    what the screen's hash is taken of, so nothing may be shown that is not in it.
     """
 
     name: str
@@ -87,6 +87,7 @@ class Instrument(ABC):
     title: ClassVar[str]
     options_model: ClassVar[type[Options]] = Options
     needs_answer_key: ClassVar[bool] = False
+    fewest_questions: ClassVar[int] = 1
     # Whether a predictor can be trained on its labels. Without, only uniform designs can be planned.
     predicts: ClassVar[bool] = False
 
@@ -140,6 +141,10 @@ class Instrument(ABC):
         """Inputs for a predictor and their labels (n,), one for each complete assignment."""
         raise TypeError(f"{self.name} has no predictor")
 
+    def evaluate(self, assignments: Sequence["Assignment"], scores: np.ndarray, study: "Study") -> dict[str, Any]:
+        """Metrics of the scores (n,) that a predictor gave these n complete assignments before they were answered."""
+        raise TypeError(f"{self.name} has no predictor")
+
     @abstractmethod
     def answer_values(self, assignment: "Assignment") -> list[Any]:
         """What the snapshot's hash is taken of: the answer's content as JSON values."""
@@ -159,8 +164,8 @@ class Instrument(ABC):
         return ()
 
     def outcomes(self, assignments: Sequence["Assignment"], study: "Study") -> dict[str, np.ndarray]:
-        """Named 0/1 or numeric results, one for each complete assignment (n,), that tables by stratum show. The first one is
-        what a predictor predicts."""
+        """Named 0/1 or numeric results, one for each complete assignment (n,), that tables by stratum show. The first
+        one is what a predictor predicts."""
         return {}
 
     # Simulation

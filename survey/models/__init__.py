@@ -1,4 +1,7 @@
-"""What is stored, one subject a file. Models import nothing of survey but each other; the rules that span rows live in services."""
+"""What is stored, one subject a file. Imports nothing of survey but `study_file`.
+
+Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
+"""
 
 from .audit import ApiToken, AuditEntry
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum

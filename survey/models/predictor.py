@@ -80,8 +80,11 @@ TRIES = 3
 
 
 class JobStep(models.Model):
-    """One step of the work after a stage. A worker claims it by lease; every claim raises `attempt`, and nothing is written
-    by a worker whose attempt is no longer the row's."""
+    """One step of the work after a stage.
+
+    A worker claims it by lease; every claim raises `attempt`, and nothing is written by a worker whose attempt is no
+    longer the row's.
+    """
 
     class Kind(models.TextChoices):
         FREEZE = "freeze", "freeze answers"

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
-# The only markup in a question's text, exactly so. Everything else, "<b >" or "<BR>" too, is text and is shown as it stands.
+# The only markup in a question's text, exactly so. Everything else, "<b >" or "<BR>" too, is text, shown as it stands.
 MARKUP = re.compile(r"(</?b>|<br>)")
 
 

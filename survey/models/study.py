@@ -38,13 +38,13 @@ class Study(models.Model):
     def __str__(self) -> str:
         return self.slug
 
+    def get_absolute_url(self) -> str:
+        return reverse("frontend:welcome", args=[self.slug])
+
     @cached_property
     def settings(self) -> StudyConfig:
         """The checked study file. `settings` reads better than `config` where both are at hand."""
         return StudyConfig.model_validate(self.config)
-
-    def get_absolute_url(self) -> str:
-        return reverse("frontend:welcome", args=[self.slug])
 
     def admitting_stage(self) -> "Stage | None":
         """The stage that a new respondent would join, open or not full or not: the newest that is open."""

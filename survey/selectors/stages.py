@@ -21,6 +21,15 @@ def free_capacity(stage: Stage) -> int:
     return free_booklets(stage).count() - waiting
 
 
+def sittings_inside(stage: Stage) -> QuerySet[Sitting]:
+    """Live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
+
+    Not those who only answer late, or have answered all and stand at a questionnaire: freezing need not wait for them.
+    """
+    in_time = Assignment.objects.filter(sitting=OuterRef("pk"), state=Assignment.State.LIVE)
+    return stage.sittings.filter(Q(booklet__isnull=True) | Exists(in_time), state=Sitting.State.LIVE)
+
+
 def slots_without_holder(stage: Stage) -> QuerySet[Slot]:
     """Slots of booklets that were claimed, which nobody holds or has answered in time."""
     held = Assignment.objects.filter(slot=OuterRef("pk"), state__in=Assignment.HOLDING)

@@ -80,14 +80,32 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
     if step > locked.step:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     shown = current_step(locked)
+    _refuse_unstorable(data)
     if locked.state == Sitting.State.EXPIRED:
-        _revive(locked)
-    accept = {"checks": _accept_checks, "item": _accept_item, "form": _accept_form}.get(shown.kind, _accept_reading)
-    accept(locked, shown, data, now)
+        _revive(locked, now)
+    if not locked.is_over:
+        accept = {"checks": _accept_checks, "item": _accept_item, "form": _accept_form}.get(shown.kind, _accept_reading)
+        accept(locked, shown, data, now)
     locked.step += 1
     locked.last_seen_at = now
     locked.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
     return current_step(locked)
+
+
+def _refuse_unstorable(data: Mapping[str, Any]) -> None:
+    """PostgreSQL stores no NUL, and half a surrogate pair (JSON can carry one) is no character at all."""
+    errors = {}
+    for name, value in data.items():
+        try:
+            text = str(value)
+            text.encode()
+        except UnicodeEncodeError:
+            errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
+        else:
+            if "\x00" in text:
+                errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
+    if errors:
+        raise FieldErrors(errors)
 
 
 def _enter_next_block(sitting: Sitting, now: datetime) -> None:
@@ -175,9 +193,8 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
     form = screen.form(data)
     if not form.is_valid():
         raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
-    assignment = Assignment.objects.select_related("slot__item").get(
-        pk=assignment.pk
-    )  # A return may have changed its state.
+    # Read again: a return may have changed its state.
+    assignment = Assignment.objects.select_related("slot__item", "slot__stage", "sitting").get(pk=assignment.pk)
     instrument = registry.get(sitting.stage.study.instrument)
     response = Response.objects.create(
         assignment=assignment,
@@ -212,16 +229,20 @@ def _client_facts(data: Mapping[str, Any]) -> dict[str, int]:
     return facts
 
 
-def _revive(sitting: Sitting) -> None:
-    """A person comes back after expiry: take back the slots that are still free; what they answer in the others is late.
+def _revive(sitting: Sitting, now: datetime) -> None:
+    """A person comes back after expiry: take back the slots that are still free; the others are answered late.
 
-    Under the stage's lock, since make-up booklets are dealt from the same slots.
+    Once the stage is closing all are late, and who had no booklet yet gets none: a stage that was closed must not be
+    held up by people who left it. Under the stage's lock, since make-up booklets are dealt from the same slots.
     """
     stage = Stage.objects.select_for_update().get(pk=sitting.stage_id)
+    collecting = stage.state in (Stage.State.OPEN, Stage.State.PAUSED)
+    if sitting.booklet_id is None and not collecting:
+        _end(sitting, Sitting.State.TURNED_AWAY, now)
+        return
     sitting.state = Sitting.State.LIVE
     for assignment in sitting.assignments.filter(state=Assignment.State.RELEASED).select_related("slot"):
-        slot = assignment.slot
-        free = stage.state != Stage.State.FROZEN and _take_back(slot, sitting, assignment.position)
+        free = collecting and _take_back(assignment.slot, sitting, assignment.position)
         assignment.state = Assignment.State.LIVE if free else Assignment.State.LATE
         assignment.save(update_fields=["state"])
 

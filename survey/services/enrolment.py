@@ -1,4 +1,4 @@
-"""From arrival to a sitting: who may begin, consent, conditions, and the booklet that is claimed once the checks are passed."""
+"""From arrival to a sitting: who may begin, consent, conditions, and the booklet claimed once the checks are passed."""
 
 import random
 import re
@@ -18,6 +18,7 @@ from survey.models import (
     Consent,
     Respondent,
     Sitting,
+    Slot,
     Stage,
     Study,
 )
@@ -59,7 +60,8 @@ def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
         if not PANEL_ID.match(value):
             raise EntryRefused(
                 _(
-                    "The link is incomplete: %(name)s is missing or was not filled in. Please start again from the panel's page."
+                    "The link is incomplete: %(name)s is missing or was not filled in. "
+                    "Please start again from the panel's page."
                 )
                 % {"name": name},
                 code="bad_panel_ids",
@@ -172,10 +174,10 @@ def _draw_conditions(sitting: Sitting, stage: Stage) -> None:
 
 
 def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
-    """Give a sitting a free booklet and its slots; False when there is none left. Called inside the sitting's transaction.
+    """Give a sitting a free booklet and its slots; False when there is none left. Needs the sitting's lock.
 
-    Free booklets are tried in random order, each by one conditional update. A person is told "full" only when none is free:
-    a booklet lost to somebody else means another try.
+    Free booklets are tried in random order, each by one conditional update. A person is told "full" only when none is
+    free: a booklet lost to somebody else means another try.
     """
     stage = Stage.objects.get(pk=sitting.stage_id)
     if stage.state == Stage.State.FROZEN:
@@ -191,7 +193,12 @@ def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
 
 
 def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
-    slots = sitting.booklet.slots.order_by("position") if sitting.booklet else []
+    slots = list(Slot.objects.filter(booklet=sitting.booklet_id).order_by("position"))
+    for position, slot in enumerate(slots, start=1):
+        # Somebody who came back may have taken slots out of a make-up booklet; the rest close up.
+        if slot.position != position:
+            slot.position = position
+            slot.save(update_fields=["position"])
     Assignment.objects.bulk_create(
         [
             Assignment(sitting=sitting, slot=slot, position=position, assigned_at=now)

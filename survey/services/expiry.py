@@ -1,4 +1,7 @@
-"""Sittings without activity expire; what they leave unanswered is dealt again. Run by beat, never by a respondent's request."""
+"""Sittings without activity expire; what they leave unanswered is dealt again.
+
+Run by beat, never by a respondent's request.
+"""
 
 from datetime import datetime, timedelta
 
@@ -48,8 +51,8 @@ def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = Non
 def deal_make_up_booklets(stage: Stage) -> int:
     """Deal slots that nobody holds any more into new booklets, under the stage's lock; return how many.
 
-    Whole booklets are dealt as soon as they fill. A shorter last one is dealt only when nothing else is free, so that few
-    people get a short sitting.
+    Whole booklets are dealt as soon as they fill. A shorter last one is dealt only when nothing else is free, so that
+    few people get a short sitting.
     """
     if not slots_without_holder(stage).exists():
         return 0

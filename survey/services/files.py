@@ -1,11 +1,15 @@
-"""Content-addressed files behind Django's storage: a file's name is the sha256 of its bytes, so that workers on several
-machines share them, nothing is overwritten, and a changed byte is noticed."""
+"""Content-addressed files behind Django's storage: a file's name is the sha256 of its bytes.
+
+So workers on several machines share them, nothing is overwritten, and a changed byte is noticed.
+"""
 
 import hashlib
 import io
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from django.conf import settings
@@ -19,48 +23,70 @@ def _name(sha256: str) -> str:
     return f"{sha256[:2]}/{sha256}"
 
 
-def sha256_of(path: Path) -> str:
+def _copied(source: IO[bytes], target: IO[bytes] | None = None) -> str:
+    """Read a file to its end, into `target` where there is one; its sha256."""
     found = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            found.update(chunk)
+    while chunk := source.read(CHUNK):
+        found.update(chunk)
+        if target is not None:
+            target.write(chunk)
     return found.hexdigest()
 
 
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return _copied(file)
+
+
+def _is_stored(sha256: str) -> bool:
+    """Whether the whole content is there. A worker that died while storing it left a part of it under the same name."""
+    try:
+        with default_storage.open(_name(sha256), "rb") as file:
+            return _copied(file) == sha256
+    except FileNotFoundError:
+        return False
+
+
 def store(path: Path) -> str:
-    """Keep a file's content and return its sha256. Storing the same content again is a no-op."""
+    """Keep a file's content and return its sha256. Storing the same content again is a no-op, or mends it."""
     sha256 = sha256_of(path)
-    if not default_storage.exists(_name(sha256)):
-        with path.open("rb") as file:
-            saved = default_storage.save(_name(sha256), File(file))
-        if saved != _name(sha256):  # Another worker stored the same content in this moment.
-            default_storage.delete(saved)
+    if _is_stored(sha256):
+        return sha256
+    name = _name(sha256)
+    default_storage.delete(name)
+    with path.open("rb") as file:
+        saved = default_storage.save(name, File(file))
+    if saved != name:  # Another worker stores the same content in this moment.
+        default_storage.delete(saved)
+    else:
+        _flush(name)
     return sha256
 
 
+def _flush(name: str) -> None:
+    """To the disk before a row names it. Storages without a local path see to that themselves."""
+    try:
+        local = Path(default_storage.path(name))
+    except NotImplementedError:
+        return
+    for path in (local, local.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def fetch(sha256: str, path: Path) -> None:
-    """Write the content to `path`, by way of a temporary name, checked.
+    """Write the content to a new file at `path`, checked.
 
     Raises:
         ValueError: the stored bytes no longer have this hash.
         FileNotFoundError: it is not in the storage.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = hashlib.sha256()
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as target, default_storage.open(_name(sha256), "rb") as source:
-            while chunk := source.read(CHUNK):
-                found.update(chunk)
-                target.write(chunk)
-            target.flush()
-            os.fsync(target.fileno())
-        if found.hexdigest() != sha256:
+    with path.open("xb") as target, default_storage.open(_name(sha256), "rb") as source:
+        if _copied(source, target) != sha256:
             raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def store_folder(folder: Path) -> dict[str, str]:
@@ -69,14 +95,34 @@ def store_folder(folder: Path) -> dict[str, str]:
 
 
 def folder_of(files: dict[str, str]) -> Path:
-    """A local folder that holds these files, fetched once a machine and named by their hashes."""
-    key = hashlib.sha256("\n".join(f"{name}={files[name]}" for name in sorted(files)).encode()).hexdigest()
-    folder = Path(settings.HUNCH_VAR) / "cache" / key
-    for name, sha256 in files.items():
+    """A local folder that holds exactly these files, fetched once a machine and named by their hashes.
+
+    It is filled under another name and appears whole, so that no process ever reads a half-fetched predictor.
+
+    Raises:
+        ValueError: a stored file has changed, or a name is not a plain one.
+        FileNotFoundError: a file is not in the storage.
+    """
+    for name in files:
         if Path(name).name != name:
             raise ValueError(f"{name!r} is not a plain file name")
-        if not (folder / name).exists():
-            fetch(sha256, folder / name)
+    key = hashlib.sha256("\n".join(f"{name}={files[name]}" for name in sorted(files)).encode()).hexdigest()
+    folder = Path(settings.HUNCH_VAR) / "cache" / key
+    if folder.is_dir() and all((folder / name).is_file() for name in files):
+        if all(sha256_of(folder / name) == sha256 for name, sha256 in files.items()):
+            return folder
+        shutil.rmtree(folder)  # The storage has the true bytes.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        whole = Path(temporary) / "whole"
+        whole.mkdir()
+        for name, sha256 in files.items():
+            fetch(sha256, whole / name)
+        try:
+            whole.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # Another process of this machine was faster.
+                raise
     return folder
 
 

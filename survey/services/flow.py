@@ -100,7 +100,7 @@ def current_step(sitting: Sitting) -> Step:
         )
     if block.kind == "items":
         assignment = open_assignment(sitting)
-        screen = assignment and registry.get(study.instrument).next_screen(assignment)
+        screen = registry.get(study.instrument).next_screen(assignment) if assignment else None
         if assignment is None or screen is None:
             raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
         return Step(

@@ -1,4 +1,7 @@
-"""Hashes of what is stored: canonical JSON, so that equal content has an equal hash on every machine; keyed where it is personal."""
+"""Hashes of what is stored: of canonical JSON, so that equal content has an equal hash on every machine.
+
+Keyed where the content is personal.
+"""
 
 import hashlib
 import hmac

@@ -1,7 +1,7 @@
 """Running a job step: claimed by lease, kept alive by heartbeats, written only while the claim is still ours.
 
-Long work stays outside transactions; a step that is delivered twice is claimed once, and one whose worker died is found by
-`sweep` once its lease is over.
+Long work stays outside transactions; a step that is delivered twice is claimed once, and one whose worker died is sent
+again once its lease is over.
 """
 
 import logging
@@ -143,7 +143,7 @@ def run_step(step_id: int) -> bool:
     stage = Stage.objects.select_related("study__bank").get(pk=step.stage_id)
     staging.next_steps(stage)
     if step.kind == JobStep.Kind.PLAN:
-        staging.open_if_automatic(stage.following(), now=timezone.now())
+        staging.open_if_automatic(stage.following())
     return True
 
 
@@ -172,20 +172,25 @@ RUNNERS: dict[JobStep.Kind, Callable[[Claim], None]] = {
 
 
 def due_steps(*, now: datetime | None = None) -> list[JobStep]:
-    """Steps to send a task for: queued ones not sent lately, and running ones whose lease is over."""
+    """Steps to send a task for, if none was sent lately: queued ones, and running ones whose lease is over.
+
+    Also does what a worker that died between two steps has left: queues the next ones, opens the next stage.
+    """
     now = now or timezone.now()
-    for stage in Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN]).select_related(
-        "study__bank"
-    ):
-        if not staging.pipeline_is_done(stage):
-            staging.next_steps(stage)
+    closed = Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN]).select_related("study__bank")
+    for stage in closed:
+        try:
+            if staging.pipeline_is_done(stage):  # Which queues what is missing.
+                staging.open_if_automatic(stage.following())
+        except Exception:
+            # One study that cannot go on (an instrument that is no longer installed) must not stop all others.
+            logger.exception("%s: cannot say what is next", stage)
     return list(
         JobStep.objects.filter(
-            Q(state=JobStep.State.QUEUED) & (Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN))
-            | Q(state=JobStep.State.RUNNING, lease_until__lt=now)
-        )
-        .filter(tries_left__gt=0)
-        .order_by("pk")
+            Q(state=JobStep.State.QUEUED) | Q(state=JobStep.State.RUNNING, lease_until__lt=now),
+            Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN),
+            tries_left__gt=0,
+        ).order_by("pk")
     )
 
 
@@ -222,5 +227,9 @@ def run_inline(stage: Stage) -> None:
         failed = [step for step in steps if step.state == JobStep.State.FAILED]
         if failed:
             raise RuntimeError(f"{failed[0]}: {failed[0].error}")
-        if not run_step(steps[0].pk) and JobStep.objects.get(pk=steps[0].pk).state == JobStep.State.QUEUED:
-            raise RuntimeError(f"{steps[0]} cannot run: sittings of {stage} are still live")
+        if not run_step(steps[0].pk):
+            steps[0].refresh_from_db()
+            if steps[0].state == JobStep.State.QUEUED:
+                raise RuntimeError(f"{steps[0]} cannot run now: people are still inside, or the database is away")
+            if steps[0].state == JobStep.State.RUNNING:
+                raise RuntimeError(f"{steps[0]} is run by another worker")

@@ -1,4 +1,4 @@
-"""The plan of a stage: candidates, strata, draw, booklets. All of it written before the stage opens, and nothing drawn later.
+"""The plan of a stage: candidates, strata, draw, booklets. Written before the stage opens, and nothing drawn later.
 
 Joins `bandit`, which knows numbers alone, to the instrument, which knows what they stand for.
 """
@@ -42,7 +42,7 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
 
     Raises:
         PlanRefused: the design does not fit the candidates, or the slots cannot be dealt into booklets.
-        StateRefused: the stage needs scores that the stage before it has not led to yet.
+        StateRefused: the stage needs scores that the stage before it has not led to yet, or they came meanwhile.
     """
     if stage.state != Stage.State.DRAFT:
         return stage
@@ -57,6 +57,8 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         stage = Stage.objects.select_for_update().select_related("study__bank").get(pk=stage.pk)
         if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
             return stage
+        if not CandidateSet.objects.filter(stage=stage, file_sha256=draft.candidates.file_sha256).exists():
+            raise StateRefused(f"the candidates of stage {stage.index} were scored meanwhile: plan it again")
         _write(stage, questions, draft)
         record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256)
     return stage
@@ -69,7 +71,18 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
         PlanRefused: with the stage's number and the sizes.
     """
     candidates = min(settings.candidates.size, universe_size)
+    predicts = registry.get(settings.instrument.kind).predicts
     for index, stage in enumerate(settings.stages, start=1):
+        if stage.design.kind != "uniform" and not predicts:
+            raise PlanRefused(
+                f"stage {index} is {stage.design.kind}, and {settings.instrument.kind} has no label to predict: "
+                'use kind = "uniform"'
+            )
+        if stage.design.kind != "uniform" and not settings.stages[index - 2].train:
+            raise PlanRefused(
+                f"stage {index} is {stage.design.kind}, and stage {index - 1} has train = false: its answers must "
+                "train the predictor that scores the candidates"
+            )
         try:
             bandit.draw(
                 design=design_of(stage.design),
@@ -88,14 +101,18 @@ def drawable_questions(stage: Stage) -> list[Question]:
         PlanRefused: no question is left, or one lacks the key that the instrument needs.
     """
     study = stage.study
+    instrument = registry.get(study.instrument)
     questions = eligible_questions(study)
-    if len(questions) < 2:
-        raise PlanRefused(f"the study's [questions] leave {len(questions)} of the bank's questions: loosen the filters")
-    if registry.get(study.instrument).needs_answer_key:
+    if len(questions) < instrument.fewest_questions:
+        raise PlanRefused(
+            f"the study's [questions] leave {len(questions)} of the bank's questions, and {instrument.name} needs "
+            f"{instrument.fewest_questions}: loosen the filters"
+        )
+    if instrument.needs_answer_key:
         keyless = [question.external_id for question in questions if not question.answer.strip()]
         if keyless:
             raise PlanRefused(
-                f"{len(keyless)} questions have no answer key, which {study.instrument} needs: "
+                f"{len(keyless)} questions have no answer key, which {instrument.name} needs: "
                 f"{', '.join(keyless[:5])}; add keys in a new version of the bank or exclude the questions"
             )
     return questions
@@ -115,23 +132,26 @@ def store_candidates(
     scores: np.ndarray | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
-    """Keep the candidates (with their scores, where there are any) as one file, and the row that names it."""
+    """Keep the candidates (with their scores, where there are any) as one file, and the row that names it.
+
+    Scored candidates replace unscored ones, and never the other way round.
+    """
     rows = candidates.rows
     if scores is not None:
         rows = recfunctions.append_fields(rows, SCORE, scores.astype("<f4"), usemask=False)
-    sha256 = files.store_array(rows)
-    stored, _created = CandidateSet.objects.update_or_create(
-        stage=stage,
-        defaults={
-            "kind": CandidateSet.Kind.POOL,
-            "size": len(rows),
-            "universe_size": candidates.universe_size,
-            "probability": candidates.probability,
-            "seed": derive(stage.seed, "candidates"),
-            "predictor_run": predictor_run,
-            "file_sha256": sha256,
-        },
-    )
+    values = {
+        "kind": CandidateSet.Kind.POOL,
+        "size": len(rows),
+        "universe_size": candidates.universe_size,
+        "probability": candidates.probability,
+        "seed": derive(stage.seed, "candidates"),
+        "predictor_run": predictor_run,
+        "file_sha256": files.store_array(rows),
+    }
+    if scores is None:
+        stored, _created = CandidateSet.objects.get_or_create(stage=stage, defaults=values)
+    else:
+        stored, _created = CandidateSet.objects.update_or_create(stage=stage, defaults=values)
     return stored
 
 

@@ -1,10 +1,9 @@
 """A stage's states and the work between stages. A researcher opens, pauses and closes; the rest follows as job steps.
 
-Closing admits nobody and waits until no sitting is live. Freezing takes the snapshot. Then the steps of `next_steps` follow,
-each a row that says what it works on, so that whatever dies is found and done again.
+Closing admits nobody and waits until nobody inside can give an answer that counts. Freezing takes the snapshot. Then
+the steps of `next_steps` follow, each a row that says what it works on, so that whatever dies is found and done again.
 """
 
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -23,7 +22,7 @@ from survey.models import (
     Stage,
 )
 from survey.models.predictor import TRIES
-from survey.selectors.stages import with_answers
+from survey.selectors.stages import sittings_inside, with_answers
 
 from .auditing import record
 from .expiry import expire_sitting
@@ -62,9 +61,10 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
             return stage
         if stage.state == Stage.State.DRAFT:
             raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
-        other = stage.study.stages.exclude(pk=stage.pk).filter(state__in=["open", "paused", "closing"]).first()
-        if other:
-            raise StateRefused(f"stage {other.index} is still {other.state}: close it first")
+        before = stage.preceding()
+        if before and before.state != Stage.State.FROZEN:
+            fix = "wait until it is frozen" if before.state == Stage.State.CLOSING else "open and close it first"
+            raise StateRefused(f"stage {before.index} is still {before.state}: {fix}")
         _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or timezone.now())
         record("open_stage", stage, by=by, via=via)
     return stage
@@ -84,8 +84,11 @@ def close_stage(stage: Stage, *, now: bool = False, by: Any = None, via: str = "
     """Admit nobody any more; freeze, train, evaluate, score and plan follow by themselves once nobody is inside.
 
     Args:
-        now: expire the sittings that are still live instead of waiting for them. Those people can finish and are owed pay;
-            what they answer from here on is late.
+        now: expire the sittings that are still live instead of waiting for them. Those people can finish and are owed
+            pay; what they answer from here on is late.
+
+    Raises:
+        StateRefused: the stage was never opened.
     """
     with transaction.atomic():
         stage = _locked(stage)
@@ -112,7 +115,7 @@ def retry_steps(stage: Stage, *, by: Any = None, via: str = "command") -> int:
 
 
 class StillLive(Exception):
-    """Somebody is still inside; freezing waits."""
+    """Somebody inside can still give an answer that counts; freezing waits."""
 
 
 @transaction.atomic
@@ -120,7 +123,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
     """Take the snapshot of the stage's complete answers and freeze it. Safe to run twice.
 
     Raises:
-        StillLive: a sitting is live.
+        StillLive: somebody inside can still give an answer that counts.
         StateRefused: the stage is not closing.
     """
     stage = _locked(stage)
@@ -128,7 +131,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
         return {"answers": stage.snapshot.count(), "snapshot_sha256": stage.snapshot_sha256}
     if stage.state != Stage.State.CLOSING:
         raise StateRefused(f"stage {stage.index} is {stage.state}; only a closing stage can be frozen")
-    if stage.sittings.filter(state=Sitting.State.LIVE).exists():
+    if sittings_inside(stage).exists():
         raise StillLive
     instrument = registry.get(stage.study.instrument)
     counted = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED)
@@ -234,7 +237,7 @@ def failed_steps(stage: Stage) -> list[JobStep]:
     return list(stage.job_steps.filter(state=JobStep.State.FAILED).order_by("pk"))
 
 
-def open_if_automatic(stage: Stage | None, *, now: datetime) -> None:
+def open_if_automatic(stage: Stage | None) -> None:
     """The stage after a planned one opens by itself where the study file says so."""
     if stage is not None and stage.state == Stage.State.PLANNED and stage.settings.opens == "automatically":
         open_stage(stage, via="worker")

@@ -1,7 +1,9 @@
-"""Training, scoring and evaluating: plain data to `predictors`, files to the storage, results to the rows of the claim."""
+"""Training, scoring and evaluating: plain data to `predictors`, files to the storage, results to rows.
+
+Every result is written through the claim of a job step, in one transaction with its end.
+"""
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,7 +11,6 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from predictors import evaluation
 from predictors import training as predictor_training
 from survey.instruments import registry
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
@@ -23,7 +24,8 @@ class Claim(Protocol):
     """What `jobs` hands to a runner."""
 
     step: JobStep
-    heartbeat: Callable[[int, int, str], bool]
+
+    def heartbeat(self, done: int, total: int, text: str) -> bool: ...
 
     def lock(self) -> None: ...
 
@@ -75,6 +77,8 @@ def score_candidates(held: Claim) -> None:
     scores = predictor_training.score(folders, inputs, held.heartbeat)
     with transaction.atomic():
         held.lock()
+        # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
+        following = Stage.objects.select_for_update(of=("self",)).select_related("study__bank").get(pk=following.pk)
         if following.state == Stage.State.DRAFT:
             stored = store_candidates(following, candidates, scores=scores, predictor_run=run)
             held.finish({"scored": len(scores), "file_sha256": stored.file_sha256})
@@ -88,10 +92,8 @@ def evaluate(held: Claim) -> None:
     study = stage.study
     run = CandidateSet.objects.select_related("predictor_run").get(stage=stage).predictor_run
     answers = [answer for answer in frozen_answers(stage) if answer.slot.score is not None]
-    inputs, labels = registry.get(study.instrument).examples(answers, study)
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
-    outcomes = np.asarray([pair.outcome for pair in inputs])
-    metrics: dict[str, Any] = dict(evaluation.evaluate(labels, scores, outcomes)) if len(answers) else {"n": 0}
+    metrics = registry.get(study.instrument).evaluate(answers, scores, study)
     with transaction.atomic():
         held.lock()
         Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": metrics})

@@ -1,1 +1,1 @@
-"""The belief update: how likely is a correct answer, before and after seeing how the model answered another question."""
+"""The belief update: how likely is a correct answer, before and after seeing the answer to another question."""

@@ -65,7 +65,7 @@ def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable
             pair.target.text,
             pair.evidence.task.name,
             pair.target.task.name,
-            int(pair.outcome),
+            int(bool(pair.outcome)),
             int(changed),
         )
 

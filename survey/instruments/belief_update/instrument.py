@@ -1,12 +1,13 @@
 """The belief update as the registry sees it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from bandit.candidates import Pairs, uniform_pool, universe_size
+from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
 from survey.instruments.registry import Candidates, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
@@ -31,6 +32,7 @@ class BeliefUpdate(Instrument):
     title = "Belief update"
     options_model = BeliefUpdateOptions
     needs_answer_key = True
+    fewest_questions = 2
     predicts = True
     columns = export.COLUMNS
 
@@ -87,25 +89,31 @@ class BeliefUpdate(Instrument):
         Belief.objects.create(response=response, kind=response.screen, value=cleaned["value"])
 
     def examples(self, assignments: Sequence[Assignment], study: Study) -> tuple[Sequence[PredictorPair], np.ndarray]:
+        learnt = [(pair, changed) for _index, pair, changed in self._learnable(assignments, study)]
+        return [pair for pair, _changed in learnt], np.asarray([changed for _pair, changed in learnt], dtype=np.float64)
+
+    def evaluate(self, assignments: Sequence[Assignment], scores: np.ndarray, study: Study) -> dict[str, Any]:
+        """Negative log likelihood and AUC, overall and by the outcome of the evidence."""
+        learnt = list(self._learnable(assignments, study))
+        return dict(
+            evaluation.evaluate(
+                np.asarray([changed for _index, _pair, changed in learnt], dtype=np.float64),
+                scores[[index for index, _pair, _changed in learnt]],
+                np.asarray([pair.outcome for _index, pair, _changed in learnt], dtype=np.int64),
+            )
+        )
+
+    def _learnable(self, assignments: Sequence[Assignment], study: Study) -> Iterator[tuple[int, PredictorPair, int]]:
+        """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""
         threshold = self.options(study).threshold
-        inputs: list[PredictorPair] = []
-        labels: list[int] = []
-        for assignment in assignments:
+        for index, assignment in enumerate(assignments):
             pair = assignment.slot.item.pair
             changed = beliefs_of(assignment).changed(threshold)
             if pair.evidence is None or changed is None:
                 continue
-            inputs.append(
-                PredictorPair(
-                    pair.evidence.plain,
-                    pair.target.plain,
-                    pair.evidence.task.name,
-                    pair.target.task.name,
-                    int(pair.outcome),
-                )
-            )
-            labels.append(int(changed))
-        return inputs, np.asarray(labels, dtype=np.float64)
+            texts = (pair.evidence.plain, pair.target.plain)
+            tasks = (pair.evidence.task.name, pair.target.task.name)
+            yield index, PredictorPair(*texts, *tasks, int(bool(pair.outcome))), int(changed)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)

@@ -1,7 +1,7 @@
 """What a simulated person answers, over the same pages as a real one: all it knows is what a screen shows.
 
-The truth (how likely this pair is to change a belief) is `bandit.simulation`'s; here texts are turned back into the bank's
-questions, since the truth depends on tasks and ids, which no page shows.
+The truth (how likely this pair is to change a belief) is `bandit.simulation`'s; here texts are turned back into the
+bank's questions, since the truth depends on tasks and ids, which no page shows.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """What the two screens show. The evidence and its outcome are read only once the prior is stored."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 
 from survey.instruments.registry import Screen
 
@@ -26,7 +26,7 @@ def next_screen(assignment: "Assignment") -> Screen | None:
         )
     if len(given) > 1:
         return None
-    parts = {
+    parts: dict[str, dict[str, Any]] = {
         "target": {"kind": "question", "value": pair.target.text},
         "prior": {"kind": "number", "value": given[0].belief.value},
     }
