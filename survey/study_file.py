@@ -1,6 +1,6 @@
 """The study file (TOML): its keys, their defaults and their limits. Imports pydantic and nothing of survey.
 
-`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem, so that a
+`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem: a
 study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
 """
 
@@ -135,7 +135,7 @@ class BlockConfig(Strict):
 
 
 class ConditionConfig(Strict):
-    """A factor whose level is drawn for each sitting, in balanced random blocks. `texts` changes a block's text for a level."""
+    """A factor whose level is drawn for each sitting, in balanced random blocks. `texts` changes blocks' texts."""
 
     factor: Name
     levels: list[Name] = Field(min_length=2, max_length=12)
@@ -220,7 +220,7 @@ class StudyConfig(Strict):
                 raise ValueError(f"stages.{number}.design: epsilon_greedy needs a [predictor]")
             if not self.stages[number - 2].train:
                 raise ValueError(
-                    f"stages.{number - 1}.train: stage {number} is epsilon_greedy, so this stage must train its predictor"
+                    f"stages.{number - 1}.train: stage {number} is epsilon_greedy, so this stage must train"
                 )
         return self
 
@@ -254,7 +254,7 @@ Path = tuple[str | int, ...]
 
 
 def _lines_of_keys(text: str) -> dict[Path, int]:
-    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is walked once more."""
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so it is walked once more."""
     lines: dict[Path, int] = {(): 1}
     counts: dict[Path, int] = {}
     table: Path = ()

@@ -1,4 +1,4 @@
-"""What every command of ours shares: errors in words, one a line, status 1. Commands parse, call a service and print."""
+"""What every command of ours shares: errors in words, one a line, status 1. Commands parse, call and print."""
 
 from typing import Any
 

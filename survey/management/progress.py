@@ -85,5 +85,6 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
 def _why_nothing_moves(stage: Stage) -> str:
     live = stage.sittings.filter(state=Sitting.State.LIVE).count()
     if stage.state == Stage.State.CLOSING and live:
-        return f"Waiting for {live} people who are still inside; `close_stage {stage.study.slug} --now` would not wait for them."
+        slug = stage.study.slug
+        return f"Waiting for {live} people who are still inside; `close_stage {slug} --now` would not wait for them."
     return "Nothing has moved for a while. Are the workers running? (`make up` starts them.)"

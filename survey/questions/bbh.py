@@ -1,6 +1,6 @@
 """Reads BIG-Bench Hard (Suzgun et al., 2022) as its authors publish it: a folder of JSON files, one a task.
 
-Each file is {"examples": [{"input", "target"}, ...]}. Options, where there are any, stand in the input as "(A) ..." lines.
+Each file is {"examples": [{"input", "target"}, ...]}. Options, if there are any, stand in the input as "(A) ..." lines.
 """
 
 import json

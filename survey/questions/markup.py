@@ -1,4 +1,4 @@
-"""Published questions in the bank's own markup: the stem in bold, lines parted by `<br>`, options one a line. Standard library."""
+"""Published questions in the bank's markup: bold stem, `<br>` between lines, an option a line. Standard library."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Reads MMLU (Hendrycks et al., 2021) as its authors publish it: a folder of CSV files, one a subject, without a header.
+"""Reads MMLU (Hendrycks et al., 2021) as its authors publish it: a folder of CSV files without header, one a subject.
 
-Each row is question, A, B, C, D, letter. Only the standard csv module reads it: "nan" and "None" are options there, not gaps.
+Each row is question, A, B, C, D, letter. Read by the csv module alone: "nan" and "None" are options there, not gaps.
 """
 
 import csv
@@ -44,7 +44,7 @@ DOMAIN_OF = {subject: domain for domain, subjects in DOMAINS.items() for subject
 def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
     """Every question of the test split, subject by subject in alphabetical order.
 
-    `folder` holds the files `SUBJECT_test.csv`, or a folder `test` that does, or `data/test` as in the published archive.
+    `folder` holds the files `SUBJECT_test.csv`, or a folder `test` that does, or `data/test` as in the archive.
     """
     for inner in (folder, folder / "test", folder / "data" / "test"):
         files = sorted(inner.glob("*_test.csv"))

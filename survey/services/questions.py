@@ -74,7 +74,7 @@ class Problems:
 
 
 def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: str = "command") -> Bank:
-    """Import a CSV file (id, source, question, answer, and domain and reason if they are there) as a bank's next version.
+    """Import a CSV file (id, source, question, answer; domain and reason may be there) as a bank's next version.
 
     Raises:
         FileErrors: with a line for every problem; nothing is written.

@@ -214,8 +214,8 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
 def _check_booklets(
     stages: list[Stage], questions: list[Question], instrument: registry.Instrument, report: Report
 ) -> None:
-    """Deal the uniform stages once for trial, with the seeds that planning will use: a bank of few questions may have too
-    few for a booklet in which none comes twice."""
+    """Deal the uniform stages once for trial, with the seeds that planning will use: a bank may have too few questions
+    for a booklet in which none comes twice."""
     for stage in stages:
         if stage.settings.design.kind != "uniform":
             continue

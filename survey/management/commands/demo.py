@@ -1,0 +1,137 @@
+"""`manage.py demo`: a whole study with simulated respondents and real parts, then a site to look at."""
+
+import json
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+from django.db import connection
+
+from survey.exceptions import HunchError
+from survey.management.demonstration import (
+    Verdict,
+    create_demo_study,
+    make_researcher,
+    stage_lines,
+    stage_table,
+    summary,
+    verdict_on,
+)
+from survey.management.progress import bar, wait_for_pipeline
+from survey.management.simulation import Crowd
+from survey.models import ApiToken, Stage
+from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.services import staging
+from survey.services.questions import load_starter_bank
+
+READY_WITHIN = 180.0  # seconds; a first start reads a lot from a cold disk
+
+
+class Command(BaseCommand):
+    help = "Run the demo study from end to end with simulated respondents, then serve it until Ctrl-C."
+    requires_system_checks: Any = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--exit", action="store_true", help="end after the table; the last line is one JSON object")
+        parser.add_argument(
+            "--null", action="store_true", help="changes do not depend on the pair: no lift must be seen"
+        )
+        parser.add_argument("--respondents", type=int, default=20, metavar="N", help="in each stage (default: 20)")
+        parser.add_argument("--seed", type=int, metavar="S", help="of the study and its people; default: the file's")
+        parser.add_argument("--port", type=int, default=settings.HUNCH_PORT)
+
+    def handle(
+        self, *args: Any, exit: bool, null: bool, respondents: int, seed: int | None, port: int, **options: Any
+    ) -> None:
+        if settings.IN_PRODUCTION:
+            raise CommandError("the demo makes up respondents and is for one machine; unset HUNCH_ENV to run it")
+        if respondents < 2:
+            raise CommandError("--respondents: at least 2 are needed to compare stages")
+        started = time.monotonic()
+        try:
+            self._prepare(seed=seed, respondents=respondents)
+            with ProcessManager(port=port, say=self.stderr.write) as self.services:
+                self.stdout.write("Starting web, worker, ml worker and beat ...")
+                self.services.wait_healthy(READY_WITHIN)
+                self._run_study(null=null, respondents=respondents)
+                lines = stage_lines(self.study)
+                verdict = verdict_on(self.study, null=null)
+                seconds = time.monotonic() - started
+                self.stdout.write("")
+                self.stdout.write(stage_table(lines))
+                self.stdout.write("")
+                self.stdout.write(verdict.sentence)
+                self.stdout.write(f"It took {seconds:.0f} seconds.")
+                if not exit:
+                    self._serve()
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")
+            raise SystemExit(130) from None
+        except HunchError as exc:
+            raise CommandError(exc.message) from exc
+        except ProcessManagerError as exc:
+            raise CommandError(str(exc)) from exc
+        if exit:
+            self.stdout.write(json.dumps(summary(seconds=seconds, lines=lines, verdict=verdict)))
+        self._leave(verdict)
+
+    def _leave(self, verdict: Verdict) -> None:
+        if not verdict.passed:
+            self.stderr.write(verdict.sentence)
+            raise SystemExit(1)
+
+    def _prepare(self, *, seed: int | None, respondents: int) -> None:
+        call_command("migrate", verbosity=0, interactive=False)
+        self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
+        bank = load_starter_bank()
+        self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
+        self.study = create_demo_study(seed=seed, respondents=respondents)
+        stages = self.study.stages.count()
+        self.stdout.write(f"Study      {self.study.slug}: {stages} stages of {respondents} people")
+        self.researcher, password = make_researcher()
+        self.stdout.write(f"Login      {self.researcher.username}, password {password} (shown only now)")
+
+    def _run_study(self, *, null: bool, respondents: int) -> None:
+        for stage in self.study.stages.select_related("study__bank").order_by("index"):
+            self._run_stage(stage, null=null, respondents=respondents)
+
+    def _run_stage(self, stage: Stage, *, null: bool, respondents: int) -> None:
+        staging.open_stage(stage)
+        crowd = Crowd(
+            study=self.study,
+            respondents=respondents,
+            base_url=self.services.base_url,
+            null=null,
+            # The same characters come to every stage, so that a lift cannot come from readier people. The test takes
+            # the stages for independent, which is on the safe side.
+            same_in_every_stage=True,
+        )
+        with bar(total=respondents, name=f"stage {stage.index}: respondents", unit=" people") as shown:
+            outcomes = crowd.run(lambda visit: shown.update())
+        if outcomes["completed"] < respondents:
+            raise HunchError(f"{stage}: not everybody could finish: {dict(outcomes)}")
+        closing = staging.close_stage(stage)
+        wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services)
+
+    def _check_services(self) -> None:
+        """Raises ProcessManagerError once the process manager has given up and ended everything."""
+        if not self.services.process_ids():
+            self.services.wait_healthy(timeout=0)
+
+    def _serve(self) -> None:
+        """Say where everything is. The study is over, so a second one stays open for whoever wants to take it."""
+        visit = create_demo_study(name="demo-open")
+        staging.open_stage(visit.stages.get(index=1))
+        _token, secret = ApiToken.issue(user=self.researcher, name="demo")
+        url = self.services.base_url
+        answers = f"{url}/api/v1/studies/{self.study.slug}/answers/"
+        self.stdout.write("")
+        self.stdout.write(f"Take the survey   {url}{visit.get_absolute_url()}")
+        self.stdout.write(f"Admin             {url}/admin/ (login above)")
+        self.stdout.write(f"API               {url}/api/docs/")
+        self.stdout.write(f'                  curl -H "Authorization: Token {secret}" {answers}')
+        self.stdout.write(f"Logs              {self.services.logs}")
+        self.stdout.write("Ctrl-C ends all of it.")
+        self.services.wait()

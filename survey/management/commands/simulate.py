@@ -1,0 +1,52 @@
+"""`manage.py simulate SLUG --respondents N`: simulated people take part over HTTP."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.exceptions import HunchError
+from survey.management.command import HunchCommand
+from survey.management.progress import bar
+from survey.management.simulation import Crowd
+from survey.services import studies
+
+
+class Command(HunchCommand):
+    help = "Send simulated respondents into the open stage of a study, over HTTP, on this machine only."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        parser.add_argument("--respondents", type=int, required=True, metavar="N")
+        parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL", help="a loopback address")
+        parser.add_argument("--concurrency", type=int, default=4, metavar="K", help="people at a time")
+        parser.add_argument("--seed", type=int, metavar="S", help="of the people; default: the study's")
+        parser.add_argument("--null", action="store_true", help="changes do not depend on the pair")
+        parser.add_argument("--through", choices=["pages", "api"], default="pages")
+
+    def handle(
+        self,
+        *args: Any,
+        slug: str,
+        respondents: int,
+        base_url: str,
+        concurrency: int,
+        seed: int | None,
+        null: bool,
+        through: str,
+        **options: Any,
+    ) -> None:
+        for name, value in (("--respondents", respondents), ("--concurrency", concurrency)):
+            if value < 1:
+                raise HunchError(f"{name}: {value} is not 1 or more")
+        crowd = Crowd(
+            study=studies.find_study(slug),
+            respondents=respondents,
+            base_url=base_url,
+            seed=seed,
+            null=null,
+            through=through,
+            concurrency=concurrency,
+        )
+        with bar(total=respondents, name="respondents", unit=" people") as shown:
+            outcomes = crowd.run(lambda visit: shown.update())
+        counts = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.most_common())
+        self.stdout.write(f"{respondents} simulated people visited {slug}: {counts}")

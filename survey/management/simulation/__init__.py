@@ -1,0 +1,10 @@
+"""Simulated respondents who take part over HTTP, as real ones do, and read what a page or the API shows alone.
+
+What they answer to an item is the instrument's own (`simulated_person`). Imports services and below.
+"""
+
+from .crowd import Crowd, Visit
+from .loopback import loopback_url
+from .visitors import SimulationError
+
+__all__ = ["Crowd", "SimulationError", "Visit", "loopback_url"]
