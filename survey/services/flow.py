@@ -94,6 +94,7 @@ def current_step(sitting: Sitting) -> Step:
             number=sitting.step,
             kind="checks",
             block=block,
+            text=study.settings.block_text(block, sitting.levels()),
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,

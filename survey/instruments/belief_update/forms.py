@@ -15,5 +15,7 @@ class BeliefForm(forms.Form):
             "min_value": _("The lowest answer is 0. Enter a number from 0 to 100."),
             "max_value": _("The highest answer is 100. Enter a number from 0 to 100."),
         },
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"}),
+        widget=forms.TextInput(
+            attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5", "data-unit": "%"}
+        ),
     )
