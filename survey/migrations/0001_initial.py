@@ -600,7 +600,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='slot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('role__in', ['sampled', 'holdout']), _negated=True), models.Q(('inclusion_probability__gt', 0), ('inclusion_probability__lte', 1), ('pool_probability__gt', 0), ('pool_probability__lte', 1), ('stratum__isnull', False)), _connector='OR'), name='slot_drawn_has_probabilities'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('role__in', ['sampled', 'holdout']), _negated=True), models.Q(('inclusion_probability__gt', 0), ('inclusion_probability__isnull', False), ('inclusion_probability__lte', 1), ('pool_probability__gt', 0), ('pool_probability__isnull', False), ('pool_probability__lte', 1), ('stratum__isnull', False)), _connector='OR'), name='slot_drawn_has_probabilities'),
         ),
         migrations.AddConstraint(
             model_name='stage',

@@ -139,8 +139,11 @@ class Slot(models.Model):
             models.CheckConstraint(
                 condition=~Q(role__in=["sampled", "holdout"])
                 | Q(
+                    # Not null, said apart: to a database an unknown comparison is no violation.
+                    inclusion_probability__isnull=False,
                     inclusion_probability__gt=0,
                     inclusion_probability__lte=1,
+                    pool_probability__isnull=False,
                     pool_probability__gt=0,
                     pool_probability__lte=1,
                     stratum__isnull=False,

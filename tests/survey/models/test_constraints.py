@@ -1,0 +1,172 @@
+"""The database holds the invariants: every named constraint refuses what it is there to refuse."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, connection, models, transaction
+from django.utils import timezone
+
+from survey.instruments.belief_update.models import Belief, Pair
+from survey.models import (
+    Assignment,
+    CandidateSet,
+    CheckAttempt,
+    CompletionCode,
+    ConditionLevel,
+    Evaluation,
+    FormAnswer,
+    JobStep,
+    PanelIdentity,
+    PredictorRun,
+    Response,
+    Sitting,
+    Slot,
+    SnapshotAnswer,
+    Stage,
+    Stratum,
+)
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+
+LEVELS = [{"factor": "wording", "levels": ["short", "long"]}]
+
+
+@dataclass
+class World:
+    """One row of everything."""
+
+    stage: Stage
+    sitting: Sitting
+    open_assignment: Assignment
+    counted: Assignment
+
+    def a(self, model: type[models.Model]) -> Any:
+        return model.objects.order_by("pk").first()
+
+
+@pytest.fixture
+def world() -> World:
+    stage = cast.open_stage(conditions=LEVELS, stages=[{"sittings": 4}, {"sittings": 4}])
+    visitor = cast.Visitor(stage.study).to_items()
+    visitor.answer()
+    now = timezone.now()
+    counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
+    FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
+    SnapshotAnswer.objects.create(stage=stage, number=1, assignment=counted, digest="0" * 64)
+    run = PredictorRun.objects.create(stage=stage, name="bert", seed=1, input_sha256="0" * 64, example_count=1)
+    Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
+    JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
+    return World(stage, visitor.sitting, open_assignment, counted)
+
+
+def change(row: models.Model, **values: Any) -> None:
+    type(row)._default_manager.filter(pk=row.pk).update(**values)
+
+
+def double(row: models.Model, **values: Any) -> None:
+    """Insert the row once more, with other values where given."""
+    fields = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key}
+    type(row)._default_manager.create(**{**fields, **values})
+
+
+def other_pseudonym(w: World) -> int:
+    return cast.Respondent.objects.create(study=w.stage.study).pk
+
+
+REFUSED: dict[str, Callable[[World], Any]] = {
+    "bank_name_and_version_unique": lambda w: double(w.stage.study.bank),
+    "bank_version_at_least_1": lambda w: change(w.stage.study.bank, version=0),
+    "task_name_unique_in_bank": lambda w: double(w.a(cast.Task)),
+    "question_id_unique_in_bank": lambda w: double(w.a(cast.Question), position=999),
+    "question_position_unique_in_bank": lambda w: double(w.a(cast.Question), external_id="another"),
+    "question_text_not_empty": lambda w: change(w.a(cast.Question), text=""),
+    "question_flag_needs_a_reason": lambda w: change(w.a(cast.Question), flag="broken"),
+    "completion_code_one_an_outcome": lambda w: double(w.a(CompletionCode), code="another"),
+    "completion_code_unique_in_study": lambda w: change(
+        CompletionCode.objects.get(outcome="completed"), code=CompletionCode.objects.get(outcome="study_full").code
+    ),
+    "stage_index_unique_in_study": lambda w: double(w.stage),
+    "stage_index_at_least_1": lambda w: change(w.stage, index=0),
+    "stage_state_known": lambda w: change(w.stage, state="over"),
+    "stage_past_draft_has_a_plan": lambda w: change(w.stage, plan_sha256=""),
+    "stage_frozen_has_a_snapshot": lambda w: change(w.stage, state="frozen"),
+    "item_key_unique_in_study": lambda w: double(w.counted.slot.item),
+    "candidate_set_probability_in_0_1": lambda w: change(w.a(CandidateSet), probability=0),
+    "candidate_set_size_in_universe": lambda w: change(w.a(CandidateSet), universe_size=1),
+    "stratum_name_unique_in_stage": lambda w: double(w.a(Stratum)),
+    "stratum_slots_within_size": lambda w: change(w.a(Stratum), size=1),
+    "booklet_number_unique_in_stage": lambda w: double(w.sitting.booklet),
+    "slot_number_unique_in_stage": lambda w: double(w.a(Slot), replicate=2, booklet_id=None, position=None),
+    "slot_item_once_a_replicate": lambda w: double(w.a(Slot), number=999, booklet_id=None, position=None),
+    "slot_position_unique_in_booklet": lambda w: double(w.a(Slot), number=999, replicate=2),
+    "slot_role_known": lambda w: change(w.a(Slot), role="decoy"),
+    "slot_booklet_and_position_together": lambda w: change(w.a(Slot), position=None),
+    "slot_drawn_has_probabilities": lambda w: change(w.a(Slot), inclusion_probability=None),
+    "snapshot_number_unique_in_stage": lambda w: double(w.a(SnapshotAnswer), assignment_id=None),
+    "snapshot_assignment_once_in_stage": lambda w: double(w.a(SnapshotAnswer), number=2),
+    "predictor_run_once_an_input": lambda w: double(w.a(PredictorRun)),
+    "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
+    "job_step_once_an_input": lambda w: double(w.a(JobStep)),
+    "job_step_state_known": lambda w: change(w.a(JobStep), state="lost"),
+    "job_step_running_has_a_lease": lambda w: change(w.a(JobStep), state="running"),
+    "panel_identity_one_a_person_and_study": lambda w: double(w.a(PanelIdentity), respondent_id=other_pseudonym(w)),
+    "sitting_one_a_person_study_and_wave": lambda w: cast.sitting(w.stage, respondent=w.sitting.respondent),
+    "sitting_state_known": lambda w: change(w.sitting, state="asleep"),
+    "sitting_complete_has_an_end": lambda w: change(w.sitting, state="complete"),
+    "condition_one_level_a_factor": lambda w: double(w.a(ConditionLevel)),
+    "condition_probability_in_0_1": lambda w: change(w.a(ConditionLevel), probability=1.5),
+    "check_attempt_once": lambda w: double(w.a(CheckAttempt)),
+    "check_attempts_at_most_two": lambda w: double(w.a(CheckAttempt), attempt=3),
+    "form_answer_once_a_block": lambda w: double(w.a(FormAnswer)),
+    "assignment_position_unique_in_sitting": lambda w: double(
+        w.counted, slot_id=Slot.objects.filter(assignments=None).first().pk
+    ),
+    "assignment_slot_once_a_sitting": lambda w: double(
+        w.counted, position=99, state="late", completed_at=timezone.now()
+    ),
+    "assignment_one_live_or_counted_a_slot": lambda w: double(w.counted, sitting_id=cast.sitting(w.stage).pk),
+    "assignment_state_known": lambda w: change(w.counted, state="kept"),
+    "assignment_counted_is_complete": lambda w: change(w.open_assignment, state="counted"),
+    "assignment_open_is_incomplete": lambda w: change(w.open_assignment, completed_at=timezone.now()),
+    "response_number_unique_in_assignment": lambda w: double(w.a(Response)),
+    "response_number_at_least_1": lambda w: change(w.a(Response), number=0),
+    "pair_evidence_and_outcome_together": lambda w: change(w.a(Pair), outcome=None),
+    "pair_evidence_is_not_the_target": lambda w: change(w.a(Pair), evidence_id=w.a(Pair).target_id),
+    "belief_between_0_and_100": lambda w: change(w.a(Belief), value=101),
+    "belief_kind_known": lambda w: change(w.a(Belief), kind="hunch"),
+}
+
+
+def constraints() -> dict[str, tuple[type[models.Model], Any]]:
+    return {
+        constraint.name: (model, constraint)
+        for label in ("survey", "belief_update")
+        for model in apps.get_app_config(label).get_models()
+        for constraint in model._meta.constraints
+    }
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_the_database_refuses_what_breaks(world: World, name: str) -> None:
+    with pytest.raises(IntegrityError) as refused, transaction.atomic():
+        REFUSED[name](world)
+    model, constraint = constraints()[name]
+    if connection.vendor == "sqlite" and isinstance(constraint, models.UniqueConstraint):
+        # SQLite names the columns of a unique constraint and not the constraint.
+        columns = [model._meta.get_field(field).column for field in constraint.fields]
+        name = ", ".join(f"{model._meta.db_table}.{column}" for column in columns)
+    assert name in str(refused.value)
+
+
+def test_every_named_constraint_is_tried() -> None:
+    assert set(REFUSED) == set(constraints())
+
+
+def test_a_released_slot_may_be_given_to_somebody_else(world: World) -> None:
+    change(world.open_assignment, state="released")
+    double(world.open_assignment, sitting_id=cast.sitting(world.stage).pk)
+    assert Assignment.objects.filter(slot=world.open_assignment.slot_id).count() == 2

@@ -1,0 +1,16 @@
+"""Registers the toy with the registry of instruments."""
+
+from django.apps import AppConfig
+
+
+class ToyInstrumentConfig(AppConfig):
+    name = "tests.toy_instrument"
+    label = "toy_instrument"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from survey.instruments import registry
+
+        from .instrument import Toy
+
+        registry.register(Toy())

@@ -1,0 +1,69 @@
+"""The toy as the registry sees it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from survey.instruments.registry import Candidates, Instrument, Points, Screen
+from survey.models import Assignment, Item, Question, Response, Study
+
+from . import export, labels, people, screens
+from .models import Guess, Passage
+
+ROW = np.dtype([("question", "<i4")])
+
+
+class Toy(Instrument):
+    name = "toy"
+    title = "Toy"
+    columns = export.COLUMNS
+
+    def universe_size(self, n_questions: int) -> int:
+        return n_questions
+
+    def draw_candidates(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator) -> Candidates:
+        count = min(size, len(questions))
+        rows = np.empty(count, dtype=ROW)
+        rows["question"] = np.sort(rng.choice(len(questions), size=count, replace=False))
+        return Candidates(rows=rows, universe_size=len(questions), probability=count / len(questions))
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return str(questions[row["question"]].position)
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        passages = Passage.objects.in_bulk([item.pk for item in items])
+        return [(passages[item.pk].question_id,) for item in items]
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        Passage.objects.bulk_create(
+            [Passage(item=item, question=questions[row["question"]]) for item, row in zip(items, rows, strict=True)]
+        )
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment)
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        Guess.objects.create(response=response, text=cleaned["guess"])
+
+    def score(self, response: Response) -> Points:
+        passage = Passage.objects.select_related("question").get(item_id=response.assignment.slot.item_id)
+        return labels.points_of(response.guess.text, passage.question.plain)
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        return labels.guesses_of(assignment)
+
+    def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        return ("responses__guess", "responses__score", "slot__item__passage__question")
+
+    def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
+        return {"points": np.asarray([float(labels.total_of(assignment)) for assignment in assignments])}
+
+    def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.Guesser:
+        return people.Guesser(seed)

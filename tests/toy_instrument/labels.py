@@ -1,0 +1,26 @@
+"""Points for a guess: how many of the question's words it names."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from survey.instruments.registry import Points
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+RULE, VERSION = "words_in_question", "2"
+GUESSES = 3
+
+
+def points_of(guess: str, question: str) -> Points:
+    words = set(question.lower().split())
+    return Points(value=Decimal(len(words & set(guess.lower().split()))), rule=RULE, version=VERSION)
+
+
+def guesses_of(assignment: "Assignment") -> list[str]:
+    return [response.guess.text for response in assignment.responses.all() if hasattr(response, "guess")]
+
+
+def total_of(assignment: "Assignment") -> Decimal:
+    scored = (response for response in assignment.responses.all() if hasattr(response, "score"))
+    return sum((response.score.value for response in scored), Decimal(0))

@@ -1,0 +1,16 @@
+"""A simulated person guesses words from a list of their own."""
+
+import random
+from collections.abc import Mapping
+
+from survey.instruments.registry import SimulatedPerson
+
+WORDS = ("what", "is", "the", "river", "sum", "of")
+
+
+class Guesser(SimulatedPerson):
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
+        return {"guess": " ".join(self.random.sample(WORDS, 2))}
