@@ -1,6 +1,13 @@
 """Addresses of the respondent's pages under /s/."""
 
-from django.urls import URLPattern
+from django.urls import path
+
+from . import views
 
 app_name = "frontend"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("<slug:slug>/", views.welcome, name="welcome"),
+    path("<slug:slug>/consent", views.consent, name="consent"),
+    path("<slug:slug>/resume", views.resume, name="resume"),
+    path("<slug:slug>/sitting", views.sitting, name="sitting"),
+]

@@ -1,5 +1,7 @@
 """The page at the root."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from . import views
+
+urlpatterns = [path("", views.root, name="root")]

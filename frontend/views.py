@@ -1,4 +1,268 @@
-def bad_request(request, exception=None): ...
-def permission_denied(request, exception=None): ...
-def page_not_found(request, exception=None): ...
-def server_error(request): ...
+"""The respondent's pages: parse, call a service, answer. Stands on top: imports survey, and nothing imports it.
+
+A GET writes nothing to the database. A POST that was taken redirects to the page that comes next, so that reload, the back
+button and a second click do no harm.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from survey.exceptions import EntryRefused, FieldErrors, HunchError, SittingUnknown
+from survey.models import CompletionCode, Sitting, Study
+from survey.services import enrolment, entry
+from survey.services.answering import CLIENT_FIELDS, advance, sitting_for
+from survey.services.flow import Step, current_step
+
+from . import cookies
+from .fields import shown_fields
+
+STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+View = Callable[..., HttpResponse]
+
+
+def respondent_page(view: View) -> View:
+    """A page that browsers do not keep, where a refusal is shown and never raised."""
+
+    @never_cache
+    @wraps(view)
+    def wrapped(request: HttpRequest, slug: str) -> HttpResponse:
+        try:
+            study = enrolment.study_of(slug)
+        except HunchError as refusal:
+            return _error_page(request, status=refusal.status, title=_("Page not found"), message=refusal.message)
+        try:
+            return view(request, study)
+        except HunchError as refusal:
+            return _refused(request, study, refusal)
+
+    return wrapped
+
+
+def see_other(to: str, study: Study) -> HttpResponseRedirect:
+    """303: whatever was sent, the next page is fetched with GET."""
+    response = redirect(to, study.slug)
+    response.status_code = 303
+    return response
+
+
+@require_safe
+@respondent_page
+def welcome(request: HttpRequest, study: Study) -> HttpResponse:
+    given = enrolment.read_panel_ids(study, request.GET)
+    if given is not None:
+        # The ids leave the address at once: addresses end up in histories, logs and screenshots.
+        response: HttpResponse = redirect("frontend:welcome", study.slug)
+        cookies.remember_person(response, study, given)
+        cookies.forget_sitting_of_others(request, response, study, given)
+        return response
+    ids = cookies.person(request, study)
+    newcomer = None
+    if ids is None:
+        ids = newcomer = entry.person_at_the_door(study, {})
+    earlier = enrolment.find_sitting(study, ids)
+    if earlier is None:
+        enrolment.stage_to_join(study)
+    response = render(request, "frontend/welcome.html", {"study": study, "earlier": earlier})
+    if newcomer is not None:
+        cookies.remember_person(response, study, newcomer)
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@respondent_page
+def consent(request: HttpRequest, study: Study) -> HttpResponse:
+    ids = cookies.person(request, study)
+    if ids is None or enrolment.find_sitting(study, ids):
+        return see_other("frontend:welcome", study)
+    answer = request.POST.get("consent")
+    if answer == "yes":
+        sitting = enrolment.begin_sitting(
+            study=study,
+            ids=ids,
+            language=translation.get_language() or "en",
+            simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+        )
+        response: HttpResponse = see_other("frontend:sitting", study)
+        cookies.remember_sitting(response, sitting)
+        return response
+    if answer == "no":
+        # Nothing is stored, so there is no page to redirect to; sent twice it says the same.
+        return render(
+            request, "frontend/declined.html", {"study": study, **_code(study, CompletionCode.Outcome.NO_CONSENT)}
+        )
+    enrolment.stage_to_join(study)
+    return render(
+        request,
+        "frontend/consent.html",
+        {"study": study, "block": study.settings.blocks[0], "unanswered": request.method == "POST"},
+        status=422 if request.method == "POST" else 200,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@respondent_page
+def resume(request: HttpRequest, study: Study) -> HttpResponse:
+    """Give the sitting's cookie again to the person whose sitting it is."""
+    ids = cookies.person(request, study)
+    sitting = enrolment.find_sitting(study, ids) if ids and request.method == "POST" else None
+    if sitting is None:
+        return see_other("frontend:welcome", study)
+    response = see_other("frontend:sitting", study)
+    cookies.remember_sitting(response, sitting)
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@respondent_page
+def sitting(request: HttpRequest, study: Study) -> HttpResponse:
+    current = sitting_for(cookies.sitting_token(request), study=study)
+    # A sitting keeps the language it began in: its screens are part of what was measured.
+    with translation.override(current.language):
+        if request.method != "POST":
+            return _step_page(request, study, current)
+        number = request.POST.get("step", "")
+        if not STEP_NUMBER.fullmatch(number):
+            raise HunchError(_("This page was sent in a form that we cannot read. Please go on from where you are."))
+        try:
+            advance(sitting=current, step=int(number), data=request.POST)
+        except FieldErrors as refusal:
+            return _step_page(request, study, current, data=request.POST, errors=refusal.errors)
+        return see_other("frontend:sitting", study)
+
+
+def _step_page(
+    request: HttpRequest,
+    study: Study,
+    sitting: Sitting,
+    *,
+    data: Mapping[str, Any] | None = None,
+    errors: Mapping[str, list[str]] | None = None,
+) -> HttpResponse:
+    step = current_step(sitting)
+    context: dict[str, Any] = {"study": study, "step": step, "title": _title(step)}
+    if step.kind == "end":
+        context |= _code(study, step.outcome)
+    else:
+        fields = shown_fields(step, data=data, errors=errors or {})
+        context |= {
+            "fields": fields,
+            "errors": [field for field in fields if field.errors],
+            "timing": CLIENT_FIELDS if step.screen else (),
+        }
+    return render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
+
+
+def _title(step: Step) -> str:
+    if step.screen is not None:
+        return str(step.screen.title)
+    endings = {
+        CompletionCode.Outcome.FAILED_CHECKS: _("The study ends here"),
+        CompletionCode.Outcome.STUDY_FULL: _("All places are taken"),
+    }
+    defaults = {
+        "instructions": _("Instructions"),
+        "checks": _("Questions about the instructions"),
+        "form": _("Some questions"),
+        "debriefing": _("What this study was about"),
+        "end": _("Thank you"),
+    }
+    return str(endings.get(step.outcome) or step.block.title or defaults[step.kind])
+
+
+def _code(study: Study, outcome: str) -> dict[str, str]:
+    """The one code that was earned, and the panel's address for it."""
+    code = study.completion_code(outcome)
+    return {"code": code, "completion_url": study.settings.panel.completion_url.replace("{code}", quote(code, safe=""))}
+
+
+def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
+    at_the_door = isinstance(refusal, EntryRefused)
+    titles = {
+        "closed": _("This study is not open"),
+        "full": _("All places are taken"),
+        "already_taken_part": _("You have taken part already"),
+        "bad_panel_ids": _("The link is incomplete"),
+        "no_panel_ids": _("Please start from the panel’s page"),
+        "out_of_order": _("This page has not been reached yet"),
+    }
+    context = {
+        "study": study,
+        "title": titles.get(refusal.code, _("This did not work")),
+        "message": refusal.message,
+        "code_name": refusal.code,
+        "go_on": None
+        if at_the_door
+        else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
+    }
+    if refusal.code == "full" and study.settings.panel.kind != "open":
+        context |= _code(study, CompletionCode.Outcome.STUDY_FULL)
+    return render(request, "frontend/refused.html", context, status=refusal.status)
+
+
+@require_safe
+def root(request: HttpRequest) -> HttpResponse:
+    return render(request, "frontend/root.html")
+
+
+def _error_page(request: HttpRequest, *, status: int, title: str, message: str) -> HttpResponse:
+    if request.path_info.startswith("/api/"):
+        codes = {400: "bad_request", 403: "forbidden", 404: "not_found"}
+        return JsonResponse({"error": {"code": codes.get(status, "error"), "message": message}}, status=status)
+    return render(request, "frontend/error.html", {"title": title, "message": message}, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _error_page(
+        request,
+        status=400,
+        title=_("This could not be read"),
+        message=_("What was sent could not be read. Nothing has been stored. Please go back and try again."),
+    )
+
+
+def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _error_page(
+        request, status=403, title=_("Not allowed"), message=_("You do not have access to what is at this address.")
+    )
+
+
+def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _error_page(
+        request,
+        status=404,
+        title=_("Page not found"),
+        message=_("There is nothing at this address. Please check the link you were given."),
+    )
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _error_page(
+        request,
+        status=500,
+        title=_("Something went wrong on our side"),
+        message=_(
+            "We are sorry. Answers that you gave on earlier pages are stored. Please wait a minute and load the page again."
+        ),
+    )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _error_page(
+        request,
+        status=403,
+        title=_("This page has been open for too long"),
+        message=_(
+            "For your safety the page was not accepted. Nothing is lost: please go back, load the page again and send it once more. "
+            "Cookies must be allowed for this site."
+        ),
+    )

@@ -1,0 +1,64 @@
+"""What a respondent's browser holds: who they are to the panel (sealed) and their sitting. Imports survey, never the reverse.
+
+Both are bound to the study's own path, so that one study's cookies never reach another's pages.
+"""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+
+from survey.exceptions import SittingUnknown
+from survey.models import Sitting, Study
+from survey.services.answering import sitting_for
+from survey.services.identities import PanelIds, find_respondent, seal, unseal
+
+PERSON = "hunch_person"
+SITTING = "hunch_sitting"
+# Long enough to come back to an interrupted sitting, short enough to be forgotten.
+DAY = 24 * 3600
+MAX_AGE_SECONDS = 30 * DAY
+
+
+def _path(study: Study) -> str:
+    return reverse("frontend:welcome", args=[study.slug])
+
+
+def _set(response: HttpResponseBase, name: str, value: str, study: Study) -> None:
+    response.set_cookie(
+        name,
+        value,
+        max_age=MAX_AGE_SECONDS,
+        path=_path(study),
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def remember_person(response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
+    _set(response, PERSON, seal(ids), study)
+
+
+def person(request: HttpRequest, study: Study) -> PanelIds | None:
+    """Who this browser said it was; None where it said nothing, or where the study has another panel by now."""
+    sealed = request.COOKIES.get(PERSON)
+    ids = unseal(sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
+    return ids if ids and ids.panel == study.settings.panel.kind else None
+
+
+def remember_sitting(response: HttpResponseBase, sitting: Sitting) -> None:
+    _set(response, SITTING, sitting.token, sitting.stage.study)
+
+
+def sitting_token(request: HttpRequest) -> str | None:
+    return request.COOKIES.get(SITTING)
+
+
+def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
+    """On a shared computer the next person must not land in the sitting of the one before."""
+    try:
+        sitting = sitting_for(sitting_token(request), study=study)
+    except SittingUnknown:
+        return
+    if sitting.respondent != find_respondent(study, ids):
+        response.delete_cookie(SITTING, path=_path(study), samesite="Lax")

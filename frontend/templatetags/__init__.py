@@ -1,0 +1,1 @@
+"""Filters for texts: questions and a study's own words."""

@@ -1,0 +1,53 @@
+"""Texts as HTML, everything in them escaped. `question` is the only way a question's text gets into a page."""
+
+import html
+from collections.abc import Iterator
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from survey.models.question import render_text
+
+register = template.Library()
+
+
+@register.filter
+def question(text: str) -> SafeString:
+    """A question of a bank: `<b>`, `</b>` and `<br>` are markup, all else is text."""
+    return render_text(text)
+
+
+@register.filter
+def prose(text: str) -> SafeString:
+    """A study's text: an empty line parts paragraphs, lines that begin with "- " make a list."""
+    return mark_safe("\n".join(_blocks(text)))  # noqa: S308 - every line is escaped in _block
+
+
+def _blocks(text: str) -> Iterator[str]:
+    lines: list[str] = []
+    in_list = False
+    for line in [*text.splitlines(), ""]:
+        starts_entry = line.startswith("- ")
+        # An indented line goes on with the list entry above it; any other one ends the list.
+        ends = not line.strip() or (starts_entry and not in_list) or (in_list and line[0] not in "- \t")
+        if ends and lines:
+            yield _block(lines, in_list)
+            lines = []
+        if line.strip():
+            if not lines:
+                in_list = starts_entry
+            lines.append(line)
+        else:
+            in_list = False
+
+
+def _block(lines: list[str], is_list: bool) -> str:
+    if not is_list:
+        return f"<p>{html.escape(' '.join(line.strip() for line in lines))}</p>"
+    entries: list[str] = []
+    for line in lines:
+        if line.startswith("- "):
+            entries.append(line[2:].strip())
+        else:
+            entries[-1] += " " + line.strip()
+    return "<ul>" + "".join(f"<li>{html.escape(entry)}</li>" for entry in entries) + "</ul>"
