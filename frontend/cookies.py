@@ -1,4 +1,4 @@
-"""What a respondent's browser holds: who they are to the panel (sealed) and their sitting. Imports survey, never the reverse.
+"""What a respondent's browser holds: who they are to the panel (sealed) and their sitting. Imports survey alone.
 
 Both are bound to the study's own path, so that one study's cookies never reach another's pages.
 """

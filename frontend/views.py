@@ -1,7 +1,7 @@
 """The respondent's pages: parse, call a service, answer. Stands on top: imports survey, and nothing imports it.
 
-A GET writes nothing to the database. A POST that was taken redirects to the page that comes next, so that reload, the back
-button and a second click do no harm.
+A GET writes nothing to the database. A POST that was taken redirects to the page that comes next, so that reload, the
+back button and a second click do no harm.
 """
 
 import re
@@ -251,7 +251,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
         status=500,
         title=_("Something went wrong on our side"),
         message=_(
-            "We are sorry. Answers that you gave on earlier pages are stored. Please wait a minute and load the page again."
+            "We are sorry. Answers that you gave on earlier pages are stored. "
+            "Please wait a minute and load the page again."
         ),
     )
 
@@ -262,7 +263,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         status=403,
         title=_("This page has been open for too long"),
         message=_(
-            "For your safety the page was not accepted. Nothing is lost: please go back, load the page again and send it once more. "
-            "Cookies must be allowed for this site."
+            "For your safety the page was not accepted. Nothing is lost: please go back, load the page again and send it "
+            "once more. Cookies must be allowed for this site."
         ),
     )

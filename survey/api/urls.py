@@ -1,6 +1,16 @@
 """Addresses of the REST API under /api/v1/."""
 
-from django.urls import URLPattern
+from django.urls import path
+
+from . import researchers, respondents
 
 app_name = "api"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("studies/", researchers.StudyList.as_view(), name="studies"),
+    path("studies/<slug:slug>/", respondents.StudyInfo.as_view(), name="study"),
+    path("studies/<slug:slug>/sittings/", respondents.SittingBegin.as_view(), name="sittings"),
+    path("studies/<slug:slug>/stages/", researchers.StageList.as_view(), name="stages"),
+    path("studies/<slug:slug>/answers/", researchers.AnswerList.as_view(), name="answers"),
+    path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
+    path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),
+]

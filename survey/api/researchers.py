@@ -1,0 +1,182 @@
+"""The researchers' side: studies, stages and answers for who may export, logged in by token or the admin's session."""
+
+import json
+import re
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from survey.models import Study
+from survey.selectors.stages import stage_progress
+from survey.services import auditing, enrolment, exporting
+
+from .respondents import errors
+from .serializers import AnswerPageSerializer, StageSerializer, StudySerializer
+
+CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,9})", re.ASCII)
+STAGE = OpenApiParameter("stage", OpenApiTypes.INT, description="Only this stage, from 1.")
+JSON_COLUMNS = ("condition", "condition_probability", "responses")
+
+
+class MayExport(BasePermission):
+    message = _("Your account lacks the permission to export answers (survey.export_study).")
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return request.user.has_perm("survey.export_study")
+
+
+class ResearcherView(APIView):
+    permission_classes = (MayExport,)
+
+
+class StudyList(ResearcherView):
+    @extend_schema(
+        operation_id="studies", responses={200: StudySerializer(many=True), **errors(401, 403)}, tags=["researchers"]
+    )
+    def get(self, request: Request) -> Response:
+        """Every study, the newest first."""
+        return Response(
+            [
+                StudySerializer(
+                    {
+                        "slug": study.slug,
+                        "title": study.title,
+                        "instrument": study.instrument,
+                        "bank": str(study.bank),
+                        "stages": len(study.settings.stages),
+                        "created_at": study.created_at,
+                        "url": request.build_absolute_uri(study.get_absolute_url()),
+                    }
+                ).data
+                for study in Study.objects.select_related("bank")
+            ]
+        )
+
+
+class StageList(ResearcherView):
+    @extend_schema(
+        operation_id="stages",
+        responses={200: StageSerializer(many=True), **errors(401, 403, 404)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """The stages of a study with their states and counts."""
+        study = enrolment.study_of(slug)
+        rows = []
+        for stage in study.stages.order_by("index"):
+            progress = stage_progress(stage)
+            rows.append(
+                {
+                    "stage": stage.index,
+                    "state": stage.state,
+                    "design": study.settings.stages[stage.index - 1].design.kind,
+                    "slots": progress.slots,
+                    "counted": progress.counted,
+                    "late": progress.late,
+                    "booklets": progress.booklets,
+                    "free_booklets": progress.free_booklets,
+                    "sittings": progress.sittings,
+                    "planned_at": stage.planned_at,
+                    "opened_at": stage.opened_at,
+                    "closing_at": stage.closing_at,
+                    "frozen_at": stage.frozen_at,
+                }
+            )
+        return Response(StageSerializer(rows, many=True).data)
+
+
+class AnswerList(ResearcherView):
+    @extend_schema(
+        operation_id="answers",
+        parameters=[STAGE, OpenApiParameter("cursor", str, description="From the `next` of the page before.")],
+        responses={200: AnswerPageSerializer, **errors(400, 401, 403, 404)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
+        study = enrolment.study_of(slug)
+        stage = exporting.stage_of(study, _stage(request))
+        after = _cursor(request)
+        if after == (0, 0):
+            auditing.record("export_answers", study, by=request.user, via="api", form="json", stage=stage)
+        names = [column.name for column in exporting.columns_of(study)]
+        rows = next(exporting.chunks(study, stage=stage, after=after), [])
+        following = None
+        if rows:
+            last = rows[-1].slot
+            query = f"?cursor={last.stage.index}-{last.number}" + (f"&stage={stage}" if stage is not None else "")
+            following = request.build_absolute_uri(reverse("api:answers", args=[slug]) + query)
+        return Response({"next": following, "results": [_as_json(names, exporting.values_of(r, study)) for r in rows]})
+
+
+class CsvRenderer(BaseRenderer):
+    """For the negotiation alone: the view streams."""
+
+    media_type = "text/csv"
+    format = "csv"
+    charset = "utf-8"
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return JSONRenderer().render(data)  # an error: its body is JSON whatever was asked for
+
+
+class AnswerFile(ResearcherView):
+    renderer_classes = (JSONRenderer, CsvRenderer)
+
+    @extend_schema(
+        operation_id="answers_csv",
+        parameters=[STAGE],
+        responses={
+            (200, "text/csv"): OpenApiResponse(
+                OpenApiTypes.STR, description="docs/codebook.md says what the columns mean."
+            ),
+            **errors(400, 401, 403, 404),
+        },
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Any:
+        """answers.csv, streamed: the same bytes as `manage.py export` writes."""
+        study = enrolment.study_of(slug)
+        stage = exporting.stage_of(study, _stage(request))
+        auditing.record("export_answers", study, by=request.user, via="api", form="csv", stage=stage)
+        response = StreamingHttpResponse(
+            exporting.answers_csv(study, stage=stage), content_type="text/csv; charset=utf-8"
+        )
+        response["Content-Disposition"] = f'attachment; filename="{study.slug}-answers.csv"'
+        return response
+
+
+def _stage(request: Request) -> int | None:
+    given = request.query_params.get("stage")
+    if given is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}", given, re.ASCII):
+        raise ValidationError({"stage": [_("Give the stage's number, from 1.")]})
+    return int(given)
+
+
+def _cursor(request: Request) -> tuple[int, int]:
+    given = request.query_params.get("cursor")
+    if given is None:
+        return (0, 0)
+    found = CURSOR.fullmatch(given)
+    if found is None:
+        raise ValidationError({"cursor": [_("Take the cursor from the page before, as it stands.")]})
+    return (int(found[1]), int(found[2]))
+
+
+def _as_json(names: list[str], values: list[Any]) -> dict[str, Any]:
+    row = dict(zip(names, values, strict=True))
+    for name in JSON_COLUMNS:
+        row[name] = json.loads(row[name]) if row[name] else None
+    return row

@@ -1,0 +1,158 @@
+"""The respondents' side: the same flow as the pages, without a login. The sitting's token travels in a header."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from django.utils import translation
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from survey.exceptions import EntryRefused, FieldErrors
+from survey.models import Sitting, Study
+from survey.services import enrolment, entry
+from survey.services.answering import advance, sitting_for
+from survey.services.flow import Step, current_step
+from survey.services.identities import PanelIds
+
+from . import schema  # noqa: F401  (registers the ways of logging in with the OpenAPI schema)
+from .serializers import (
+    AnswerSerializer,
+    BeginSerializer,
+    BegunSerializer,
+    ErrorSerializer,
+    StepSerializer,
+    StudyInfoSerializer,
+    step_data,
+)
+
+TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
+
+
+def errors(*statuses: int) -> dict[int, Any]:
+    return {status: OpenApiResponse(ErrorSerializer) for status in statuses}
+
+
+class SittingToken(BaseAuthentication):
+    """Stands in the schema. Who may answer is decided by `sitting_for`, whose refusal says what to do."""
+
+    def authenticate(self, request: Request) -> None:
+        return None
+
+
+class RespondentView(APIView):
+    authentication_classes: Any = ()
+    permission_classes = (AllowAny,)
+
+
+class StudyInfo(RespondentView):
+    @extend_schema(operation_id="study_info", responses={200: StudyInfoSerializer, **errors(404)}, tags=["respondents"])
+    def get(self, request: Request, slug: str) -> Response:
+        """What somebody may know before taking part, the consent text included."""
+        study = enrolment.study_of(slug)
+        consent = study.settings.blocks[0]
+        refusal = ""
+        try:
+            enrolment.stage_to_join(study)
+        except EntryRefused as exc:
+            refusal = exc.code
+        return Response(
+            {
+                "slug": study.slug,
+                "title": study.title,
+                "welcome": study.settings.texts.welcome,
+                "minutes": study.settings.texts.minutes,
+                "contact": study.settings.texts.contact,
+                "panel": study.settings.panel.kind,
+                "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
+                "open": not refusal,
+                "refusal": refusal,
+            }
+        )
+
+
+class SittingBegin(RespondentView):
+    @extend_schema(
+        operation_id="sitting_begin",
+        request=BeginSerializer,
+        responses={
+            201: BegunSerializer,
+            200: OpenApiResponse(BegunSerializer, description="The person had begun before; the same sitting."),
+            **errors(400, 403, 404, 422),
+        },
+        tags=["respondents"],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Store consent and begin a sitting, or find the one that this person began."""
+        study = enrolment.study_of(slug)
+        body = BeginSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        if not given["consent"]:
+            raise FieldErrors({"consent": [_("Nobody takes part without consent. Nothing has been recorded.")]})
+        ids = _person(study, given)
+        earlier = enrolment.find_sitting(study, ids)
+        sitting = enrolment.begin_sitting(
+            study=study,
+            ids=ids,
+            language=translation.get_language() or "en",
+            simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+        )
+        person = ids.person if study.settings.panel.kind == "open" else None
+        return Response(
+            {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
+            status=200 if earlier else 201,
+        )
+
+
+class CurrentStep(RespondentView):
+    """Tokens are checked by signature and every step is taken once, so there is nothing that a limit would protect."""
+
+    authentication_classes = (SittingToken,)
+    throttle_classes = ()
+
+    @extend_schema(operation_id="sitting_step", responses={200: StepSerializer, **errors(403)}, tags=["respondents"])
+    def get(self, request: Request) -> Response:
+        """The step that the sitting stands at."""
+        sitting = sitting_for(request.headers.get(TOKEN_HEADER))
+        with translation.override(sitting.language):
+            return Response(_step(sitting, current_step(sitting)))
+
+    @extend_schema(
+        operation_id="sitting_answer",
+        request=AnswerSerializer,
+        responses={200: StepSerializer, **errors(400, 403, 409, 422)},
+        tags=["respondents"],
+    )
+    def post(self, request: Request) -> Response:
+        """Answer a step and get the next one. A repeated POST changes nothing and gets the same next step."""
+        sitting = sitting_for(request.headers.get(TOKEN_HEADER))
+        body = AnswerSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        with translation.override(sitting.language):
+            step = advance(sitting=sitting, step=body.validated_data["step"], data=_as_a_form(request.data))
+            return Response(_step(sitting, step))
+
+
+def _person(study: Study, given: Mapping[str, str]) -> PanelIds:
+    if study.settings.panel.kind == "open" and "person" in given:
+        return PanelIds("open", given["person"])
+    return entry.person_at_the_door(study, given)
+
+
+def _as_a_form(body: Mapping[str, Any]) -> dict[str, str]:
+    """Scalars as the texts that a page would send. Lists and objects are no answer to anything."""
+    nested = [name for name, value in body.items() if isinstance(value, dict | list)]
+    if nested:
+        raise FieldErrors({name: [_("Send a single value.")] for name in nested})
+    return {name: "" if value is None else str(value) for name, value in body.items()}
+
+
+def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
+    address = sitting.stage.study.settings.panel.completion_url
+    return step_data(step, completion_url=address.replace("{code}", quote(step.code, safe="")))

@@ -1,0 +1,389 @@
+"""What the API takes and gives. Beliefs are whole percentage points; times are ISO 8601 in UTC."""
+
+from typing import Any
+
+from django import forms
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from survey.services.flow import Step
+from survey.study_file import FieldConfig
+
+
+class ErrorBodySerializer(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="For machines.")
+    message = serializers.CharField(help_text="For people.")
+    fields_ = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="Messages by field, where fields were not accepted.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = super().get_fields()
+        declared["fields"] = declared.pop("fields_")  # `fields` itself is taken by the class
+        return declared
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "an answer outside 0 to 100",
+            value={
+                "error": {
+                    "code": "invalid",
+                    "message": "value: The highest answer is 100. Enter a number from 0 to 100.",
+                    "fields": {"value": ["The highest answer is 100. Enter a number from 0 to 100."]},
+                }
+            },
+        )
+    ]
+)
+class ErrorSerializer(serializers.Serializer[Any]):
+    error = ErrorBodySerializer()
+
+
+# Respondents
+
+
+class ConsentTextSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField(allow_blank=True)
+    text = serializers.CharField()
+    version = serializers.CharField()
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "an open study",
+            value={
+                "slug": "demo",
+                "title": "What do you expect of a language model?",
+                "welcome": "In this short study you say what you expect of a language model.",
+                "minutes": 12,
+                "contact": "",
+                "panel": "open",
+                "consent": {"title": "Before you begin", "text": "You may stop at any moment.", "version": "2024-07"},
+                "open": True,
+                "refusal": "",
+            },
+        )
+    ]
+)
+class StudyInfoSerializer(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    welcome = serializers.CharField()
+    minutes = serializers.IntegerField(help_text="What a sitting takes.")
+    contact = serializers.CharField(allow_blank=True)
+    panel = serializers.ChoiceField(choices=["open", "prolific"], help_text="open: anybody may begin.")
+    consent = ConsentTextSerializer()
+    open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
+    refusal = serializers.CharField(allow_blank=True, help_text="Why not: closed or full.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("an open study", value={"consent": True}, request_only=True),
+        OpenApiExample(
+            "a study entered from a panel",
+            value={
+                "consent": True,
+                "PROLIFIC_PID": "5f8d0d55b54764421b7156d9",
+                "STUDY_ID": "60d9aadeb86739de712faee0",
+                "SESSION_ID": "60e1aadeb86739de712fa001",
+            },
+            request_only=True,
+        ),
+    ]
+)
+class BeginSerializer(serializers.Serializer[Any]):
+    consent = serializers.BooleanField(help_text="true: the consent text was read and agreed to.")
+    person = serializers.RegexField(
+        r"^[0-9a-f]{32}$",
+        required=False,
+        help_text="Open studies: who this is, 32 hexadecimal digits that the client keeps. Left out, one is made.",
+    )
+    PROLIFIC_PID = serializers.CharField(required=False, max_length=64)
+    STUDY_ID = serializers.CharField(required=False, max_length=64)
+    SESSION_ID = serializers.CharField(required=False, max_length=64)
+
+
+class PartSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(
+        choices=["question", "text", "number"], help_text="question: <b>, </b> and <br> are markup, all else is text."
+    )
+    value = serializers.JSONField()
+
+
+class StepFieldSerializer(serializers.Serializer[Any]):
+    """Something to be answered: a key of the next POST."""
+
+    name = serializers.CharField()
+    type = serializers.ChoiceField(choices=["integer", "text", "choice"])
+    label = serializers.CharField()
+    required = serializers.BooleanField()
+    minimum = serializers.IntegerField(allow_null=True)
+    maximum = serializers.IntegerField(allow_null=True)
+    options = serializers.ListField(child=serializers.CharField())
+
+
+class ScreenSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    parts = serializers.DictField(child=PartSerializer())
+    fields_ = StepFieldSerializer(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = super().get_fields()
+        declared["fields"] = declared.pop("fields_")
+        return declared
+
+
+class CheckOptionSerializer(serializers.Serializer[Any]):
+    value = serializers.CharField(help_text="What to send: the place at which this sitting sees the option.")
+    text = serializers.CharField()
+
+
+class CheckSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    question = serializers.CharField()
+    options = CheckOptionSerializer(many=True)
+
+
+PRIOR_STEP = {
+    "number": 3,
+    "kind": "item",
+    "title": "How likely is a correct answer?",
+    "text": "",
+    "position": 1,
+    "total": 15,
+    "screen": {
+        "name": "prior",
+        "title": "How likely is a correct answer?",
+        "parts": {"target": {"kind": "question", "value": "<b>What is 7 times 8?</b>"}},
+        "fields": [
+            {
+                "name": "value",
+                "type": "integer",
+                "label": "Your answer in percent, from 0 to 100",
+                "required": True,
+                "minimum": 0,
+                "maximum": 100,
+                "options": [],
+            }
+        ],
+    },
+    "checks": [],
+    "attempt": 0,
+    "hints": [],
+    "fields": [],
+    "outcome": "",
+    "code": "",
+    "completion_url": "",
+}
+
+
+@extend_schema_serializer(examples=[OpenApiExample("the first item", value=PRIOR_STEP, response_only=True)])
+class StepSerializer(serializers.Serializer[Any]):
+    """What a sitting is shown now."""
+
+    number = serializers.IntegerField(help_text="Goes back with the POST, so that a repeated one is known.")
+    kind = serializers.ChoiceField(choices=["instructions", "checks", "item", "form", "debriefing", "end"])
+    title = serializers.CharField(allow_blank=True)
+    text = serializers.CharField(allow_blank=True)
+    position = serializers.IntegerField(help_text="Of the item, from 1; 0 outside items.")
+    total = serializers.IntegerField(help_text="Items of the sitting; 0 outside items.")
+    screen = ScreenSerializer(allow_null=True)
+    checks = CheckSerializer(many=True)
+    attempt = serializers.IntegerField(help_text="At the comprehension checks, from 1; 0 elsewhere.")
+    hints = serializers.ListField(child=serializers.CharField())
+    fields_ = StepFieldSerializer(many=True)
+    outcome = serializers.CharField(allow_blank=True, help_text="At the end: completed, failed_checks or study_full.")
+    code = serializers.CharField(allow_blank=True, help_text="At the end: the completion code that was earned.")
+    completion_url = serializers.CharField(allow_blank=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = super().get_fields()
+        declared["fields"] = declared.pop("fields_")
+        return declared
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "begun",
+            value={"token": "8c9f…:Yw3…", "person": "0f8b2a6f5a2e4c0c9d1e7b3a4c5d6e7f", "step": PRIOR_STEP},
+            response_only=True,
+        )
+    ]
+)
+class BegunSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="Send it as X-Sitting-Token.")
+    person = serializers.CharField(allow_null=True, help_text="Open studies: keep it to come back to this sitting.")
+    step = StepSerializer()
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("a prior", value={"step": 3, "value": 62}, request_only=True),
+        OpenApiExample("comprehension checks", value={"step": 2, "what_number_means": "2"}, request_only=True),
+    ]
+)
+class AnswerSerializer(serializers.Serializer[Any]):
+    """`step` and, beside it, one key for each check or field of the step; a page to read has none."""
+
+    step = serializers.IntegerField(min_value=0, max_value=10**9)
+
+
+def step_field(name: str, field: forms.Field) -> dict[str, Any]:
+    """A field of an instrument's form, as plain data."""
+    options = [str(value) for value, _label in field.choices] if isinstance(field, forms.ChoiceField) else []
+    kind = "integer" if isinstance(field, forms.IntegerField) else "choice" if options else "text"
+    return {
+        "name": name,
+        "type": kind,
+        "label": str(field.label or name),
+        "required": field.required,
+        "minimum": getattr(field, "min_value", None),
+        "maximum": getattr(field, "max_value", None),
+        "options": options,
+    }
+
+
+def study_field(field: FieldConfig) -> dict[str, Any]:
+    """A field of a form block, as plain data."""
+    return {
+        "name": field.name,
+        "type": {"number": "integer"}.get(field.kind, field.kind),
+        "label": field.label,
+        "required": field.required,
+        "minimum": field.minimum,
+        "maximum": field.maximum,
+        "options": list(field.options),
+    }
+
+
+def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
+    """All of a step that leaves the server. Whatever is not listed here stays."""
+    screen = step.screen
+    return {
+        "number": step.number,
+        "kind": step.kind,
+        "title": str(screen.title) if screen else step.block.title,
+        "text": step.text,
+        "position": step.position,
+        "total": step.total,
+        "screen": screen
+        and {
+            "name": screen.name,
+            "title": str(screen.title),
+            "parts": {name: dict(part) for name, part in screen.parts.items()},
+            "fields": [step_field(name, field) for name, field in screen.form().fields.items()],
+        },
+        "checks": [
+            {
+                "name": check.name,
+                "question": check.question,
+                "options": [
+                    {"value": str(place), "text": text} for place, (_index, text) in enumerate(check.options, start=1)
+                ],
+            }
+            for check in step.checks
+        ],
+        "attempt": step.attempt,
+        "hints": list(step.hints),
+        "fields": [study_field(field) for field in step.block.fields],
+        "outcome": str(step.outcome),
+        "code": step.code,
+        "completion_url": completion_url if step.code else "",
+    }
+
+
+# Researchers
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a study",
+            value={
+                "slug": "demo",
+                "title": "What do you expect of a language model?",
+                "instrument": "belief_update",
+                "bank": "starter version 1",
+                "stages": 3,
+                "created_at": "2026-11-21T09:00:00Z",
+                "url": "http://127.0.0.1:8000/s/demo/",
+            },
+        )
+    ]
+)
+class StudySerializer(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    instrument = serializers.CharField()
+    bank = serializers.CharField()
+    stages = serializers.IntegerField(help_text="How many the study file plans.")
+    created_at = serializers.DateTimeField()
+    url = serializers.CharField(help_text="Where respondents go.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "an open stage",
+            value={
+                "stage": 1,
+                "state": "open",
+                "design": "uniform",
+                "slots": 300,
+                "counted": 120,
+                "late": 2,
+                "booklets": 20,
+                "free_booklets": 11,
+                "sittings": {"complete": 8, "live": 1},
+                "planned_at": "2026-11-21T09:00:00Z",
+                "opened_at": "2026-11-21T09:01:00Z",
+                "closing_at": None,
+                "frozen_at": None,
+            },
+        )
+    ]
+)
+class StageSerializer(serializers.Serializer[Any]):
+    stage = serializers.IntegerField(help_text="From 1.")
+    state = serializers.ChoiceField(choices=["draft", "planned", "open", "paused", "closing", "frozen"])
+    design = serializers.CharField()
+    slots = serializers.IntegerField()
+    counted = serializers.IntegerField(help_text="Answers that were complete in time.")
+    late = serializers.IntegerField(help_text="Complete answers that do not count.")
+    booklets = serializers.IntegerField()
+    free_booklets = serializers.IntegerField()
+    sittings = serializers.DictField(child=serializers.IntegerField(), help_text="Sittings by state.")
+    planned_at = serializers.DateTimeField(allow_null=True)
+    opened_at = serializers.DateTimeField(allow_null=True)
+    closing_at = serializers.DateTimeField(allow_null=True)
+    frozen_at = serializers.DateTimeField(allow_null=True)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a page",
+            value={
+                "next": None,
+                "results": [
+                    {"study": "demo", "stage": 1, "slot": 1, "status": "counted", "prior": 62, "posterior": 70}
+                ],
+            },
+        )
+    ]
+)
+class AnswerPageSerializer(serializers.Serializer[Any]):
+    next = serializers.CharField(allow_null=True, help_text="Address of the next page.")
+    results = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="One object a row; its keys are the columns of the codebook. condition, condition_probability and "
+        "responses are JSON values here.",
+    )

@@ -1,0 +1,24 @@
+"""`manage.py export SLUG --out DIR`: the study's answers, the instrument's further files and the codebook."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.services import auditing, exporting, studies
+
+
+class Command(HunchCommand):
+    help = "Write a study's answers as CSV, with their codebook. Files of the same names are replaced."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder to write to")
+
+    def handle(self, *args: Any, slug: str, out: Path, **options: Any) -> None:
+        study = studies.find_study(slug)
+        written = exporting.write_export(study, out)
+        auditing.record("export_answers", study, files={entry.path.name: entry.rows for entry in written})
+        for entry in written:
+            rows = "" if entry.rows is None else f" ({entry.rows} row{'' if entry.rows == 1 else 's'})"
+            self.stdout.write(f"wrote {entry.path}{rows}")
