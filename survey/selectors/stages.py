@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from bandit.estimators import StratumShare, share_by_stratum
 from survey.instruments import registry
@@ -15,10 +17,20 @@ def free_booklets(stage: Stage) -> QuerySet[Booklet]:
     return stage.booklets.filter(claimed_at__isnull=True)
 
 
+def _count_in_stage(rows: QuerySet[Any]) -> Coalesce:
+    return Coalesce(Subquery(rows.order_by().values("stage").annotate(n=Count("pk")).values("n")), 0)
+
+
 def free_capacity(stage: Stage) -> int:
-    """How many more people can begin: free booklets less those who have begun and not yet claimed one."""
-    waiting = stage.sittings.filter(state=Sitting.State.LIVE, booklet__isnull=True).count()
-    return free_booklets(stage).count() - waiting
+    """How many more people can begin: free booklets less those who have begun and not yet claimed one.
+
+    In one statement: between two, somebody's claim could make a person be told "full" while a booklet is free.
+    """
+    free = _count_in_stage(Booklet.objects.filter(stage=OuterRef("pk"), claimed_at__isnull=True))
+    waiting = _count_in_stage(
+        Sitting.objects.filter(stage=OuterRef("pk"), state=Sitting.State.LIVE, booklet__isnull=True)
+    )
+    return int(Stage.objects.filter(pk=stage.pk).values_list(free - waiting, flat=True).get())
 
 
 def sittings_inside(stage: Stage) -> QuerySet[Sitting]:

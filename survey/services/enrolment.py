@@ -94,6 +94,14 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
     return sitting
 
 
+def _closed() -> EntryRefused:
+    return EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+
+
+def _full() -> EntryRefused:
+    return EntryRefused(_("All places of this study are taken at the moment. Nothing has been recorded."), code="full")
+
+
 def stage_to_join(study: Study) -> Stage:
     """The stage that is open and has room, as far as one can tell without a lock.
 
@@ -102,11 +110,9 @@ def stage_to_join(study: Study) -> Stage:
     """
     stage = study.admitting_stage()
     if stage is None:
-        raise EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+        raise _closed()
     if free_capacity(stage) < 1:
-        raise EntryRefused(
-            _("All places of this study are taken at the moment. Nothing has been recorded."), code="full"
-        )
+        raise _full()
     return stage
 
 
@@ -129,11 +135,9 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     if again := find_sitting(study, ids):  # Two tabs: the other one was faster.
         return again
     if stage.state != Stage.State.OPEN:
-        raise EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+        raise _closed()
     if free_capacity(stage) < 1:
-        raise EntryRefused(
-            _("All places of this study are taken at the moment. Nothing has been recorded."), code="full"
-        )
+        raise _full()
     now = timezone.now()
     respondent = Respondent.objects.create(study=study, is_simulated=simulated)
     store_identity(respondent=respondent, ids=ids)
@@ -149,6 +153,8 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
         given_at=now,
     )
     _draw_conditions(sitting, stage)
+    if sitting.current_block.kind == "items" and not claim_booklet(sitting, now=now):
+        raise _full()
     Stage.objects.filter(pk=stage.pk).update(arrivals=stage.arrivals + 1)
     return sitting
 

@@ -141,23 +141,24 @@ class Visitor:
         return self.post(**places)
 
     def to_items(self) -> "Visitor":
-        while (step := self.step).kind not in ("item", "end"):
-            self.check() if step.kind == "checks" else self.post()
+        step = self.step
+        while step.kind not in ("item", "end"):
+            step = self.check() if step.kind == "checks" else self.post()
         return self
 
     def answer(self, prior: int = 50, posterior: int = 70) -> Step:
         """Answer one pair."""
-        self.post(value=prior)
-        return self.post(value=posterior)
+        return advance(sitting=self.sitting, step=self.post(value=prior).number, data={"value": posterior})
 
     def finish(self, *, changes: bool | None = None) -> "Visitor":
         """Answer all pairs; without `changes` every second pair changes the belief."""
-        self.to_items()
-        while (step := self.step).kind == "item":
-            changed = step.position % 2 == 0 if changes is None else changes
-            self.answer(50, 70 if changed else 50)
-        while self.step.kind != "end":
-            self.post()
+        step = self.to_items().step
+        while step.kind != "end":
+            data: dict[str, Any] = {}
+            if step.kind == "item" and step.screen:
+                changed = step.position % 2 == 0 if changes is None else changes
+                data = {"value": 70 if changed and step.screen.name == "posterior" else 50}
+            step = advance(sitting=self.sitting, step=step.number, data=data)
         return self
 
     def expire(self) -> "Visitor":
