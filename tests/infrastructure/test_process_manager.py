@@ -86,6 +86,9 @@ def up(folder: Path, *, port: int) -> Iterator[Running]:
     try:
         yield Running(process, output, found.group(1), environment)
     finally:
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
         process.kill()
         process.wait()
         process.stdout.close()
