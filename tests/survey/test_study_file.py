@@ -1,0 +1,201 @@
+"""The study file: its refusals with their lines, and its page of keys."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from pydantic import BaseModel
+
+from survey import study_file
+from survey.study_file import StudyConfig, StudyFileError, _models_in
+
+ROOT = Path(settings.BASE_DIR)
+
+GOOD = '''slug = "good"
+title = "A good study"
+bank = "mine"
+seed = 1
+
+[predictor]
+name = "same_task"
+
+[[stages]]
+sittings = 4
+
+[[stages]]
+sittings = 4
+[stages.design]
+kind = "epsilon_greedy"
+
+[[blocks]]
+kind = "consent"
+text = """
+Do you agree?
+= this line is text, and so is the next
+[[not a table]]
+"""
+
+[[blocks]]
+kind = "checks"
+[[blocks.checks]]
+name = "one"
+question = "Which?"
+options = ["right", "wrong"]
+[[blocks.checks]]
+name = "two"
+question = "Which?"
+options = ["right", "wrong"]
+
+[[blocks]]
+kind = "items"
+
+[[blocks]]
+kind = "end"
+'''
+
+
+def refusals(text: str) -> list[str]:
+    with pytest.raises(StudyFileError) as refused:
+        study_file.parse(text)
+    return str(refused.value).splitlines()
+
+
+def line_of(text: str, part: str, *, nth: int = 1) -> int:
+    return [number for number, line in enumerate(text.splitlines(), start=1) if part in line][nth - 1]
+
+
+def test_it_reads_a_good_file_and_fills_in_the_defaults() -> None:
+    config = study_file.parse(GOOD)
+    assert (config.slug, config.sitting.items, config.candidates.size, config.panel.kind) == ("good", 15, 3000, "open")
+    assert config.stages[1].design.epsilon == 0.1
+
+
+def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
+    assert refusals(GOOD.replace("seed = 1", "seed = "))[0].startswith("4: file: not TOML")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "nth", "expected"),
+    [
+        ("seed = 1", "seed = 1\nsede = 2", "sede", 1, "sede: unknown key; the keys here are bank, blocks"),
+        ("sittings = 4\n\n", "sitings = 4\n\n", "sitings", 1, "stages.1.sitings: unknown key"),
+        ('kind = "epsilon_greedy"', 'kind = "epsilon_greedy"\neps = 1', "eps = 1", 1, "stages.2.design.eps: unknown"),
+        ('slug = "good"', 'slug = "Not Good"', "slug", 1, "slug: String should match"),
+        ("seed = 1", "seed = -1", "seed", 1, "seed: Input should be greater than or equal to 0 (it is -1)"),
+        ("seed = 1", 'seed = "one"', "seed", 1, "seed: Input should be a valid integer"),
+        ('title = "A good study"\n', "", "slug", 1, "title: is missing: add it"),
+        (
+            'options = ["right", "wrong"]\n[[',
+            'options = ["right", "right"]\n[[',
+            "options",
+            1,
+            "blocks.2.checks.1.options",
+        ),
+        ('name = "two"', 'name = "one"', "[[blocks]]", 2, "blocks.2: two entries have the same name"),
+        ('name = "two"', 'name = "Two!"', "Two!", 1, "blocks.2.checks.2.name: String should match"),
+        ('kind = "end"', 'kind = "debriefing"\ntext = "x"', "[[blocks]]", 1, "blocks: exactly one block of kind"),
+        ('kind = "items"', 'kind = "items"\ntext = 5', "text = 5", 1, "blocks.3.text: Input should be a valid string"),
+        (
+            "sittings = 4\n\n",
+            "sittings = 4\ntrain = false\n\n",
+            "train",
+            1,
+            "stages.1.train: stage 2 is epsilon_greedy",
+        ),
+        ('[predictor]\nname = "same_task"\n', "", "[stages.design]", 1, "stages.2.design: epsilon_greedy needs"),
+        (
+            "sittings = 4\n\n",
+            'sittings = 4\ndesign = {kind = "epsilon_greedy"}\n\n',
+            "design = {",
+            1,
+            "stages.1.design: the first stage has no predictor",
+        ),
+    ],
+)
+def test_it_names_line_and_field_of_a_problem(old: str, new: str, part: str, nth: int, expected: str) -> None:
+    text = GOOD.replace(old, new, 1)
+    assert text != GOOD
+    assert any(line.startswith(f"{line_of(text, part, nth=nth)}: {expected}") for line in refusals(text)), refusals(
+        text
+    )
+
+
+def test_it_tells_all_problems_in_the_order_of_the_lines() -> None:
+    lines = refusals(GOOD.replace("seed = 1", "seed = -1").replace("sittings = 4", "sittings = 0"))
+    assert [line.split(":")[1].strip() for line in lines] == ["seed", "stages.1.sittings", "stages.2.sittings"]
+
+
+@pytest.mark.parametrize("change", ["first", "twice", "late_checks", "stranger"])
+def test_it_refuses_blocks_that_make_no_sitting(change: str) -> None:
+    consent, checks, items, end = GOOD[GOOD.index("[[blocks]]") :].split("[[blocks]]\n")[1:]
+    head = GOOD[: GOOD.index("[[blocks]]")]
+    blocks, expected = {
+        "first": ([checks, consent, items, end], "consent comes first"),
+        "twice": ([consent, checks, items, items, end], 'exactly one block of kind "items"'),
+        "late_checks": ([consent, items, checks, end], "comprehension checks come before the items"),
+        "stranger": (
+            [
+                consent,
+                checks,
+                items,
+                end + '[[conditions]]\nfactor = "f"\nlevels = ["a", "b"]\ntexts = {a = {x = "y"}}\n',
+            ],
+            "no block is called x",
+        ),
+    }[change]
+    assert any(expected in line for line in refusals(head + "".join(f"[[blocks]]\n{block}" for block in blocks)))
+
+
+def test_a_problem_found_elsewhere_gets_the_line_of_its_key_or_of_what_holds_it() -> None:
+    error = study_file.problem_at(GOOD, ("predictor", "name"), "no")
+    assert (error.problems[0].line, error.problems[0].field) == (line_of(GOOD, "same_task"), "predictor.name")
+    error = study_file.problem_at(GOOD, ("predictor", "params", "members"), "no")
+    assert error.problems[0].line == line_of(GOOD, "[predictor]")
+
+
+def test_a_condition_changes_the_text_of_a_block_for_its_level() -> None:
+    config = study_file.parse(
+        GOOD + '[[conditions]]\nfactor = "f"\nlevels = ["a", "b"]\n[conditions.texts.a]\nconsent = "Other words."\n'
+    )
+    consent = config.blocks[0]
+    assert config.block_text(consent, {"f": "a"}) == "Other words."
+    assert config.block_text(consent, {"f": "b"}) == config.block_text(consent, {}) == consent.text
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.toml")), ids=lambda path: path.name)
+def test_the_shipped_study_files_are_good(path: Path) -> None:
+    study_file.parse(path.read_text(encoding="utf-8"))
+
+
+# docs/study-file.md
+
+
+def keys(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, str, str]]:
+    """(table, key, default as the page has it) for every key that a study file may have."""
+    for name, field in model.model_fields.items():
+        plain = isinstance(field.default, str | int | float)
+        default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
+        yield table or "top", name, default
+        for inner in _models_in(field.annotation):
+            yield from keys(inner, f"{table}.{name}".lstrip("."))
+
+
+def documented() -> set[tuple[str, str, str]]:
+    """The same from the page: a heading with the table's name, then a row a key."""
+    found: set[tuple[str, str, str]] = set()
+    table = ""
+    for line in (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8").splitlines():
+        if heading := re.match(r"^##+ `\[+([a-z_.]+)\]+`", line):
+            table = heading[1]
+        elif line.startswith("#"):
+            table = "top"
+        elif row := re.match(r"^\| `([a-z_]+)` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", line):
+            found.add((table, row[1], row[2]))
+    return found
+
+
+def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other() -> None:
+    assert documented() == set(keys(StudyConfig))
