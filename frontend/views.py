@@ -104,7 +104,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     return render(
         request,
         "frontend/consent.html",
-        {"study": study, "block": study.settings.blocks[0], "unanswered": request.method == "POST"},
+        {"study": study, "consent": study.settings.blocks[0], "unanswered": request.method == "POST"},
         status=422 if request.method == "POST" else 200,
     )
 
@@ -165,7 +165,7 @@ def _step_page(
 def _title(step: Step) -> str:
     if step.screen is not None:
         return str(step.screen.title)
-    endings = {
+    endings: dict[str, str] = {
         CompletionCode.Outcome.FAILED_CHECKS: _("The study ends here"),
         CompletionCode.Outcome.STUDY_FULL: _("All places are taken"),
     }
@@ -263,7 +263,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         status=403,
         title=_("This page has been open for too long"),
         message=_(
-            "For your safety the page was not accepted. Nothing is lost: please go back, load the page again and send it "
-            "once more. Cookies must be allowed for this site."
+            "For your safety the page was not accepted. Nothing is lost: please go back, load the page again and send "
+            "it once more. Cookies must be allowed for this site."
         ),
     )

@@ -34,7 +34,7 @@ from .serializers import (
 TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
 
 
-def errors(*statuses: int) -> dict[int, Any]:
+def errors(*statuses: int) -> dict[Any, Any]:
     return {status: OpenApiResponse(ErrorSerializer) for status in statuses}
 
 
@@ -145,7 +145,7 @@ def _person(study: Study, given: Mapping[str, str]) -> PanelIds:
     return entry.person_at_the_door(study, given)
 
 
-def _as_a_form(body: Mapping[str, Any]) -> dict[str, str]:
+def _as_a_form(body: Any) -> dict[str, str]:
     """Scalars as the texts that a page would send. Lists and objects are no answer to anything."""
     nested = [name for name, value in body.items() if isinstance(value, dict | list)]
     if nested:

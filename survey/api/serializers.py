@@ -121,8 +121,8 @@ class StepFieldSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     type = serializers.ChoiceField(choices=["integer", "text", "choice"])
-    label = serializers.CharField()
-    required = serializers.BooleanField()
+    label = serializers.CharField()  # type: ignore[assignment]  # names that serializers have themselves
+    required = serializers.BooleanField()  # type: ignore[assignment]
     minimum = serializers.IntegerField(allow_null=True)
     maximum = serializers.IntegerField(allow_null=True)
     options = serializers.ListField(child=serializers.CharField())
@@ -238,7 +238,8 @@ class AnswerSerializer(serializers.Serializer[Any]):
 
 def step_field(name: str, field: forms.Field) -> dict[str, Any]:
     """A field of an instrument's form, as plain data."""
-    options = [str(value) for value, _label in field.choices] if isinstance(field, forms.ChoiceField) else []
+    choices: Any = field.choices if isinstance(field, forms.ChoiceField) else ()
+    options = [str(value) for value, _label in choices]
     kind = "integer" if isinstance(field, forms.IntegerField) else "choice" if options else "text"
     return {
         "name": name,

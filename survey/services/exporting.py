@@ -237,7 +237,7 @@ def chunks(study: Study, *, stage: int | None = None, after: tuple[int, int] = (
 
 
 def _rows(slots: list[Slot], study: Study) -> list[Row]:
-    found: dict[int, list[Assignment]] = {}
+    found: dict[int, list[Assignment | None]] = {}
     wanted = Assignment.objects.filter(slot__in=[slot.pk for slot in slots])
     for assignment in (
         with_answers(wanted, study)
@@ -246,7 +246,8 @@ def _rows(slots: list[Slot], study: Study) -> list[Row]:
         .order_by("pk")
     ):
         found.setdefault(assignment.slot_id, []).append(assignment)
-    return [Row(slot, assignment) for slot in slots for assignment in (found.get(slot.pk) or [None])]
+    nobody: list[Assignment | None] = [None]
+    return [Row(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
 
 
 def values_of(row: Row, study: Study) -> list[Any]:

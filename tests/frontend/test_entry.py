@@ -1,0 +1,244 @@
+"""At the door: who is let in, who is not, and what is kept in the browser."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from survey.models import PanelIdentity, Respondent, Sitting, Study
+from survey.services.identities import unseal
+from survey.services.staging import pause_stage
+from tests import cast
+from tests.frontend.pages import arrive, get, go_to, read, send
+
+pytestmark = pytest.mark.django_db
+IDS = "?PROLIFIC_PID=person1&STUDY_ID=study1&SESSION_ID=session1"
+
+
+@pytest.fixture
+def panel_study() -> Study:
+    return cast.open_study(panel=cast.PROLIFIC)
+
+
+def test_panel_ids_leave_the_address_at_once_and_are_sealed(client: Client, panel_study: Study) -> None:
+    response = client.get(f"/s/cast/{IDS}")
+    assert (response.status_code, response.headers["Location"]) == (302, "/s/cast/")
+    cookie = response.cookies["hunch_person"]
+    assert "person1" not in cookie.value and "session1" not in cookie.value
+    ids = unseal(cookie.value)
+    assert ids is not None and (ids.person, ids.study, ids.submission) == ("person1", "study1", "session1")
+    assert (cookie["path"], cookie["samesite"], cookie["httponly"]) == ("/s/cast/", "Lax", True)
+    assert not Respondent.objects.exists()
+
+
+def test_the_cookies_are_sent_over_tls_alone_where_there_is_tls(client: Client, settings: object) -> None:
+    settings.SESSION_COOKIE_SECURE = True  # type: ignore[attr-defined]
+    cast.open_study()
+    arrive(client)
+    assert client.cookies["hunch_person"]["secure"] and client.cookies["hunch_sitting"]["secure"]
+    assert client.cookies["hunch_sitting"]["httponly"]
+
+
+def test_a_panels_respondent_gets_the_panels_address_with_the_code(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    page = go_to(client, "end")
+    code = panel_study.completion_code("completed")
+    assert f'href="https://panel.example/complete?cc={code}"' in client.get("/s/cast/sitting").content.decode()
+    assert page.code.strip() == code
+
+
+def test_without_the_panels_ids_nobody_begins(client: Client, panel_study: Study) -> None:
+    response = client.get("/s/cast/")
+    assert response.status_code == 403
+    assert read(response.content.decode()).main["data-refused"] == "no_panel_ids"
+    assert client.post("/s/cast/consent", {"consent": "yes"}).status_code == 303
+    assert not Sitting.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID=a&SESSION_ID=b",
+        "?PROLIFIC_PID=a",
+        "?PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=" + "c" * 65,
+    ],
+)
+def test_a_link_that_was_not_filled_in_is_told(client: Client, panel_study: Study, query: str) -> None:
+    response = client.get(f"/s/cast/{query}")
+    assert response.status_code == 400
+    assert read(response.content.decode()).main["data-refused"] == "bad_panel_ids"
+
+
+def test_the_same_ids_come_back_to_their_sitting_in_another_browser(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    page = go_to(client, "item", screen="posterior")
+    elsewhere = Client()
+    welcome = get(elsewhere, f"/s/cast/{IDS}")
+    assert "Continue where you were" in welcome.text
+    again = read(elsewhere.post("/s/cast/resume", follow=True).content.decode())
+    assert (again.main, again.parts) == (page.main, page.parts)
+    assert PanelIdentity.objects.count() == 1
+
+
+def test_another_submission_of_the_same_person_is_refused(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    arrive(client)
+    response = Client().get("/s/cast/?PROLIFIC_PID=person1&STUDY_ID=study1&SESSION_ID=session2", follow=True)
+    assert response.status_code == 403
+    assert read(response.content.decode()).main["data-refused"] == "already_taken_part"
+
+
+def test_the_next_person_at_a_shared_computer_gets_a_sitting_of_their_own(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    arrive(client)
+    client.get("/s/cast/?PROLIFIC_PID=person2&STUDY_ID=study1&SESSION_ID=session2")
+    assert client.get("/s/cast/sitting").status_code == 403
+    arrive(client)
+    assert Sitting.objects.count() == 2
+
+
+def test_opening_the_panels_link_again_does_not_disturb_an_open_tab(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    page = go_to(client, "item", screen="prior")
+    client.get(f"/s/cast/{IDS}")
+    assert send(client, page).form["data-screen"] == "posterior"
+
+
+def test_resuming_needs_the_ids_of_the_sitting(client: Client) -> None:
+    cast.begin(cast.open_study())
+    assert client.post("/s/cast/resume").status_code == 303
+    assert "hunch_sitting" not in client.cookies
+
+
+def test_a_changed_or_foreign_person_cookie_counts_as_none(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    sealed = client.cookies["hunch_person"].value
+    client.cookies["hunch_person"] = sealed[:-4] + "AAAA"
+    assert client.get("/s/cast/").status_code == 403
+    client.cookies["hunch_person"] = sealed
+    cast.open_study(slug="open-one")
+    visitor = Client()
+    visitor.cookies["hunch_person"] = sealed
+    arrive(visitor, "open-one")
+    assert PanelIdentity.objects.get().panel == "open"
+
+
+def test_not_agreeing_stores_nothing_and_gives_its_own_code(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    response = client.post("/s/cast/consent", {"consent": "no"})
+    page = read(response.content.decode())
+    assert response.status_code == 200
+    assert page.code.strip() == panel_study.completion_code("no_consent")
+    assert "without completing" in page.text
+    assert not Respondent.objects.exists() and not PanelIdentity.objects.exists()
+
+
+def test_consent_is_one_of_two_answers(client: Client) -> None:
+    cast.open_study()
+    client.get("/s/cast/")
+    response = client.post("/s/cast/consent", {"consent": "perhaps"})
+    assert response.status_code == 422
+    assert "error-summary" in response.content.decode()
+    assert not Respondent.objects.exists()
+
+
+def test_consent_is_stored_with_its_version_and_language(client: Client) -> None:
+    cast.open_study()
+    client.get("/s/cast/", headers={"Accept-Language": "de"})
+    client.post("/s/cast/consent", {"consent": "yes"}, headers={"Accept-Language": "de"})
+    consent = Sitting.objects.get().consent
+    assert (consent.version, consent.language) == ("2", "de")
+
+
+def test_a_full_stage_says_so_before_consent(client: Client, panel_study: Study) -> None:
+    panel_study.stages.get(index=1).booklets.update(claimed_at=timezone.now())
+    response = client.get(f"/s/cast/{IDS}", follow=True)
+    page = read(response.content.decode())
+    assert (response.status_code, page.main["data-refused"]) == (403, "full")
+    assert page.code.strip() == panel_study.completion_code("study_full")
+    assert client.get("/s/cast/consent").status_code == 403
+    assert client.post("/s/cast/consent", {"consent": "yes"}).status_code == 403
+    assert not Respondent.objects.exists()
+
+
+def test_a_closed_stage_says_so_before_consent(client: Client) -> None:
+    study = cast.open_study()
+    pause_stage(study.stages.get(index=1))
+    response = client.get("/s/cast/")
+    assert response.status_code == 403
+    assert read(response.content.decode()).main["data-refused"] == "closed"
+    assert not Respondent.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/s/nobody/", "/s/nobody/consent", "/s/nobody/sitting", "/s/", "/nowhere"])
+def test_an_unknown_address_gets_a_page(client: Client, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code == 404
+    assert "<h1>Page not found</h1>" in response.content.decode()
+
+
+def test_a_form_without_its_token_gets_a_page_that_says_what_to_do(settings: object) -> None:
+    settings.CSRF_FAILURE_VIEW = "frontend.views.csrf_failure"  # type: ignore[attr-defined]
+    cast.open_study()
+    client = Client(enforce_csrf_checks=True)
+    client.get("/s/cast/")
+    response = client.post("/s/cast/consent", {"consent": "yes"})
+    assert response.status_code == 403
+    assert "load the page again" in response.content.decode()
+    assert not Respondent.objects.exists()
+
+
+def test_a_whole_sitting_passes_the_csrf_check() -> None:
+    cast.open_study()
+    client = Client(enforce_csrf_checks=True)
+    page = get(client, "/s/cast/consent")
+    get(client, "/s/cast/")
+    page = get(client, "/s/cast/consent")
+    page = read(client.post("/s/cast/consent", {**page.hidden, "consent": "yes"}, follow=True).content.decode())
+    while page.main["data-kind"] != "end":
+        page = send(client, page)
+    assert page.main["data-outcome"] == "completed"
+
+
+def test_a_crash_shows_a_calm_page_and_no_trace(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(slug: str) -> Study:
+        raise RuntimeError("a secret detail")
+
+    monkeypatch.setattr("survey.services.enrolment.study_of", broken)
+    client.raise_request_exception = False
+    response = client.get("/s/cast/")
+    assert response.status_code == 500
+    body = response.content.decode()
+    assert "Something went wrong on our side" in body
+    assert "secret detail" not in body and "Traceback" not in body
+
+
+def test_ten_megabytes_of_form_are_refused_and_the_sitting_goes_on(client: Client) -> None:
+    cast.open_study()
+    page = go_to(client, "item", screen="prior")
+    response = client.post("/s/cast/sitting", {**page.hidden, "value": "1" * 10_000_000})
+    assert response.status_code == 413
+    assert send(client, page).form["data-screen"] == "posterior"
+
+
+def test_a_form_of_a_thousand_fields_is_refused_with_a_page(client: Client) -> None:
+    cast.open_study()
+    page = go_to(client, "item", screen="prior")
+    response = client.post("/s/cast/sitting", {**page.hidden, **{f"field{n}": "1" for n in range(1000)}})
+    assert response.status_code == 400
+    assert "<h1>" in response.content.decode()
+
+
+def test_an_open_study_knows_a_browser_again(client: Client) -> None:
+    cast.open_study()
+    client.get("/s/cast/")
+    first = client.cookies["hunch_person"].value
+    client.get("/s/cast/")
+    assert client.cookies["hunch_person"].value == first
+    arrive(client)
+    arrive(client)
+    assert Respondent.objects.count() == 1
+
+
+def test_the_root_page_leads_researchers_on(client: Client) -> None:
+    body = client.get("/").content.decode()
+    assert 'href="/admin/"' in body and 'href="/api/docs/"' in body
