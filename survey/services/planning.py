@@ -78,11 +78,6 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
                 f"stage {index} is {stage.design.kind}, and {settings.instrument.kind} has no label to predict: "
                 'use kind = "uniform"'
             )
-        if stage.design.kind != "uniform" and not settings.stages[index - 2].train:
-            raise PlanRefused(
-                f"stage {index} is {stage.design.kind}, and stage {index - 1} has train = false: its answers must "
-                "train the predictor that scores the candidates"
-            )
         try:
             bandit.draw(
                 design=design_of(stage.design),
