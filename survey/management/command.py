@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.core.management import BaseCommand
+from django.core.management.base import OutputWrapper
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
@@ -13,6 +14,8 @@ class HunchCommand(BaseCommand):
     requires_system_checks: Any = ()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
+        if options.get("stderr"):
+            self.stderr = OutputWrapper(options["stderr"])
         try:
             self._refuse_old_database()
             return super().execute(*args, **options)

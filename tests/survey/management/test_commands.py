@@ -1,0 +1,212 @@
+"""The commands: what they print, and what a wrong call gets."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+
+from survey.management import progress
+from survey.management.commands import close_stage
+from survey.models import ApiToken, AuditEntry, Bank, JobStep, Stage, Study
+from survey.services import jobs, staging
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def refused(*arguments: str) -> list[str]:
+    """The lines on stderr of a command that ended with status 1 and printed nothing else."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command(*arguments, stdout=out, stderr=err)
+    assert ended.value.code == 1
+    assert out.getvalue() == ""
+    return err.getvalue().splitlines()
+
+
+@pytest.fixture
+def bank_file(tmp_path: Path) -> Path:
+    path = tmp_path / "bank.csv"
+    path.write_text("id,source,question,answer\na,s,What?,1\nb,s,Why is that so?,2\n")
+    return path
+
+
+def test_import_questions_says_what_it_imported(bank_file: Path) -> None:
+    assert run("import_questions", str(bank_file), "--bank", "mine") == "imported 2 questions into mine version 1\n"
+    assert run("import_questions", str(bank_file), "--bank", "mine") == "imported 2 questions into mine version 2\n"
+
+
+def test_import_questions_leaves_out_what_is_too_long(bank_file: Path) -> None:
+    out = run("import_questions", str(bank_file), "--bank", "mine", "--max-characters", "5")
+    assert out == "imported 1 questions into mine version 1\n"
+
+
+def test_import_questions_refuses_with_one_line_a_problem(bank_file: Path) -> None:
+    bank_file.write_text("id,source,question,answer\na,s,,1\na,s,Why?,2\n")
+    assert refused("import_questions", str(bank_file), "--bank", "mine") == [
+        f"{bank_file}:2: question: is empty: give every question a text",
+        f"{bank_file}:3: id: 'a' stands already in line 2: ids must differ",
+    ]
+    assert not Bank.objects.exists()
+
+
+def test_create_study_says_what_comes_next(tmp_path: Path) -> None:
+    cast.bank()
+    path = tmp_path / "cast.toml"
+    path.write_text(cast.study_text())
+    assert run("create_study", str(path)) == (
+        "created study cast on cast version 1 with 2 stages; next: open_stage cast\n"
+    )
+
+
+def test_create_study_refuses_with_the_file_and_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "cast.toml"
+    path.write_text(cast.study_text())
+    (line,) = refused("create_study", str(path))
+    assert line.startswith(f"{path}:3: bank: there is no bank 'cast'; there are: none; import_questions adds one")
+    assert not Study.objects.exists()
+
+
+def test_create_study_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (line,) = refused("create_study", str(tmp_path / "none.toml"))
+    assert line == f"{tmp_path}/none.toml:1: file: cannot be read (No such file or directory): check the path"
+
+
+def test_plan_stage_says_how_many_slots_it_drew() -> None:
+    cast.study()
+    out = run("plan_stage", "cast", "1")
+    assert out.startswith("cast stage 1 is planned: 12 slots in 4 booklets (12 of 200 in all), plan ")
+    assert run("plan_stage", "cast", "1") == out
+
+
+def test_open_stage_plans_the_first_stage_and_says_where_it_is() -> None:
+    cast.study()
+    assert run("open_stage", "cast") == "cast stage 1 is open for 4 people at /s/cast/\n"
+
+
+def test_pause_stage_and_open_stage_go_back_and_forth() -> None:
+    study = cast.open_study()
+    assert run("pause_stage", "cast") == "cast stage 1 is paused; `open_stage cast` opens it again\n"
+    run("open_stage", "cast")
+    assert study.stages.get(index=1).state == Stage.State.OPEN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("open_stage", "lost"), "no study is called 'lost'; there are: cast"),
+        (("plan_stage", "cast", "9"), "cast has no stage 9; it has stages 1 to 2"),
+        (("open_stage", "cast", "--stage", "2"), "stage 2 is not planned: close stage 1 first"),
+        (("pause_stage", "cast"), "stage 1 of cast is draft and cannot become paused"),
+        (("close_stage", "cast"), "stage 1 of cast is draft and cannot become closing"),
+        (("simulate", "cast", "--respondents", "2"), "no stage of cast is open: open_stage cast opens the next one"),
+        (("simulate", "cast", "--respondents", "0"), "--respondents: 0 is not 1 or more"),
+        (("create_token", "nobody"), "no active user is called 'nobody'"),
+    ],
+)
+def test_a_wrong_call_gets_one_line_and_status_1(arguments: tuple[str, ...], expected: str) -> None:
+    cast.study()
+    (line,) = refused(*arguments)
+    assert line.startswith(expected)
+
+
+def test_close_stage_tells_how_many_are_inside_and_now_does_not_wait_for_them() -> None:
+    study = cast.open_study()
+    cast.begin(study)
+    assert run("close_stage", "cast").startswith("cast stage 1 is closing; 1 people are still inside\n")
+    assert run("close_stage", "cast", "--now").startswith("cast stage 1 is closing\n")
+
+
+def test_close_stage_waits_until_the_next_stage_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_study()
+    cast.walk(cast.begin(study))
+    # In place of a worker: between two looks at the database, the steps are run here.
+    monkeypatch.setattr(progress.time, "sleep", lambda seconds: jobs.run_inline(study.stages.get(index=1)))
+    out = run("close_stage", "cast", "--wait")
+    assert out.splitlines()[-1] == "cast stage 1 is frozen; cast stage 2 is planned"
+
+
+def test_close_stage_ends_with_status_1_and_the_fix_when_a_step_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_study()
+
+    def fail(seconds: float) -> None:
+        JobStep.objects.update(state=JobStep.State.FAILED, error="the disk is full")
+
+    monkeypatch.setattr(progress.time, "sleep", fail)
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("close_stage", "cast", "--wait", stdout=out, stderr=err)
+    assert ended.value.code == 1
+    assert "freeze answers (cast stage 1), member 0: the disk is full" in err.getvalue()
+    assert "manage.py retry_steps cast" in err.getvalue()
+    assert run("retry_steps", "cast") == "queued 1 step again\n"
+    assert run("retry_steps", "cast") == "no step has failed\n"
+    assert study.stages.get(index=1).job_steps.get().state == JobStep.State.QUEUED
+
+
+def test_ctrl_c_while_waiting_leaves_the_work_going(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_study()
+
+    def interrupt(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(close_stage, "wait_for_pipeline", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        run("close_stage", "cast", "--wait")
+    assert ended.value.code == 130
+    assert study.stages.get(index=1).state == Stage.State.CLOSING
+    assert study.stages.get(index=1).job_steps.get().state == JobStep.State.QUEUED
+
+
+def test_who_waits_is_told_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_study()
+    stage = study.stages.select_related("study__bank").get(index=1)
+    sitting = cast.begin(study)
+    monkeypatch.setattr(progress, "STILL_AFTER", 0.0)
+    heard: list[str] = []
+
+    def go_on(seconds: float) -> None:
+        if heard:
+            cast.walk(sitting)
+            jobs.run_inline(stage)
+
+    monkeypatch.setattr(progress.time, "sleep", go_on)
+    progress.wait_for_pipeline(staging.close_stage(stage), say=heard.append)
+    assert heard == ["Waiting for 1 people who are still inside; `close_stage cast --now` would not wait for them."]
+
+
+def test_create_token_shows_it_once_and_stores_its_hash() -> None:
+    user = get_user_model().objects.create_user("ada")
+    secret = run("create_token", "ada", "--name", "laptop").strip()
+    token = ApiToken.objects.get(user=user)
+    assert (token.digest, token.name) == (ApiToken.hashed(secret), "laptop")
+    assert secret not in str(AuditEntry.objects.get(action="create_token").__dict__)
+
+
+def test_study_status_shows_stages_and_steps() -> None:
+    study = cast.open_study()
+    cast.walk(cast.begin(study))
+    jobs.run_inline(staging.close_stage(study.stages.select_related("study__bank").get(index=1)))
+    lines = run("study_status", "cast").splitlines()
+    assert lines[0] == "cast: A study of the cast (cast version 1)"
+    assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +100\.0 %$", lines[3])
+    assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +-$", lines[4])
+    assert any(re.match(r" +1 +plan next stage +done", line) for line in lines)
+
+
+def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "survey.management.command.MigrationExecutor.migration_plan", lambda self, targets: ["a migration"]
+    )
+    assert refused("study_status", "cast") == [
+        "the database lacks tables of this version: run `manage.py migrate` first"
+    ]
