@@ -392,5 +392,9 @@ LOGGING = {
         "django.server": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL, "propagate": False},
         # At DEBUG this one would print every statement with its values.
         "django.db.backends": {"level": "INFO"},
+        # One line for each message would bury the rest: beat sends one every two seconds. What fails is still told.
+        "celery.beat": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
     },
 }
