@@ -1,5 +1,6 @@
 """Progress bars on stderr. What they show of the work between stages is read from the database alone."""
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,10 @@ class StepsFailed(HunchError):
     status = 500
 
 
-def bar(*, total: int, name: str, unit: str, position: int | None = None) -> Any:
-    return tqdm(total=total, desc=f"{name:<22}", unit=unit, position=position, dynamic_ncols=True, mininterval=0.5)
+def bar(*, total: int, name: str, unit: str) -> Any:
+    # In a log file every refresh is kept: there a bar says something now and then, on a screen it moves.
+    interval = 0.5 if sys.stderr.isatty() else 20.0
+    return tqdm(total=total, desc=f"{name:<22}", unit=unit, dynamic_ncols=True, mininterval=interval, leave=True)
 
 
 def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
@@ -70,7 +73,9 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
         if step.state == JobStep.State.QUEUED:
             return
         name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
-        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name, unit="", position=len(bars))
+        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name, unit="")
+    if shown.disable:  # Closed: the step was done when it was last looked at.
+        return
     total = max(1, step.progress_total)
     if shown.total != total:
         shown.total = total
@@ -78,8 +83,8 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
     if done < shown.n:  # A new attempt begins at 0 again.
         shown.reset(total=total)
     shown.update(done - shown.n)
-    if step.state == JobStep.State.DONE and shown.n == total:
-        shown.refresh()
+    if step.state == JobStep.State.DONE:
+        shown.close()
 
 
 def _why_nothing_moves(stage: Stage) -> str:
