@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
-from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -119,19 +119,15 @@ class AnswerList(ResearcherView):
         return Response({"next": following, "results": [_as_json(names, exporting.values_of(r, study)) for r in rows]})
 
 
-class CsvRenderer(BaseRenderer):
-    """For the negotiation alone: the view streams."""
+class WhateverIsAccepted(DefaultContentNegotiation):
+    """A client that asks for CSV alone must get it, and an error as JSON all the same."""
 
-    media_type = "text/csv"
-    format = "csv"
-    charset = "utf-8"
-
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return JSONRenderer().render(data)  # an error: its body is JSON whatever was asked for
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
 
 
 class AnswerFile(ResearcherView):
-    renderer_classes = (JSONRenderer, CsvRenderer)
+    content_negotiation_class = WhateverIsAccepted
 
     @extend_schema(
         operation_id="answers_csv",

@@ -1,0 +1,125 @@
+"""The researchers' API: who may read, and that it says what the export says."""
+
+import csv
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.models import ApiToken, AuditEntry, Study
+from survey.services import exporting
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+PATHS = (
+    "/api/v1/studies/",
+    "/api/v1/studies/cast/stages/",
+    "/api/v1/studies/cast/answers/",
+    "/api/v1/studies/cast/answers.csv",
+)
+
+
+@pytest.fixture
+def study() -> Study:
+    study = cast.open_study()
+    cast.walk(cast.begin(study))
+    cast.walk(cast.begin(study), until="item", screen="posterior")
+    return study
+
+
+def token_of(name: str, *, may_export: bool) -> str:
+    user = User.objects.create_user(name)
+    if may_export:
+        user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    return ApiToken.issue(user=user)[1]
+
+
+@pytest.fixture
+def reader() -> Client:
+    return Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_only_who_may_export_reads(client: Client, study: Study, reader: Client, path: str) -> None:
+    assert reader.get(path).status_code == 200
+    nobody = client.get(path)
+    assert (nobody.status_code, nobody.json()["error"]["code"]) == (401, "not_authenticated")
+    stranger = client.get(path, headers={"Authorization": f"Token {token_of('other', may_export=False)}"})
+    assert (stranger.status_code, stranger.json()["error"]["code"]) == (403, "permission_denied")
+    forged = client.get(path, headers={"Authorization": "Token forged"})
+    assert (forged.status_code, forged.json()["error"]["code"]) == (401, "authentication_failed")
+
+
+def test_the_admins_session_is_a_login_too(admin_client: Client, study: Study) -> None:
+    assert admin_client.get(PATHS[0]).status_code == 200
+
+
+def test_studies_and_stages_are_listed_with_their_counts(reader: Client, study: Study) -> None:
+    (listed,) = reader.get("/api/v1/studies/").json()
+    assert (listed["slug"], listed["stages"], listed["url"]) == ("cast", 2, "http://testserver/s/cast/")
+    first, second = reader.get("/api/v1/studies/cast/stages/").json()
+    assert (first["state"], first["slots"], first["counted"], first["free_booklets"]) == ("open", 12, 3, 2)
+    assert first["sittings"] == {"complete": 1, "live": 1}
+    assert (second["state"], second["slots"]) == ("draft", 0)
+
+
+def test_the_streamed_csv_is_the_export_byte_for_byte(reader: Client, study: Study, tmp_path: Any) -> None:
+    exporting.write_export(study, tmp_path)
+    response = reader.get("/api/v1/studies/cast/answers.csv")
+    assert response.streaming
+    assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert b"".join(response.streaming_content) == (tmp_path / "answers.csv").read_bytes()
+
+
+def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, study: Study) -> None:
+    accept = {"Accept": "text/csv"}
+    assert reader.get("/api/v1/studies/cast/answers.csv", headers=accept).status_code == 200
+    refused = reader.get("/api/v1/studies/nobody/answers.csv", headers=accept)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_json_pages_follow_one_another_to_the_end(
+    reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "CHUNK", 5)
+    rows: list[dict[str, Any]] = []
+    address: str | None = "/api/v1/studies/cast/answers/"
+    pages = 0
+    while address:
+        page = reader.get(address).json()
+        rows += page["results"]
+        address, pages = page["next"], pages + 1
+    assert pages == 4
+    assert [row["slot"] for row in rows] == list(range(1, 13))
+    counted = [row for row in rows if row["status"] == "counted"]
+    assert [(row["prior"], row["posterior"]) for row in counted] == [(60, 70)] * 3
+    assert counted[0]["responses"][1]["screen"] == "posterior"
+    lines = list(csv.DictReader(StringIO("".join(exporting.answers_csv(study)), newline="")))
+    assert [row["evidence_text"] or "" for row in rows if row["evidence_text"]] == [
+        line["evidence_text"] for line in lines if line["evidence_text"]
+    ]
+    assert list(rows[0]) == list(lines[0])
+
+
+def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
+    assert len(reader.get("/api/v1/studies/cast/answers/?stage=1").json()["results"]) == 12
+    assert reader.get("/api/v1/studies/cast/answers/?stage=2").json() == {"next": None, "results": []}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("stage=9", 404), ("stage=x", 400), ("stage=", 400), ("cursor=x", 400), ("cursor=-1", 400)]
+)
+def test_a_query_that_means_nothing_is_refused(reader: Client, study: Study, query: str, status: int) -> None:
+    response = reader.get(f"/api/v1/studies/cast/answers/?{query}")
+    assert response.status_code == status
+    assert response.json()["error"]["message"]
+
+
+def test_reading_answers_is_written_down(reader: Client, study: Study) -> None:
+    reader.get("/api/v1/studies/cast/answers.csv")
+    reader.get("/api/v1/studies/cast/answers/")
+    entries = AuditEntry.objects.filter(action="export_answers", subject="cast", via="api")
+    assert {entry.actor.username for entry in entries if entry.actor} == {"reader"}
+    assert sorted(entry.detail["form"] for entry in entries) == ["csv", "json"]

@@ -1,0 +1,62 @@
+"""The OpenAPI schema: complete, without warnings, and with examples that fit."""
+
+from typing import Any
+
+import pytest
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.validation import validate_schema
+from rest_framework.serializers import Serializer
+
+from survey.api import serializers
+from survey.api.urls import urlpatterns
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    GENERATOR_STATS.reset()
+    made = SchemaGenerator().get_schema(request=None, public=True)
+    assert GENERATOR_STATS._warn_cache == {} and GENERATOR_STATS._error_cache == {}
+    return made
+
+
+def test_the_schema_is_valid_and_comes_without_warnings(schema: Any) -> None:
+    validate_schema(schema)
+
+
+def test_every_address_stands_in_the_schema(schema: Any) -> None:
+    ours = {f"/api/v1/{pattern.pattern}".replace("<slug:slug>", "{slug}") for pattern in urlpatterns}
+    assert set(schema["paths"]) == ours
+
+
+def test_who_may_call_what_stands_in_the_schema(schema: Any) -> None:
+    security = {
+        f"{method} {path}": operation.get("security")
+        for path, operations in schema["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert {"token": []} in security["get /api/v1/studies/{slug}/answers.csv"]
+    assert {"sitting": []} in security["post /api/v1/sitting/"]
+    assert security["post /api/v1/studies/{slug}/sittings/"] in (None, [], [{}])
+
+
+def examples() -> list[tuple[str, type[Serializer[Any]], Any]]:
+    found = []
+    for name in dir(serializers):
+        described = getattr(serializers, name)
+        for example in getattr(described, "_spectacular_annotation", {}).get("examples", []):
+            found.append((f"{name}: {example.name}", described, example.value))
+    return found
+
+
+def test_there_are_examples() -> None:
+    assert len(examples()) >= 10
+
+
+@pytest.mark.parametrize(("name", "serializer", "value"), examples(), ids=[name for name, _s, _v in examples()])
+def test_an_example_fits_its_serializer(name: str, serializer: type[Serializer[Any]], value: Any) -> None:
+    read = serializer(data=value)
+    assert read.is_valid(), read.errors
+    if name.startswith("AnswerSerializer"):
+        return  # beside `step` it takes the fields of the step, whatever they are called
+    assert set(value) <= set(serializer().fields)
