@@ -73,6 +73,8 @@ def main(arguments: list[str]) -> int:
             missing += [sentence for sentence in not_tested if sentence not in missing]
             if code not in (0, NO_TESTS_COLLECTED):
                 status = status or code
+                if not counts.get("failed") and not counts.get("errors"):  # it broke off before a test could fail
+                    total["errors"] = total.get("errors", 0) + 1
     if not postgresql and os.environ.get("CI") == "true":
         status = status or 1
     for sentence in missing:
