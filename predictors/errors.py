@@ -11,5 +11,5 @@ class CheckpointError(PredictorError):
     """A pretrained checkpoint or a saved predictor cannot be read: missing, altered, or its hub is out of reach."""
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: somebody asked to stop
+class Stopped(Exception):
     """A progress callback returned False, so the work ended before it was done."""

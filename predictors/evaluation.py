@@ -6,7 +6,6 @@ weight 1 - f. Both metrics agree with scikit-learn's `log_loss` and `roc_auc_sco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -95,11 +94,6 @@ def evaluate(
     nll = {name: negative_log_likelihood(y[part], p[part], w[part]) for name, part in parts.items()}
     auc = {name: area_under_curve(y[part], p[part], w[part]) for name, part in parts.items()}
     return Evaluation(n=int(np.count_nonzero(w)), nll=ByOutcome(**nll), auc=ByOutcome(**auc))  # type: ignore[typeddict-item]
-
-
-def mean_probability(members: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The ensemble's probabilities: the plain mean over its members' arrays of one shape (appendix C)."""
-    return np.mean(np.stack(members), axis=0)
 
 
 def _checked(

@@ -29,7 +29,10 @@ class BertSettings:
     head_learning_rate: of the head alone; None means 1e-3 for `segments`, else the learning rate.
     dropout: None keeps the checkpoint's own.
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
-    token_budget: tokens in one forward pass; a batch above it is worked off in parts, with the same result.
+    frozen_layers: so many of the lowest layers, with the embeddings, stay as the checkpoint has them. What they compute
+        is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
+    token_budget: tokens in one forward pass; a batch above it is worked off in parts, with the same result. None means
+        2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
@@ -48,12 +51,15 @@ class BertSettings:
     head_learning_rate: float | None = None
     dropout: float | None = None
     max_length: int = 512
-    token_budget: int = 8192
+    frozen_layers: int = 0
+    token_budget: int | None = None
     bfloat16: bool | Literal["auto"] = "auto"
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        at_least = {"members": 1, "epochs": 1, "batch_size": 1, "max_length": 16, "token_budget": 1, "min_steps": 0}
+        at_least = {"members": 1, "epochs": 1, "batch_size": 1, "max_length": 16, "min_steps": 0, "frozen_layers": 0}
+        if self.token_budget is not None:
+            at_least["token_budget"] = 1
         for name, least in at_least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -22,7 +22,6 @@ from predictors.estimators.encoder import build_encoder, compute_dtype, rebuild_
 from predictors.estimators.finetuning import Network, predict, train
 from predictors.estimators.heads import Head, new_head
 from predictors.estimators.text import PairTokenizer
-from predictors.evaluation import mean_probability
 from predictors.pairs import Pair, Progress, as_pairs, check_training_data
 from predictors.settings import BUNDLED_CHECKPOINT, BertSettings
 
@@ -56,7 +55,8 @@ class BertMember(ClassifierMixin, BaseEstimator):
         head_learning_rate: float | None = None,
         dropout: float | None = None,
         max_length: int = 512,
-        token_budget: int = 8192,
+        frozen_layers: int = 0,
+        token_budget: int | None = None,
         bfloat16: bool | Literal["auto"] = "auto",
         device: str = "auto",
         random_state: int = 0,
@@ -72,6 +72,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
         self.head_learning_rate = head_learning_rate
         self.dropout = dropout
         self.max_length = max_length
+        self.frozen_layers = frozen_layers
         self.token_budget = token_budget
         self.bfloat16 = bfloat16
         self.device = device
@@ -97,7 +98,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
         device = _device(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
         checkpoint = read_checkpoint(settings.checkpoint)
-        encoder = build_encoder(checkpoint, dtype, device)
+        encoder = build_encoder(checkpoint, dtype, device, settings.frozen_layers)
         tokenizer = PairTokenizer(checkpoint.tokenizer, min(settings.max_length, encoder.max_positions))
         generator = np.random.Generator(np.random.SFC64(self.random_state))
         network = Network(
@@ -159,7 +160,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
         head = {name.removeprefix("head."): t for name, t in weights.items() if name.startswith("head.")}
         member.network_ = Network(
             tokenizer=PairTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"]),
-            encoder=rebuild_encoder(folder, config, body, dtype, device),
+            encoder=rebuild_encoder(folder, config, body, dtype, device, settings.frozen_layers),
             head=Head(settings.head, head, device),
             dtype=dtype,
             device=device,
@@ -194,7 +195,8 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
         head_learning_rate: float | None = None,
         dropout: float | None = None,
         max_length: int = 512,
-        token_budget: int = 8192,
+        frozen_layers: int = 0,
+        token_budget: int | None = None,
         bfloat16: bool | Literal["auto"] = "auto",
         device: str = "auto",
         random_state: int = 0,
@@ -211,6 +213,7 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
         self.head_learning_rate = head_learning_rate
         self.dropout = dropout
         self.max_length = max_length
+        self.frozen_layers = frozen_layers
         self.token_budget = token_budget
         self.bfloat16 = bfloat16
         self.device = device
@@ -221,12 +224,15 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
         """The fitted ensemble of members that were fitted one by one, perhaps on several machines.
 
         Raises:
-            PredictorError: there are none. sklearn.exceptions.NotFittedError: one of them was not fitted.
+            PredictorError: there are none, or they do not belong together.
+            sklearn.exceptions.NotFittedError: one of them was not fitted.
         """
         if not members:
             raise PredictorError("members: there are none; an ensemble needs at least one fitted member.")
         for member in members:
             check_is_fitted(member)
+        if len({member.network_.tokenizer.fingerprint for member in members}) > 1:
+            raise PredictorError("members: they read texts by different tokenizers; join those of one training.")
         params = {**members[0].get_params(), "members": len(members)}
         ensemble = cls(**params)
         ensemble.members_ = list(members)
@@ -258,7 +264,7 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
-        """Probabilities of shape (n, 2), averaged over the members. `progress` counts pairs of all members."""
+        """Probabilities of shape (n, 2), averaged over the members. `progress` counts pairs."""
         check_is_fitted(self)
         return _both_classes(_ensemble(self.members_, as_pairs(pairs), progress))
 
@@ -286,20 +292,12 @@ def member_seed(seed: int, index: int) -> int:
 
 
 def _ensemble(members: Sequence[BertMember], pairs: list[Pair], progress: Progress | None) -> NDArray[np.float64]:
-    """Mean probability of change, (n,). Members that share a tokenizer share the tokenised pairs."""
+    """Mean probability of change, (n,). Pairs are tokenised once for all members."""
     if not pairs:
         return np.empty(0)
-    tokenised = {}
-    probabilities = []
-    for index, member in enumerate(members):
-        network = member.network_
-        key = network.tokenizer.fingerprint
-        if key not in tokenised:
-            tokenised[key] = network.tokenizer.tokenise(pairs)
-        text = f"member {index + 1} of {len(members)}" if len(members) > 1 else ""
-        inner = _shifted(progress, index, len(members), text)
-        probabilities.append(predict(network, tokenised[key], member.token_budget, inner))
-    return mean_probability(probabilities)
+    networks = [member.network_ for member in members]
+    budget = networks[0].tokens_at_once(members[0].settings())
+    return predict(networks, networks[0].tokenizer.tokenise(pairs), budget, progress).mean(axis=0)
 
 
 def _shifted(progress: Progress | None, index: int, count: int, text: str) -> Progress | None:

@@ -9,6 +9,8 @@ that the products read. On processors without bfloat16 instructions both are the
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,11 +18,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from predictors.errors import CheckpointError
+from predictors.errors import CheckpointError, PredictorError
 from predictors.estimators.checkpoints import Checkpoint, is_plain_bert
 from predictors.estimators.text import Rows
 
+# A group of pairs ends where the next is this much shorter than its longest: what padding costs in attention.
 _LEAST_FILL = 0.8
+# In numbers: 128 bytes of bfloat16, 256 of float32.
+_ALIGNED_TO = 64
 
 
 class Group(NamedTuple):
@@ -59,8 +64,16 @@ class Encoder(Protocol):
     config: dict[str, Any]
     default_dropout: float
 
-    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
-        """Last hidden states of all T packed tokens, float32 (T, hidden_size)."""
+    frozen_layers: int
+
+    def below(self, batch: Batch) -> torch.Tensor:
+        """What the frozen layers make of the packed tokens, (T, hidden_size); only where there are any."""
+
+    def frozen_digest(self) -> str:
+        """Hash of the frozen weights: encoders of one digest agree in `below`."""
+
+    def encode(self, batch: Batch, dropout: Dropout | None, below: torch.Tensor | None = None) -> torch.Tensor:
+        """Last hidden states of all T packed tokens, float32 (T, hidden_size); `below` if it is known already."""
 
     def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
         """Make the weights trainable, given which token ids will occur; returns the buffers to optimise."""
@@ -84,23 +97,35 @@ class Dropout:
         self.generator = generator
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        if not self.threshold:
-            return values
+        return values * self.factors(values) if self.threshold else values
+
+    def factors(self, values: torch.Tensor) -> torch.Tensor:
+        """What to multiply `values` by: 0 for what is dropped, else `scale`."""
         if values.device.type != "cpu":
-            return functional.dropout(values, self.threshold / 256)
-        words = self.generator.integers(0, 2**64, size=-(-values.numel() // 8), dtype=np.uint64)
-        draws = torch.from_numpy(words.view(np.uint8))[: values.numel()].view(values.shape)
-        return values * (draws >= self.threshold).to(values.dtype).mul_(self.scale)
+            draws = torch.randint(256, values.shape, dtype=torch.uint8, device=values.device)
+        else:
+            words = self.generator.integers(0, 2**64, size=-(-values.numel() // 8), dtype=np.uint64)
+            draws = torch.from_numpy(words.view(np.uint8))[: values.numel()].view(values.shape)
+        return (draws >= self.threshold).to(values.dtype).mul_(self.scale)
 
 
 class FlatWeights:
-    """Named tensors in one float32 buffer `master`, read through `views` in the dtype of computation."""
+    """Named tensors in one float32 buffer `master`, read through `views` in the dtype of computation.
+
+    Tensors lie in the order of their names, each on a boundary of its own, with zeros between: products may round
+    differently at another alignment, and a reloaded network must predict what the trained one did.
+    """
 
     def __init__(self, tensors: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device) -> None:
-        pieces = [tensor.detach().reshape(-1).float() for tensor in tensors.values()]
-        self.master = torch.cat([torch.empty(0), *pieces]).to(device)
+        self.shapes = {name: tensors[name].shape for name in sorted(tensors)}
+        self.starts, size = {}, 0
+        for name, shape in self.shapes.items():
+            self.starts[name] = size
+            size += -(-shape.numel() // _ALIGNED_TO) * _ALIGNED_TO
+        self.master = torch.zeros(size, dtype=torch.float32, device=device)
+        for name, view in self._views(self.master).items():
+            view.copy_(tensors[name].detach())
         self.working = self.master if dtype == torch.float32 else self.master.to(dtype)
-        self.shapes = {name: tensor.shape for name, tensor in tensors.items()}
         self.views = self._views(self.working)
 
     def begin_training(self) -> None:
@@ -138,19 +163,22 @@ class FlatWeights:
         return {name: view.to("cpu", copy=True) for name, view in self._views(self.master).items()}
 
     def _views(self, buffer: torch.Tensor) -> dict[str, torch.Tensor]:
-        views, start = {}, 0
-        for name, shape in self.shapes.items():
-            stop = start + shape.numel()
-            views[name] = buffer[start:stop].view(shape).detach()
-            start = stop
-        return views
+        return {
+            name: buffer[self.starts[name] : self.starts[name] + shape.numel()].view(shape).detach()
+            for name, shape in self.shapes.items()
+        }
 
 
 class PackedBert:
     """A BERT encoder (post-norm, GELU, absolute positions) over packed tokens; the same function as transformers'."""
 
     def __init__(
-        self, config: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device
+        self,
+        config: dict[str, Any],
+        weights: dict[str, torch.Tensor],
+        dtype: torch.dtype,
+        device: torch.device,
+        frozen_layers: int = 0,
     ) -> None:
         self.config = config
         self.hidden_size = int(config["hidden_size"])
@@ -159,34 +187,45 @@ class PackedBert:
         self.max_positions = int(config["max_position_embeddings"])
         self.default_dropout = float(config.get("hidden_dropout_prob", 0.1))
         self.dtype, self.device = dtype, device
-        layers = [self._fused(weights, number) for number in range(int(config["num_hidden_layers"]))]
-        self.layer_names = [sorted(layer) for layer in layers]
-        self.layers = FlatWeights({name: t for layer in layers for name, t in layer.items()}, dtype, device)
+        self.layer_count = int(config["num_hidden_layers"])
+        if frozen_layers > self.layer_count:
+            raise PredictorError(
+                f"frozen_layers: {frozen_layers} is more than the {self.layer_count} of the checkpoint."
+            )
+        self.frozen_layers = frozen_layers
+        layers = [self._fused(weights, number) for number in range(self.layer_count)]
+        lower = {name: tensor for layer in layers[:frozen_layers] for name, tensor in layer.items()}
+        upper = {name: tensor for layer in layers[frozen_layers:] for name, tensor in layer.items()}
+        self.frozen = FlatWeights(lower, dtype, device)
+        self.layers = FlatWeights(upper, dtype, device)
         self.word = weights["embeddings.word_embeddings.weight"].to(device)
         rest = {name: t for name, t in weights.items() if name.startswith("embeddings.") and ".word_" not in name}
         self.embeddings = FlatWeights(rest, torch.float32, device)
         self.trained: list[FlatWeights] = []
 
-    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
-        """Last hidden states of the packed tokens; see `Encoder`."""
-        drop = dropout or _unchanged
-        weights = self.embeddings.views
-        if self.trained:
-            words = functional.embedding(self.compact_id[batch.ids], self.trained[-1].views["word"])
+    def below(self, batch: Batch) -> torch.Tensor:
+        """See `Encoder`. Without dropout, so that the result may be kept."""
+        with torch.no_grad():
+            hidden = self._embedded(batch, None)
+            for number in range(self.frozen_layers):
+                hidden = self._layer(hidden, self.frozen.views, number, batch.groups, None)
+        return hidden
+
+    def frozen_digest(self) -> str:
+        """See `Encoder`."""
+        digest = hashlib.sha256(json.dumps([self.frozen_layers, str(self.dtype)]).encode())
+        for tensor in (self.word, self.embeddings.master, self.frozen.master):
+            digest.update(tensor.cpu().numpy().data)
+        return digest.hexdigest()
+
+    def encode(self, batch: Batch, dropout: Dropout | None, below: torch.Tensor | None = None) -> torch.Tensor:
+        """See `Encoder`."""
+        if self.frozen_layers:
+            hidden = self.below(batch) if below is None else below
         else:
-            words = functional.embedding(batch.ids, self.word)
-        hidden = words + weights["embeddings.position_embeddings.weight"][batch.positions]
-        hidden = hidden + weights["embeddings.token_type_embeddings.weight"][batch.types]
-        hidden = drop(self._norm(hidden, weights, "embeddings.LayerNorm").to(self.dtype))
-        weights = self.layers.views
-        for number in range(len(self.layer_names)):
-            prefix = f"encoder.layer.{number}."
-            mixed = _linear(hidden, weights, prefix + "attention.self.qkv")
-            mixed = _linear(self._attend(mixed, batch.groups, drop), weights, prefix + "attention.output.dense")
-            hidden = self._norm(hidden + drop(mixed), weights, prefix + "attention.output.LayerNorm")
-            inner = functional.gelu(_linear(hidden, weights, prefix + "intermediate.dense"))
-            inner = _linear(inner, weights, prefix + "output.dense")
-            hidden = self._norm(hidden + drop(inner), weights, prefix + "output.LayerNorm")
+            hidden = self._embedded(batch, dropout)
+        for number in range(self.frozen_layers, self.layer_count):
+            hidden = self._layer(hidden, self.layers.views, number, batch.groups, dropout)
         return hidden.float()
 
     def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
@@ -197,7 +236,7 @@ class PackedBert:
         self.compact_id[used] = torch.arange(len(used), device=self.device)
         self.used_ids = used
         words = FlatWeights({"word": self.word[used]}, torch.float32, self.device)
-        self.trained = [self.layers, self.embeddings, words]
+        self.trained = [self.layers] if self.frozen_layers else [self.layers, self.embeddings, words]
         for buffer in self.trained:
             buffer.begin_training()
         return self.trained
@@ -206,16 +245,17 @@ class PackedBert:
         """See `Encoder`."""
         for buffer in self.trained:
             buffer.end_training()
-        if kept != 1.0:
-            self.word = self.word * kept
-        self.word[self.used_ids] = self.trained[-1].views["word"]
+        if not self.frozen_layers:
+            if kept != 1.0:
+                self.word = self.word * kept
+            self.word[self.used_ids] = self.trained[-1].views["word"]
         self.trained = []
         del self.compact_id, self.used_ids
 
     def state(self) -> dict[str, torch.Tensor]:
         """See `Encoder`."""
         state = {"embeddings.word_embeddings.weight": self.word.to("cpu", copy=True), **self.embeddings.state()}
-        for name, tensor in self.layers.state().items():
+        for name, tensor in (self.frozen.state() | self.layers.state()).items():
             if ".qkv." in name:
                 for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
                     state[name.replace(".qkv.", f".{part}.")] = piece.clone()
@@ -223,23 +263,33 @@ class PackedBert:
                 state[name] = tensor
         return state
 
-    def _attend(self, mixed: torch.Tensor, groups: list[Group], drop: Any) -> torch.Tensor:
-        """Self-attention of T tokens: (T, 3 hidden) queries, keys and values to (T, hidden) contexts."""
-        contexts = []
-        size = self.hidden_size // self.heads
-        for group in groups:
-            rows = mixed[group.start : group.stop]
-            if group.slots is not None:
-                rows = _Spread.apply(rows, group.slots, group.pairs * group.length)
-            parts = rows.view(group.pairs, group.length, 3, self.heads, size).permute(2, 0, 3, 1, 4).contiguous()
-            query, key, value = parts.unbind(0)
-            scores = (query * size**-0.5) @ key.transpose(-1, -2)
-            if group.mask is not None:
-                scores = scores + group.mask
-            context = drop(torch.softmax(scores, -1)) @ value
-            context = context.transpose(1, 2).reshape(group.pairs * group.length, self.hidden_size)
-            contexts.append(context if group.slots is None else _Gather.apply(context, group.slots))
-        return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+    def _embedded(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
+        weights = self.embeddings.views
+        if self.trained and not self.frozen_layers:
+            words = functional.embedding(self.compact_id[batch.ids], self.trained[-1].views["word"])
+        else:
+            words = functional.embedding(batch.ids, self.word)
+        hidden = words + weights["embeddings.position_embeddings.weight"][batch.positions]
+        hidden = hidden + weights["embeddings.token_type_embeddings.weight"][batch.types]
+        return _dropped(self._norm(hidden, weights, "embeddings.LayerNorm").to(self.dtype), dropout)
+
+    def _layer(
+        self,
+        hidden: torch.Tensor,
+        weights: dict[str, torch.Tensor],
+        number: int,
+        groups: list[Group],
+        dropout: Dropout | None,
+    ) -> torch.Tensor:
+        prefix = f"encoder.layer.{number}."
+        mixed = _linear(hidden, weights, prefix + "attention.self.qkv")
+        contexts = [_Attention.apply(mixed[group.start : group.stop], group, self.heads, dropout) for group in groups]
+        context = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+        mixed = _linear(context, weights, prefix + "attention.output.dense")
+        hidden = self._norm(hidden + _dropped(mixed, dropout), weights, prefix + "attention.output.LayerNorm")
+        inner = functional.gelu(_linear(hidden, weights, prefix + "intermediate.dense"))
+        inner = _linear(inner, weights, prefix + "output.dense")
+        return self._norm(hidden + _dropped(inner, dropout), weights, prefix + "output.LayerNorm")
 
     def _norm(self, hidden: torch.Tensor, weights: dict[str, torch.Tensor], name: str) -> torch.Tensor:
         shape = (self.hidden_size,)
@@ -259,8 +309,14 @@ class PackedBert:
 class TransformersEncoder:
     """Any other encoder that transformers knows, padded as it wants; for checkpoints that are no plain BERT."""
 
+    frozen_layers = 0
+
     def __init__(self, model: Any, config: dict[str, Any], dtype: torch.dtype, device: torch.device) -> None:
         self.model = model.to(device).float()
+        parameters = {name: parameter.data for name, parameter in self.model.named_parameters()}
+        self.weights = FlatWeights(parameters, torch.float32, device)
+        for name, parameter in self.model.named_parameters():
+            parameter.data = self.weights.views[name]
         self.config = config
         self.hidden_size = int(model.config.hidden_size)
         self.max_positions = _positions_of(model.config)
@@ -269,7 +325,15 @@ class TransformersEncoder:
         self.has_types = getattr(model.config, "type_vocab_size", 0) > 1
         self.pad_id = model.config.pad_token_id or 0
 
-    def encode(self, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
+    def below(self, batch: Batch) -> torch.Tensor:
+        """See `Encoder`."""
+        raise PredictorError("frozen_layers: only BERT checkpoints have them.")
+
+    def frozen_digest(self) -> str:
+        """See `Encoder`."""
+        raise PredictorError("frozen_layers: only BERT checkpoints have them.")
+
+    def encode(self, batch: Batch, dropout: Dropout | None, below: torch.Tensor | None = None) -> torch.Tensor:
         """See `Encoder`. The model's own dropout layers are used, on or off."""
         self.model.train(dropout is not None)
         count = len(batch.starts)
@@ -285,12 +349,9 @@ class TransformersEncoder:
         return hidden.reshape(count * width, self.hidden_size)[slots].float()
 
     def begin_training(self, used_ids: np.ndarray) -> list[FlatWeights]:
-        """See `Encoder`. The model's parameters become views of one buffer."""
-        parameters = dict(self.model.named_parameters())
-        self.weights = FlatWeights({name: p.data for name, p in parameters.items()}, torch.float32, self.device)
+        """See `Encoder`."""
         self.weights.begin_training()
-        for name, parameter in parameters.items():
-            parameter.data = self.weights.views[name].data
+        for name, parameter in self.model.named_parameters():
             parameter.grad = self.weights.views[name].grad
         return [self.weights]
 
@@ -305,14 +366,17 @@ class TransformersEncoder:
         return {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}
 
 
-def build_encoder(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Encoder:
+def build_encoder(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, frozen_layers: int = 0) -> Encoder:
     """The encoder of a pretrained checkpoint.
 
     Raises:
         CheckpointError: transformers does not know the model, or it would need code from the hub.
+        PredictorError: it has not so many layers to freeze, or is no BERT.
     """
     if checkpoint.weights is not None:
-        return PackedBert(checkpoint.config, checkpoint.weights, dtype, device)
+        return PackedBert(checkpoint.config, checkpoint.weights, dtype, device, frozen_layers)
+    if frozen_layers:
+        raise PredictorError("frozen_layers: only BERT checkpoints can have frozen layers; use 0.")
     from transformers import AutoModel
 
     try:
@@ -323,11 +387,16 @@ def build_encoder(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.devi
 
 
 def rebuild_encoder(
-    folder: Path, config: dict[str, Any], weights: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device
+    folder: Path,
+    config: dict[str, Any],
+    weights: dict[str, torch.Tensor],
+    dtype: torch.dtype,
+    device: torch.device,
+    frozen_layers: int = 0,
 ) -> Encoder:
     """The encoder of a saved predictor: `config` lies in `folder`, `weights` are the trained ones."""
     if is_plain_bert(config):
-        return PackedBert(config, weights, dtype, device)
+        return PackedBert(config, weights, dtype, device, frozen_layers)
     from transformers import AutoConfig, AutoModel
 
     model = AutoModel.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
@@ -383,39 +452,69 @@ def _group(lengths: np.ndarray, start: int, stop: int, dtype: torch.dtype, devic
     return Group(start, stop, count, longest, slots, mask[:, None, None, :])
 
 
-class _Spread(torch.autograd.Function):
-    """Put packed rows into their places of a padded block; both ways are plain copies, as no place is shared."""
+class _Attention(torch.autograd.Function):
+    """Self-attention of one group: packed queries, keys and values (T, 3 hidden) to contexts (T, hidden).
+
+    Written out, as torch's own attention in bfloat16 is several times slower backwards on processors, and so that
+    little is held for the way back: of the (pairs, heads, length, length) blocks only the probabilities and dropout.
+    """
 
     @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, slots: torch.Tensor, places: int) -> torch.Tensor:
-        ctx.save_for_backward(slots)
-        return rows.new_zeros(places, rows.shape[1]).index_copy_(0, slots, rows)
+    def forward(ctx: Any, rows: torch.Tensor, group: Group, heads: int, dropout: Dropout | None) -> torch.Tensor:
+        block = _by_head(rows, group, 3, heads)
+        query, key, value = block
+        query *= query.shape[-1] ** -0.5
+        scores = query @ key.transpose(-1, -2)
+        if group.mask is not None:
+            scores += group.mask
+        probabilities = torch.softmax(scores, -1)
+        factors, weights = None, probabilities
+        if dropout is not None and dropout.threshold:
+            factors = dropout.factors(probabilities)
+            weights = probabilities * factors
+        ctx.group, ctx.heads = group, heads
+        ctx.save_for_backward(block, probabilities, factors)
+        return _by_token((weights @ value)[None], group)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        block, probabilities, factors = ctx.saved_tensors
+        query, key, value = block
+        (gradient,) = _by_head(gradient, ctx.group, 1, ctx.heads)
+        gradients = torch.empty_like(block)
+        to_weights = gradient @ value.transpose(-1, -2)
+        weights = probabilities
+        if factors is not None:
+            weights = probabilities * factors
+            to_weights *= factors
+        torch.matmul(weights.transpose(-1, -2), gradient, out=gradients[2])
+        to_scores = torch._softmax_backward_data(to_weights, probabilities, -1, block.dtype)
+        torch.matmul(to_scores, key, out=gradients[0])
+        gradients[0] *= query.shape[-1] ** -0.5
+        torch.matmul(to_scores.transpose(-1, -2), query, out=gradients[1])
+        return _by_token(gradients, ctx.group), None, None, None
 
 
-class _Gather(torch.autograd.Function):
-    """Take packed rows out of a padded block: the reverse of `_Spread`."""
+def _by_head(rows: torch.Tensor, group: Group, parts: int, heads: int) -> torch.Tensor:
+    """Packed rows (T, parts * hidden) as a padded block (parts, pairs, heads, length, size)."""
+    if group.slots is not None:
+        rows = rows.new_zeros(group.pairs * group.length, rows.shape[1]).index_copy_(0, group.slots, rows)
+    size = rows.shape[1] // parts // heads
+    return rows.reshape(group.pairs, group.length, parts, heads, size).permute(2, 0, 3, 1, 4).contiguous()
 
-    @staticmethod
-    def forward(ctx: Any, block: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(slots)
-        ctx.places = len(block)
-        return block.index_select(0, slots)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return gradient.new_zeros(ctx.places, gradient.shape[1]).index_copy_(0, ctx.saved_tensors[0], gradient), None
+def _by_token(block: torch.Tensor, group: Group) -> torch.Tensor:
+    """The reverse of `_by_head`: packed rows (T, parts * hidden)."""
+    rows = block.permute(1, 3, 0, 2, 4).reshape(group.pairs * group.length, -1)
+    return rows if group.slots is None else rows.index_select(0, group.slots)
+
+
+def _dropped(values: torch.Tensor, dropout: Dropout | None) -> torch.Tensor:
+    return values if dropout is None else dropout(values)
 
 
 def _linear(hidden: torch.Tensor, weights: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     return functional.linear(hidden, weights[name + ".weight"], weights[name + ".bias"])
-
-
-def _unchanged(values: torch.Tensor) -> torch.Tensor:
-    return values
 
 
 def _positions_of(config: Any) -> int:

@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from predictors.errors import PredictorError
-from predictors.estimators.encoder import Dropout, Encoder, FlatWeights, to_batch
+from predictors.estimators.encoder import Batch, Dropout, Encoder, FlatWeights, to_batch
 from predictors.estimators.heads import Head
 from predictors.estimators.text import PairTokenizer, TokenPair
 from predictors.pairs import Progress, TrainingData, report
 from predictors.settings import BertSettings
 
 _STEPS_BETWEEN_REPORTS = 5
+_TOKENS_ON_CPU, _TOKENS_ON_GPU = 2048, 32768
+# What frozen layers computed is kept for so many bytes of training rows; the rest is computed anew in every epoch.
+_KEPT_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,19 @@ class Network:
     dtype: torch.dtype
     device: torch.device
 
-    def logits(self, pairs: Sequence[TokenPair], dropout: Dropout | None = None) -> torch.Tensor:
-        """Logits of change, (B,), of pairs sorted by falling length."""
-        batch = to_batch(self.tokenizer.lay_out(pairs), self.dtype, self.device)
-        return self.head.logits(self.encoder.encode(batch, dropout), batch, dropout)
+    def batch(self, pairs: Sequence[TokenPair]) -> Batch:
+        """Pairs, sorted by falling length, on the device."""
+        return to_batch(self.tokenizer.lay_out(pairs), self.dtype, self.device)
+
+    def logits(self, batch: Batch, dropout: Dropout | None = None, below: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits of change, (B,); `below` as in `Encoder.encode`."""
+        return self.head.logits(self.encoder.encode(batch, dropout, below), batch, dropout)
+
+    def tokens_at_once(self, settings: BertSettings) -> int:
+        """The token budget of a forward pass."""
+        if settings.token_budget is not None:
+            return settings.token_budget
+        return _TOKENS_ON_CPU if self.device.type == "cpu" else _TOKENS_ON_GPU
 
 
 class TrainingRun(NamedTuple):
@@ -69,9 +81,10 @@ def train(
         buffer.begin_training()
     optimiser = _Optimiser([*body, network.head.pretrained], [network.head.fresh], settings, steps)
     losses: list[torch.Tensor] = []
+    below = _Below(network, pairs) if network.encoder.frozen_layers else None
     try:
         for step, rows in enumerate(_batches(len(pairs), settings.batch_size, steps, generator)):
-            losses.append(_gradients(network, settings, data, pairs, rows, dropout))
+            losses.append(_gradients(network, settings, data, pairs, rows, dropout, below))
             optimiser.step(step)
             if (step + 1) % _STEPS_BETWEEN_REPORTS == 0 or step + 1 == steps:
                 recent = float(torch.stack(losses[-steps_an_epoch:]).mean())
@@ -86,20 +99,60 @@ def train(
 
 
 def predict(
-    network: Network, pairs: Sequence[TokenPair], token_budget: int, progress: Progress | None
+    networks: Sequence[Network], pairs: Sequence[TokenPair], token_budget: int, progress: Progress | None
 ) -> NDArray[np.float64]:
-    """Probabilities of change, (n,). Batches hold pairs of like length, up to `token_budget` tokens."""
-    lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
+    """Probabilities of change by every network, (networks, n).
+
+    Batches hold pairs of like length, up to `token_budget` tokens. Networks with the same frozen layers share what
+    these compute. All networks must have the tokenizer of the first.
+    """
+    tokenizer = networks[0].tokenizer
+    lengths = np.array([tokenizer.length(pair) for pair in pairs], dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
-    probabilities = np.empty(len(pairs), dtype=np.float64)
+    probabilities = np.empty((len(networks), len(pairs)), dtype=np.float64)
+    shared = _share_frozen_layers(networks)
     done = 0
     with torch.inference_mode():
         for rows in _parts(order, lengths, token_budget):
-            logits = network.logits([pairs[row] for row in rows])
-            probabilities[rows] = torch.sigmoid(logits.double()).cpu().numpy()
+            batch = networks[0].batch([pairs[row] for row in rows])
+            below = networks[0].encoder.below(batch) if shared else None
+            for number, network in enumerate(networks):
+                logits = network.logits(batch, below=below)
+                probabilities[number, rows] = torch.sigmoid(logits.double()).cpu().numpy()
             done += len(rows)
             report(progress, done, len(pairs), f"scored {done} of {len(pairs)} pairs")
     return probabilities
+
+
+def _share_frozen_layers(networks: Sequence[Network]) -> bool:
+    if len(networks) == 1 or not all(network.encoder.frozen_layers for network in networks):
+        return False
+    return len({network.encoder.frozen_digest() for network in networks}) == 1
+
+
+class _Below:
+    """What the frozen layers make of each training row, computed when first asked for and kept while there is room."""
+
+    def __init__(self, network: Network, pairs: Sequence[TokenPair]) -> None:
+        self.network, self.pairs = network, pairs
+        self.kept: dict[int, torch.Tensor] = {}
+        self.room = _KEPT_BYTES
+
+    def states(self, rows: NDArray[np.int64]) -> torch.Tensor:
+        """Hidden states of `rows`, which are sorted by falling length, one after another: (T, hidden)."""
+        missing = [int(row) for row in rows if int(row) not in self.kept]
+        found = {}
+        if missing:
+            batch = self.network.batch([self.pairs[row] for row in missing])
+            lengths = [self.network.tokenizer.length(self.pairs[row]) for row in missing]
+            found = dict(zip(missing, self.network.encoder.below(batch).split(lengths), strict=True))
+        states = torch.cat([found[row] if row in found else self.kept[row] for row in map(int, rows)])
+        for row, state in found.items():
+            size = state.numel() * state.element_size()
+            if size <= self.room:
+                self.kept[row] = state.clone()
+                self.room -= size
+        return states
 
 
 def _gradients(
@@ -109,14 +162,16 @@ def _gradients(
     pairs: Sequence[TokenPair],
     rows: NDArray[np.int64],
     dropout: Dropout,
+    below: _Below | None,
 ) -> torch.Tensor:
     """Add one batch's gradients and return its loss. A batch above the token budget is worked off in parts."""
     lengths = np.array([network.tokenizer.length(pairs[row]) for row in rows], dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
     total = torch.zeros((), device=network.device)
-    for part in _parts(order, lengths, settings.token_budget):
+    for part in _parts(order, lengths, network.tokens_at_once(settings)):
         members = rows[part]
-        logits = network.logits([pairs[row] for row in members], dropout)
+        batch = network.batch([pairs[row] for row in members])
+        logits = network.logits(batch, dropout, below.states(members) if below else None)
         labels = torch.from_numpy(data.labels[members]).to(network.device, torch.float32)
         weights = torch.from_numpy(data.weights[members]).to(network.device, torch.float32)
         loss = functional.binary_cross_entropy_with_logits(logits, labels, weights, reduction="sum") / len(rows)

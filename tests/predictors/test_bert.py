@@ -107,6 +107,53 @@ def test_a_fraction_is_learnt_as_a_probability(tiny_params):
     assert fitted.predict_proba(pair)[0, 1] == pytest.approx(0.3, abs=0.03)
 
 
+def test_frozen_layers_and_embeddings_stay_as_they_were_and_the_rest_learns(tiny_bert, tiny_params):
+    from safetensors.torch import load_file
+
+    fitted = _fitted({**tiny_params, "members": 1, "frozen_layers": 1, "weight_decay": 0.1})
+    before = load_file(tiny_bert / "model.safetensors")
+    after = fitted.members_[0].network_.encoder.state()
+    same = {name for name in after if (before[name] == after[name]).all()}
+    assert same == {name for name in after if name.startswith(("embeddings.", "encoder.layer.0."))}
+
+
+def test_members_with_frozen_layers_compute_them_once_a_batch(tiny_params, monkeypatch):
+    from predictors.estimators import encoder
+
+    ensemble = _fitted({**tiny_params, "frozen_layers": 1})
+    pairs = some_pairs(5, seed=4)
+    alone = [member.predict_proba(pairs)[:, 1] for member in ensemble.members_]
+    calls = []
+    below = encoder.PackedBert.below
+    monkeypatch.setattr(encoder.PackedBert, "below", lambda self, batch: calls.append(1) or below(self, batch))
+    together = ensemble.predict_proba(pairs)[:, 1]
+    assert len(calls) == 1
+    assert together == pytest.approx(np.mean(alone, axis=0), abs=1e-15)
+    assert not np.array_equal(*alone)
+
+
+def test_rows_that_no_longer_fit_in_memory_are_computed_anew_with_the_same_result(tiny_params, monkeypatch):
+    from predictors.estimators import finetuning
+
+    params = {**tiny_params, "members": 1, "frozen_layers": 1, "epochs": 3}
+    expected = _fitted(params).predict_proba(some_pairs(16))
+    monkeypatch.setattr(finetuning, "_KEPT_BYTES", 5000)
+    # Only rounding may differ: rows computed together are multiplied together.
+    assert _fitted(params).predict_proba(some_pairs(16)) == pytest.approx(expected, abs=2e-3)
+
+
+def test_more_frozen_layers_than_there_are_is_refused(tiny_params):
+    with pytest.raises(PredictorError, match="frozen_layers: 3 is more than the 2"):
+        _fitted({**tiny_params, "frozen_layers": 3})
+
+
+def test_members_of_different_trainings_do_not_join(tiny_params):
+    first = _fitted({**tiny_params, "members": 1})
+    second = _fitted({**tiny_params, "members": 1, "max_length": 32})
+    with pytest.raises(PredictorError, match="different tokenizers"):
+        type(first).from_members([*first.members_, *second.members_])
+
+
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tiny_params, tmp_path):
     digests = []
     for number, seed in enumerate((4, 4, 5)):

@@ -45,6 +45,8 @@ def test_an_unknown_setting_is_refused_with_the_known_ones():
         ("bfloat16", "yes"),
         ("checkpoint", ""),
         ("min_steps", -1),
+        ("frozen_layers", -1),
+        ("token_budget", 0),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(field, value):

@@ -1,0 +1,219 @@
+"""How fast the BERT predictor trains and scores, side by side with the default loop of transformers' Trainer.
+
+Trainer itself needs the package accelerate, which this project does not install; what runs here is its default loop
+written out: float32, batches of 8 (or 32) in random order padded to their longest row, fused AdamW, linear schedule,
+gradient norm 1, evaluation batches of 8 in the order given. Loading the model is left out on both sides, tokenising
+counts on both. Every measurement is a process of its own; rounds are interleaved and medians reported.
+
+    python benchmarks/predictor_speed.py [--rows 128] [--pairs 384] [--rounds 5] [--threads 2]
+    python benchmarks/predictor_speed.py --demo     (2 members, head "segments", short texts: seconds, no comparison)
+
+The texts are those of `../shared/data/questions.csv` (or HUNCH_STUDY_DATA), else random words of like length.
+The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import html
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from predictors.pairs import Pair
+from predictors.training import limit_threads
+
+KINDS = ("ours", "trainer_8", "trainer_32")
+DATA = Path(os.environ.get("HUNCH_STUDY_DATA", Path(__file__).resolve().parent.parent / "../shared/data"))
+
+
+def question_texts(*, longest: int | None) -> list[str]:
+    """Plain question texts, at most `longest` words each."""
+    file = DATA / "questions.csv"
+    if file.is_file():
+        with file.open(newline="", encoding="utf-8") as lines:
+            texts = [html.unescape(re.sub(r"<[^>]+>", " ", row["question"])) for row in csv.DictReader(lines)]
+    else:
+        from predictors.estimators.checkpoints import locate
+
+        words = [w for w in (locate("bundled:minilm-l6") / "vocab.txt").read_text("utf-8").split() if w.isalpha()]
+        rng = np.random.default_rng(0)
+        lengths = np.clip(rng.lognormal(np.log(38), 0.6, 2000), 4, 136).astype(int)
+        texts = [" ".join(rng.choice(words, length)) for length in lengths]
+    return [text for text in texts if longest is None or len(text.split()) <= longest]
+
+
+def make_pairs(count: int, *, seed: int, longest: int | None = None, bank: int | None = None) -> list[Pair]:
+    """Pairs of two different questions, of a bank of `bank` questions if given."""
+    rng = np.random.default_rng(seed)
+    texts = question_texts(longest=longest)
+    if bank is not None:
+        texts = [texts[index] for index in np.random.default_rng(0).choice(len(texts), bank, replace=False)]
+    chosen = [rng.choice(len(texts), 2, replace=False) for _ in range(count)]
+    return [Pair(texts[a], texts[b], "a", "b", int(rng.integers(2))) for a, b in chosen]
+
+
+def measure_ours(train: list[Pair], labels: np.ndarray, score: list[Pair]) -> dict[str, float]:
+    """Seconds of training one epoch at the default settings, and of scoring."""
+    from predictors.estimators import bert
+
+    seconds = {}
+    loop = bert.train
+
+    def timed(*args):
+        started = perf_counter()
+        run = loop(*args)
+        seconds["train"] = perf_counter() - started
+        return run
+
+    bert.train = timed
+    member = bert.BertMember(epochs=1).fit(train, labels)
+    started = perf_counter()
+    member.predict_proba(score)
+    return {"train": seconds["train"], "score": perf_counter() - started}
+
+
+def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], batch_size: int) -> dict[str, float]:
+    """The same by Trainer's default loop."""
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        get_linear_schedule_with_warmup,
+    )
+
+    from predictors.estimators.checkpoints import locate
+
+    folder = locate("bundled:minilm-l6")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
+    collate = DataCollatorWithPadding(tokenizer)
+    torch.manual_seed(0)
+
+    def rows(pairs: list[Pair], values: np.ndarray) -> list[dict]:
+        firsts = [("right: " if pair.outcome else "wrong: ") + pair.evidence_text for pair in pairs]
+        encoded = tokenizer(firsts, [pair.target_text for pair in pairs], truncation=True, max_length=512)
+        return [
+            {**{key: encoded[key][row] for key in encoded}, "labels": int(value)} for row, value in enumerate(values)
+        ]
+
+    started = perf_counter()
+    loader = torch.utils.data.DataLoader(rows(train, labels), batch_size, shuffle=True, collate_fn=collate)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.0, fused=True)
+    schedule = get_linear_schedule_with_warmup(optimiser, 0, len(loader))
+    model.train()
+    for batch in loader:
+        model(**batch).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        model.zero_grad()
+    trained = perf_counter() - started
+    del optimiser
+    model.eval()
+    started = perf_counter()
+    loader = torch.utils.data.DataLoader(rows(score, np.zeros(len(score))), 8, shuffle=False, collate_fn=collate)
+    with torch.no_grad():
+        for batch in loader:
+            torch.softmax(model(**batch).logits, -1).numpy()
+    return {"train": trained, "score": perf_counter() - started}
+
+
+def measure_demo(rows: int, pairs: int, members: int) -> dict[str, float]:
+    """Seconds that the demonstration's ensemble needs: short texts, head `segments`, 120 steps of 16."""
+    from predictors.estimators.bert import BertPredictor
+
+    train = make_pairs(rows, seed=1, longest=30, bank=150)
+    labels = (np.random.default_rng(2).random(rows) < 0.4).astype(float)
+    found = {}
+    started = perf_counter()
+    ensemble = BertPredictor(members=members, head="segments", batch_size=16, min_steps=120).fit(train, labels)
+    found["train"] = perf_counter() - started
+    started = perf_counter()
+    ensemble.predict_proba(make_pairs(pairs, seed=3, longest=30, bank=150))
+    found["score"] = perf_counter() - started
+    return found
+
+
+def child(arguments: argparse.Namespace) -> None:
+    """Measure one kind in this process and print it as JSON."""
+    limit_threads(arguments.threads)
+    if arguments.child == "demo":
+        found = measure_demo(300, 3000, 2)
+    else:
+        train = make_pairs(arguments.rows, seed=1)
+        labels = (np.random.default_rng(2).random(len(train)) < 0.4).astype(float)
+        score = make_pairs(arguments.pairs, seed=3)
+        if arguments.child == "ours":
+            found = measure_ours(train, labels, score)
+        else:
+            found = measure_trainer(train, labels, score, int(arguments.child.removeprefix("trainer_")))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({**found, "peak_mib": peak, "cpu": process_time()}))
+
+
+def run_child(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
+    options = [f"--{name}={getattr(arguments, name)}" for name in ("rows", "pairs", "threads")]
+    command = [sys.executable, __file__, f"--child={kind}", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=128)
+    parser.add_argument("--pairs", type=int, default=384)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments)
+        return
+    if arguments.demo:
+        found = run_child("demo", arguments)
+        print(f"training {found['train']:.1f} s, scoring {found['score']:.1f} s, peak {found['peak_mib']:.0f} MiB")
+        print(json.dumps({"benchmark": "predictor_speed_demo", **found}))
+        return
+    rounds: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+    for number in range(arguments.rounds):
+        for kind in KINDS:
+            rounds[kind].append(found := run_child(kind, arguments))
+            print(
+                f"round {number + 1} {kind:11s} {arguments.rows / found['train']:7.1f} rows/s trained "
+                f"{arguments.pairs / found['score']:7.1f} pairs/s scored {found['peak_mib']:6.0f} MiB",
+                flush=True,
+            )
+
+    def ratio(what: str, other: str) -> float:
+        return median(b[what] / a[what] for a, b in zip(rounds["ours"], rounds[other], strict=True))
+
+    summary = {
+        "benchmark": "predictor_speed",
+        "train_rows_per_second": arguments.rows / median(one["train"] for one in rounds["ours"]),
+        "score_pairs_per_second": arguments.pairs / median(one["score"] for one in rounds["ours"]),
+        "train_times_trainer_8": ratio("train", "trainer_8"),
+        "train_times_trainer_32": ratio("train", "trainer_32"),
+        "score_times_trainer_8": ratio("score", "trainer_8"),
+        "peak_mib": {kind: max(one["peak_mib"] for one in rounds[kind]) for kind in KINDS},
+        "threads": arguments.threads,
+        "rounds": arguments.rounds,
+    }
+    print(json.dumps({key: round(value, 2) if isinstance(value, float) else value for key, value in summary.items()}))
+
+
+if __name__ == "__main__":
+    main()
