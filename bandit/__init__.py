@@ -6,8 +6,8 @@ its index in a bank's fixed order, a score is a number in an array, and chance i
 
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
-from bandit.designs import Design, EpsilonGreedy, Strata, Uniform
-from bandit.draws import Draw, Stratum, draw
+from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
+from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError
 from bandit.estimators import (
     Comparison,
@@ -33,9 +33,12 @@ __all__ = [
     "Pairs",
     "Pool",
     "SimulatedPerson",
+    "Softmax",
     "Strata",
     "Stratum",
     "StratumShare",
+    "TestSet",
+    "Uncertainty",
     "Uniform",
     "average_over_people",
     "compare_shares",
@@ -43,6 +46,7 @@ __all__ = [
     "draw",
     "hajek",
     "horvitz_thompson",
+    "inclusion_probabilities",
     "pair_from_rank",
     "rank_of",
     "share_by_stratum",

@@ -1,20 +1,23 @@
 """How a stage's slots are shared out over its candidates. Numpy alone: scores come in as an array.
 
-Epsilon-greedy over a finite candidate set is stratified sampling with two strata, so every inclusion probability is
-known exactly: n_h / N_h.
+Every design knows the exact chance with which each candidate comes into the plan. Epsilon-greedy over a finite
+candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax gives every candidate a
+chance of its own.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
+from bandit.unequal import softmax_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,27 +29,72 @@ class Strata:
     sizes: tuple[int, ...]
 
 
-class Design(Protocol):
-    """What `draw` asks of a design."""
+@dataclass(frozen=True)
+class Ends:
+    """Where a design cuts `size` candidates in the order of their scores: so many highest, so many lowest.
 
+    `names` are those of the highest, of the lowest and of what is between, as far as the design has them.
+    """
+
+    names: tuple[str, ...]
+    highest: int
+    lowest: int
+    size: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        counts = (self.highest, self.lowest, self.size - self.highest - self.lowest)
+        return tuple(count for count in counts if count > 0)
+
+
+class Design(ABC):
+    """What `draw` asks of a design. A design is a frozen data class and draws nothing itself but ties at a cut."""
+
+    @property
+    def replicates(self) -> int:
+        """How many slots each drawn candidate gets."""
+        return 1
+
+    @abstractmethod
     def strata(
-        self, scores: ArrayLike | None, rng: np.random.Generator, *, n_candidates: int | None = None
-    ) -> Strata: ...
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
+        """The cut of the candidates. `scores` and `disagreement`: one number a candidate, shape (M,), or None."""
 
-    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]: ...
+    @abstractmethod
+    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """How many candidates each stratum gives for `n` slots; refused if they do not fit."""
+
+    def inclusion_probabilities(
+        self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """The exact chance of each candidate, given the cut, shape (M,): n_h / N_h. They sum to the allocation's."""
+        rate = np.array([n / size for n, size in zip(allocation, strata.sizes, strict=True)])
+        return rate[strata.label]
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Design):
     """Every candidate has the same chance: one stratum, `all`."""
 
-    def strata(self, scores: ArrayLike | None, rng: np.random.Generator, *, n_candidates: int | None = None) -> Strata:
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
         """One stratum of all candidates; their number is `n_candidates`, or the length of the scores."""
-        if scores is not None:
-            n_candidates = checked_scores(scores).size
-        if n_candidates is None or n_candidates < 1:
-            raise DesignError(f"n_candidates: a draw needs at least 1 candidate, not {n_candidates}")
-        return Strata(names=("all",), label=np.zeros(n_candidates, dtype=np.int8), sizes=(n_candidates,))
+        return _one_stratum(scores, n_candidates)
+
+    def ends(self, size: int) -> Ends:
+        return Ends(names=("all",), highest=0, lowest=0, size=size)
 
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """All `n` slots to the one stratum; refused if it holds fewer candidates."""
@@ -54,53 +102,230 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy:
+class EpsilonGreedy(Design):
     """Stratified epsilon-greedy: `top`, the best `top_fraction` by score, gets a share 1 - epsilon of the slots.
 
     The paper's adaptive stages (section 3): most pairs from the top tenth of predicted change, the rest from elsewhere.
-    With epsilon 0 or 1 one stratum gets no slot, and no estimate for all candidates is possible from that stage.
+    `floor` holds every candidate's chance at or above floor * n / M, whatever epsilon says. With floor 0 and epsilon 0
+    or 1 one stratum gets no slot, and no estimate for all candidates is possible from that stage.
     """
 
     epsilon: float = 0.1
     top_fraction: float = 0.1
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.epsilon <= 1:
-            raise DesignError(f"epsilon: must lie in 0..1, not {self.epsilon}")
-        if not 0 < self.top_fraction < 1:
-            raise DesignError(f"top_fraction: must lie between 0 and 1, both left out, not {self.top_fraction}")
+        _check_greed(epsilon=self.epsilon, top_fraction=self.top_fraction, floor=self.floor)
 
-    def strata(self, scores: ArrayLike | None, rng: np.random.Generator, *, n_candidates: int | None = None) -> Strata:
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
         """`top` holds the ceil(top_fraction * M) best scores, ties at the cut broken at random; `rest` the others."""
         if scores is None:
             raise DesignError("scores: epsilon-greedy needs a score for each candidate; or use Uniform")
         score = checked_scores(scores)
-        # Decimal, since 0.07 * 100 is 7.000000000000001 in floats and would move the cut.
-        n_top = int((_decimal(self.top_fraction) * score.size).to_integral_value(ROUND_CEILING))
-        if n_top >= score.size:
-            raise DesignError(
-                f"top_fraction: {self.top_fraction} of {score.size} candidates leaves nobody in rest; add candidates"
-            )
-        cut = np.partition(score, score.size - n_top)[score.size - n_top]
-        top = score > cut
-        tied = np.flatnonzero(score == cut)
-        top[rng.choice(tied, size=n_top - int(np.count_nonzero(top)), replace=False)] = True
-        return Strata(names=("top", "rest"), label=(~top).astype(np.int8), sizes=(n_top, score.size - n_top))
+        return _cut(score, self.ends(score.size), rng)
+
+    def ends(self, size: int) -> Ends:
+        """
+        Raises:
+            DesignError: the top fraction leaves nobody in rest.
+        """
+        return _greedy_ends("top", self.top_fraction, size)
 
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """round((1 - epsilon) * n) slots to top, halves to the even number, the others to rest; refused if too many."""
-        n_top = int(((1 - _decimal(self.epsilon)) * int(n)).to_integral_value(ROUND_HALF_EVEN))
-        return fitting((n_top, n - n_top), names=("top", "rest"), sizes=sizes)
+        return _greedy_allocation(n, sizes, names=("top", "rest"), epsilon=self.epsilon, floor=self.floor)
 
 
-def checked_scores(scores: ArrayLike) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class Uncertainty(Design):
+    """Epsilon-greedy for what the predictor knows least about: `uncertain` gets a share 1 - epsilon of the slots.
+
+    `by` "closeness" ranks by how near the score, a probability, is to 1/2; "disagreement" by the numbers handed over
+    beside the scores, for instance the standard deviation between an ensemble's members.
+    """
+
+    epsilon: float = 0.1
+    top_fraction: float = 0.1
+    by: Literal["closeness", "disagreement"] = "closeness"
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_greed(epsilon=self.epsilon, top_fraction=self.top_fraction, floor=self.floor)
+        if self.by not in ("closeness", "disagreement"):
+            raise DesignError(f'by: must be "closeness" or "disagreement", not {self.by!r}')
+
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
+        """`uncertain` holds the ceil(top_fraction * M) least certain, ties broken at random; `rest` the others."""
+        if self.by == "disagreement":
+            if disagreement is None:
+                raise DesignError('disagreement: by = "disagreement" needs one number a candidate; or use "closeness"')
+            doubt = checked_scores(disagreement, field="disagreement")
+        else:
+            if scores is None:
+                raise DesignError("scores: the uncertainty design needs a score for each candidate; or use Uniform")
+            score = checked_scores(scores)
+            if score.min() < 0 or score.max() > 1:
+                raise DesignError(
+                    f"scores: closeness to 1/2 needs probabilities, not {score.min():g}..{score.max():g}; "
+                    'give probabilities or use by = "disagreement"'
+                )
+            doubt = -np.abs(score - 0.5)
+        return _cut(doubt, _greedy_ends("uncertain", self.top_fraction, doubt.size), rng)
+
+    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """As epsilon-greedy: round((1 - epsilon) * n) slots to uncertain, the others to rest."""
+        return _greedy_allocation(n, sizes, names=("uncertain", "rest"), epsilon=self.epsilon, floor=self.floor)
+
+
+@dataclass(frozen=True)
+class Softmax(Design):
+    """Chances that grow with the score: proportional to exp(score / temperature), above a floor of floor * n / M.
+
+    One stratum, `all`. The chance of candidate i is floor * n / M + c * exp(score_i / temperature), with the one c that
+    makes the sum n; chances that would pass 1 are 1 and what they leave goes to the others in proportion.
+    With floor 0 a low temperature gives some candidates no chance, and no estimate for all candidates is possible.
+    """
+
+    temperature: float = 0.1
+    floor: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < float("inf"):
+            raise DesignError(f"temperature: must be a number above 0, in the units of the scores: {self.temperature}")
+        if not 0 <= self.floor <= 1:
+            raise DesignError(f"floor: must lie in 0..1 of the uniform chance, not {self.floor}")
+
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
+        """One stratum of all candidates: the scores make the chances, not the strata."""
+        if scores is None:
+            raise DesignError("scores: softmax needs a score for each candidate; or use Uniform")
+        return _one_stratum(scores, n_candidates)
+
+    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """All `n` slots to the one stratum; refused if it holds fewer candidates."""
+        return fitting((n,), names=("all",), sizes=sizes)
+
+    def inclusion_probabilities(
+        self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
+        if scores is None:
+            raise DesignError("scores: softmax needs a score for each candidate; or use Uniform")
+        return softmax_shares(checked_scores(scores), temperature=self.temperature, n=sum(allocation), floor=self.floor)
+
+
+@dataclass(frozen=True)
+class TestSet(Design):
+    """The paper's test stage (section 3): several answers to each of a few pairs from the two ends of the scores.
+
+    Of `pairs` candidates a share `top_share` comes from the best `top_fraction` (`top`), the others from the worst
+    `bottom_fraction` (`bottom`); what is between gets no slot, so this stage supports statements about its ends alone.
+    Each drawn candidate gets `responses_per_pair` slots, its replicates, which dealing puts into different booklets.
+    """
+
+    __test__ = False  # its name begins like a test's
+
+    pairs: int = 492
+    responses_per_pair: int = 9
+    top_fraction: float = 0.01
+    bottom_fraction: float = 0.01
+    top_share: float = 2 / 3
+
+    def __post_init__(self) -> None:
+        for name, count in (("pairs", self.pairs), ("responses_per_pair", self.responses_per_pair)):
+            if count < 1:
+                raise DesignError(f"{name}: must be at least 1, not {count}")
+        for name, fraction in (("top_fraction", self.top_fraction), ("bottom_fraction", self.bottom_fraction)):
+            if not 0 < fraction < 1:
+                raise DesignError(f"{name}: must lie between 0 and 1, both left out, not {fraction}")
+        if not 0 <= self.top_share <= 1:
+            raise DesignError(f"top_share: must lie in 0..1, not {self.top_share}")
+
+    @property
+    def replicates(self) -> int:
+        return self.responses_per_pair
+
+    @property
+    def slots(self) -> int:
+        """The slots of the stage: every pair as often as it is answered."""
+        return self.pairs * self.responses_per_pair
+
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
+        """`top`, `bottom` and `middle`, with ceil(fraction * M) candidates at each end, ties broken at random."""
+        if scores is None:
+            raise DesignError("scores: the test set needs a score for each candidate")
+        score = checked_scores(scores)
+        return _cut(score, self.ends(score.size), rng)
+
+    def ends(self, size: int) -> Ends:
+        """
+        Raises:
+            DesignError: the two ends leave nobody between them.
+        """
+        highest, lowest = _ceiling(self.top_fraction, size), _ceiling(self.bottom_fraction, size)
+        if highest + lowest >= size:
+            raise DesignError(
+                f"top_fraction, bottom_fraction: {highest} and {lowest} of {size} candidates leave nobody between "
+                "the ends; add candidates"
+            )
+        return Ends(names=("top", "bottom", "middle"), highest=highest, lowest=lowest, size=size)
+
+    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """round(top_share * pairs) candidates from top, the others from bottom; `n` counts slots."""
+        if n != self.slots:
+            raise DesignError(
+                f"n: {self.pairs} pairs with {self.responses_per_pair} responses each are {self.slots} slots, not {n}"
+            )
+        n_top = int((_decimal(self.top_share) * self.pairs).to_integral_value(ROUND_HALF_EVEN))
+        wanted = (n_top, self.pairs - n_top, 0)
+        if len(sizes) == len(wanted):
+            for name, fraction, count, size in zip(
+                ("top", "bottom"), (self.top_fraction, self.bottom_fraction), wanted, sizes, strict=False
+            ):
+                if count > size:
+                    raise DesignError(
+                        f"pairs: {count} from the {name} {fraction:.3g} need {_least_size(count, fraction)} "
+                        f"candidates, there are {sum(sizes)}, with {size} in {name}; add candidates or take fewer pairs"
+                    )
+        return fitting(wanted, names=("top", "bottom", "middle"), sizes=sizes)
+
+
+def checked_scores(scores: ArrayLike, *, field: str = "scores") -> NDArray[np.float64]:
     """The scores as float64 of shape (M,); NaN and infinity are refused, since they have no place in an order."""
     score = np.asarray(scores, dtype=np.float64)
     if score.ndim != 1 or score.size == 0:
-        raise DesignError(f"scores: must be a flat array with one score a candidate, not of shape {score.shape}")
+        raise DesignError(f"{field}: must be a flat array with one score a candidate, not of shape {score.shape}")
     bad = int(np.count_nonzero(~np.isfinite(score)))
     if bad:
-        raise DesignError(f"scores: {bad} of {score.size} are NaN or infinite; score these candidates again")
+        raise DesignError(f"{field}: {bad} of {score.size} are NaN or infinite; score these candidates again")
     return score
 
 
@@ -119,6 +344,74 @@ def fitting(allocation: tuple[int, ...], *, names: Sequence[str], sizes: Sequenc
                 "add candidates or plan fewer slots"
             )
     return allocation
+
+
+def _check_greed(*, epsilon: float, top_fraction: float, floor: float) -> None:
+    if not 0 <= epsilon <= 1:
+        raise DesignError(f"epsilon: must lie in 0..1, not {epsilon}")
+    if not 0 < top_fraction < 1:
+        raise DesignError(f"top_fraction: must lie between 0 and 1, both left out, not {top_fraction}")
+    if not 0 <= floor < 1:
+        raise DesignError(f"floor: must lie in 0..1 of the uniform chance, 1 left out, not {floor}; or use Uniform")
+
+
+def _one_stratum(scores: ArrayLike | None, n_candidates: int | None) -> Strata:
+    if scores is not None:
+        n_candidates = checked_scores(scores).size
+    if n_candidates is None or n_candidates < 1:
+        raise DesignError(f"n_candidates: a draw needs at least 1 candidate, not {n_candidates}")
+    return Strata(names=("all",), label=np.zeros(n_candidates, dtype=np.int8), sizes=(n_candidates,))
+
+
+def _greedy_ends(name: str, top_fraction: float, size: int) -> Ends:
+    n_top = _ceiling(top_fraction, size)
+    if n_top >= size:
+        raise DesignError(f"top_fraction: {top_fraction} of {size} candidates leaves nobody in rest; add candidates")
+    return Ends(names=(name, "rest"), highest=n_top, lowest=0, size=size)
+
+
+def _greedy_allocation(
+    n: int, sizes: Sequence[int], *, names: tuple[str, str], epsilon: float, floor: float
+) -> tuple[int, ...]:
+    n_top = int(((1 - _decimal(epsilon)) * int(n)).to_integral_value(ROUND_HALF_EVEN))
+    if floor and len(sizes) == len(names):
+        least = [_ceiling(floor, n * size, sum(sizes)) for size in sizes]
+        if sum(least) > n:
+            raise DesignError(
+                f"floor: {floor} needs {least[0]} slots in {names[0]} and {least[1]} in {names[1]}, and there are {n}; "
+                "lower it or plan more slots"
+            )
+        n_top = min(max(n_top, least[0]), n - least[1])
+    return fitting((n_top, n - n_top), names=names, sizes=sizes)
+
+
+def _cut(score: NDArray[np.float64], ends: Ends, rng: np.random.Generator) -> Strata:
+    """The candidates in `ends`, ties at a cut broken at random; strata in the order highest, lowest, between."""
+    label = np.full(score.size, len(ends.names) - 1, dtype=np.int8)
+    label[_highest(score, ends.highest, rng)] = 0
+    if ends.lowest:
+        others = np.flatnonzero(label)
+        label[others[_highest(-score[others], ends.lowest, rng)]] = 1
+    return Strata(names=ends.names, label=label, sizes=ends.sizes)
+
+
+def _highest(score: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which are the `count` highest, ties at the cut broken at random."""
+    cut = np.partition(score, score.size - count)[score.size - count]
+    chosen: NDArray[np.bool_] = score > cut
+    tied = np.flatnonzero(score == cut)
+    chosen[rng.choice(tied, size=count - int(np.count_nonzero(chosen)), replace=False)] = True
+    return chosen
+
+
+def _ceiling(fraction: float, size: int, divisor: int = 1) -> int:
+    # Decimal, since 0.07 * 100 is 7.000000000000001 in floats and would move the cut.
+    return int((_decimal(fraction) * size / divisor).to_integral_value(ROUND_CEILING))
+
+
+def _least_size(count: int, fraction: float) -> int:
+    """The smallest number of candidates whose ceil(fraction * size) is at least `count`."""
+    return int(((count - 1) / _decimal(fraction)).to_integral_value("ROUND_FLOOR")) + 1
 
 
 def _decimal(value: float) -> Decimal:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandit.designs import Design, checked_scores
+from bandit.designs import Design, Strata, checked_scores
 from bandit.errors import DesignError
+from bandit.unequal import systematic
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """One stratum of a draw: its candidates, its slots, and its candidates' scores (None without)."""
+    """One stratum of a draw: its candidates, its slots, and its candidates' scores (None without).
+
+    `n` counts slots: as many as drawn candidates, or that many times the design's replicates.
+    """
 
     name: str
     size: int
@@ -25,40 +29,104 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """n drawn candidates in random order, arrays of shape (n,).
+    """n slots in random order, arrays of shape (n,).
 
     `selected` (int64) indexes the candidates, `stratum` (int8) indexes `strata`, `inclusion_probability` (float64) is
-    n_h / N_h: the exact chance that the candidate is in the draw, given the candidates and their cut.
+    the exact chance that the candidate is in the draw, given the candidates and their cut: n_h / N_h, unless the design
+    gives chances of their own. `replicate` (int16) counts a candidate's slots from 1: all 1 but in a test set.
     """
 
     selected: NDArray[np.int64]
     stratum: NDArray[np.int8]
     inclusion_probability: NDArray[np.float64]
     strata: tuple[Stratum, ...]
+    replicate: NDArray[np.int16] = field(repr=False)
 
 
-def draw(*, design: Design, n: int, scores: ArrayLike | None, n_candidates: int, rng: np.random.Generator) -> Draw:
-    """Draws `n` of `n_candidates` by the design, without replacement inside each stratum.
+def draw(
+    *,
+    design: Design,
+    n: int,
+    scores: ArrayLike | None,
+    n_candidates: int,
+    rng: np.random.Generator,
+    disagreement: ArrayLike | None = None,
+) -> Draw:
+    """Draws `n` slots from `n_candidates` by the design, without replacement inside each stratum.
 
-    `scores`: one a candidate, higher is better, shape (n_candidates,), or None for a design that needs none.
+    `scores`: one a candidate, higher is better, shape (n_candidates,), or None for a design that needs none;
+    `disagreement`: of the ensemble about each candidate, likewise, for the one design that asks for it.
     Raises DesignError, with the sizes, if the design does not fit the candidates.
     """
+    score, cut, allocation, chance = _planned(
+        design=design, n=n, scores=scores, n_candidates=n_candidates, rng=rng, disagreement=disagreement
+    )
+    drawn, described = [], []
+    for index, (name, size, count) in enumerate(zip(cut.names, cut.sizes, allocation, strict=True)):
+        members = np.flatnonzero(cut.label == index)
+        inside = chance[members]
+        if inside.min() == inside.max():
+            drawn.append(rng.choice(members, size=count, replace=False))
+        else:
+            drawn.append(members[systematic(inside, rng)])
+        described.append(
+            _described(
+                name=name, size=size, n=count * design.replicates, score=None if score is None else score[members]
+            )
+        )
+    once = np.concatenate(drawn).astype(np.int64)
+    order = rng.permutation(once.size * design.replicates)
+    selected = np.repeat(once, design.replicates)[order]
+    return Draw(
+        selected=selected,
+        stratum=cut.label[selected],
+        inclusion_probability=chance[selected],
+        strata=tuple(described),
+        replicate=(order % design.replicates + 1).astype(np.int16),
+    )
+
+
+def inclusion_probabilities(
+    *,
+    design: Design,
+    n: int,
+    scores: ArrayLike | None,
+    n_candidates: int,
+    rng: np.random.Generator,
+    disagreement: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """The chance of every candidate, float64 of shape (n_candidates,), in a draw that need not be made.
+
+    Arguments and errors as for `draw`; chance breaks the ties at a cut. They sum to the number of drawn candidates.
+    """
+    _score, _cut, _allocation, chance = _planned(
+        design=design, n=n, scores=scores, n_candidates=n_candidates, rng=rng, disagreement=disagreement
+    )
+    return chance
+
+
+def _planned(
+    *,
+    design: Design,
+    n: int,
+    scores: ArrayLike | None,
+    n_candidates: int,
+    rng: np.random.Generator,
+    disagreement: ArrayLike | None,
+) -> tuple[NDArray[np.float64] | None, Strata, tuple[int, ...], NDArray[np.float64]]:
+    """The checked scores, the cut, the candidates to draw a stratum, and each candidate's chance."""
     if n < 1:
         raise DesignError(f"n: a stage needs at least 1 slot, not {n}")
     score = None if scores is None else checked_scores(scores)
     if score is not None and score.size != n_candidates:
         raise DesignError(f"scores: {score.size} scores for {n_candidates} candidates; give one score a candidate")
-    cut = design.strata(score, rng, n_candidates=n_candidates)
+    if disagreement is not None and np.size(disagreement) != n_candidates:
+        raise DesignError(
+            f"disagreement: {np.size(disagreement)} numbers for {n_candidates} candidates; give one a candidate"
+        )
+    cut = design.strata(score, rng, n_candidates=n_candidates, disagreement=disagreement)
     allocation = design.allocate(n, cut.sizes)
-    drawn, described = [], []
-    for index, (name, size, slots) in enumerate(zip(cut.names, cut.sizes, allocation, strict=True)):
-        members = np.flatnonzero(cut.label == index)
-        drawn.append(rng.choice(members, size=slots, replace=False))
-        described.append(_described(name=name, size=size, n=slots, score=None if score is None else score[members]))
-    selected = rng.permutation(np.concatenate(drawn)).astype(np.int64)
-    stratum = cut.label[selected]
-    rate = np.array([slots / size for slots, size in zip(allocation, cut.sizes, strict=True)])
-    return Draw(selected=selected, stratum=stratum, inclusion_probability=rate[stratum], strata=tuple(described))
+    return score, cut, allocation, design.inclusion_probabilities(scores=score, strata=cut, allocation=allocation)
 
 
 def _described(*, name: str, size: int, n: int, score: NDArray[np.float64] | None) -> Stratum:

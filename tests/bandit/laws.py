@@ -14,3 +14,17 @@ def p_value_of_counts(counts, *, draws, n):
     rate = n / counts.size
     squares = ((counts - draws * rate) ** 2).sum() / (draws * rate * (1 - rate))
     return stats.chi2.sf(squares * (counts.size - 1) / counts.size, counts.size - 1)
+
+
+def p_value_of_largest_z(counts, *, draws, probability):
+    """How well inclusion counts over independent draws fit unequal chances: the largest |z|, by Bonferroni.
+
+    Nothing is assumed about how the candidates of one draw hang together.
+    """
+    chance = np.asarray(probability, dtype=float)
+    inside = (chance > 0) & (chance < 1)
+    counts = np.asarray(counts, dtype=float)
+    if (counts[~inside] != draws * chance[~inside]).any():
+        return 0.0
+    z = (counts - draws * chance)[inside] / np.sqrt(draws * chance * (1 - chance))[inside]
+    return min(1.0, float(2 * stats.norm.sf(np.abs(z).max()) * inside.sum()))

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit import DesignError, EpsilonGreedy, Uniform
+from bandit import DesignError, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform, inclusion_probabilities
 from tests.bandit.laws import p_value_of_counts
 
 
@@ -95,3 +95,162 @@ def test_an_allocation_for_other_strata_or_of_no_slots_is_refused():
         EpsilonGreedy().allocate(3, (10,))
     with pytest.raises(DesignError, match="cannot plan -3 slots"):
         Uniform().allocate(-3, (10,))
+
+
+def test_a_floor_keeps_every_chance_near_the_uniform_one():
+    plain, floored = EpsilonGreedy(epsilon=0.1), EpsilonGreedy(epsilon=0.1, floor=0.5)
+    assert plain.allocate(100, (100, 900)) == (90, 10)
+    assert floored.allocate(100, (100, 900)) == (55, 45)
+    # The other way round: epsilon 1 gives top nothing, and the floor does.
+    assert EpsilonGreedy(epsilon=1.0, floor=0.5).allocate(100, (100, 900)) == (5, 95)
+    assert Uncertainty(epsilon=0.1, floor=0.5).allocate(100, (100, 900)) == (55, 45)
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1, 1.5, float("nan")])
+def test_a_floor_outside_0_to_1_is_refused(floor):
+    with pytest.raises(DesignError, match="floor"):
+        EpsilonGreedy(floor=floor)
+
+
+def test_a_floor_that_whole_slots_cannot_hold_is_refused_with_the_sizes():
+    with pytest.raises(DesignError, match=r"floor: 0\.99 needs 1 slots in top and 9 in rest, and there are 9"):
+        EpsilonGreedy(floor=0.99).allocate(9, (100, 900))
+
+
+def test_uncertainty_takes_what_is_closest_to_a_half():
+    scores = np.array([0.02, 0.45, 0.9, 0.52, 0.7, 0.1, 0.99, 0.3, 0.8, 0.05])
+    cut = Uncertainty(top_fraction=0.2).strata(scores, np.random.default_rng(1))
+    assert cut.names == ("uncertain", "rest")
+    assert np.flatnonzero(cut.label == 0).tolist() == [1, 3]
+
+
+def test_uncertainty_takes_what_the_ensemble_disagrees_about():
+    cut = Uncertainty(top_fraction=0.25, by="disagreement").strata(
+        [0.5, 0.5, 0.9, 0.9], np.random.default_rng(1), disagreement=[0.1, 0.0, 0.3, 0.2]
+    )
+    assert np.flatnonzero(cut.label == 0).tolist() == [2]
+
+
+def test_uncertainty_is_refused_without_what_it_ranks_by():
+    rng = np.random.default_rng(1)
+    with pytest.raises(DesignError, match='by: must be "closeness" or "disagreement", not \'entropy\''):
+        Uncertainty(by="entropy")
+    with pytest.raises(DesignError, match="disagreement: by"):
+        Uncertainty(by="disagreement").strata([0.1] * 20, rng)
+    with pytest.raises(DesignError, match="needs a score for each"):
+        Uncertainty().strata(None, rng, n_candidates=20)
+    with pytest.raises(DesignError, match=r"probabilities, not -2\.\.3"):
+        Uncertainty().strata(np.linspace(-2, 3, 20), rng)
+
+
+def softmax_chances(scores, *, n, temperature, floor):
+    return inclusion_probabilities(
+        design=Softmax(temperature=temperature, floor=floor),
+        n=n,
+        scores=scores,
+        n_candidates=len(scores),
+        rng=np.random.default_rng(0),
+    )
+
+
+@settings(deadline=None)
+@given(
+    scores=st.lists(st.floats(0, 1), min_size=2, max_size=80),
+    temperature=st.floats(1e-6, 1e6),
+    floor=st.floats(0.01, 1),
+    data=st.data(),
+)
+def test_softmax_chances_sum_to_n_exactly_and_hold_the_floor(scores, temperature, floor, data):
+    n = data.draw(st.integers(1, len(scores)))
+    chance = softmax_chances(scores, n=n, temperature=temperature, floor=floor)
+    assert sum(int(share * 2**40) for share in chance) == n * 2**40
+    assert chance.max() <= 1
+    assert chance.min() >= floor * n / len(scores) - 2**-39
+    order = np.argsort(scores)
+    assert (np.diff(chance[order]) >= -(2**-39)).all()
+
+
+def test_softmax_is_proportional_to_the_exponential_of_the_score():
+    scores = np.array([0.0, 0.1, 0.2, 0.3])
+    chance = softmax_chances(scores, n=1, temperature=0.1, floor=0.0)
+    np.testing.assert_allclose(chance, np.exp(scores / 0.1) / np.exp(scores / 0.1).sum(), atol=1e-11)
+    floored = softmax_chances(scores, n=1, temperature=0.1, floor=0.4)
+    np.testing.assert_allclose(floored, 0.4 / 4 + 0.6 * chance, atol=1e-11)
+
+
+def test_shares_above_one_are_capped_and_handed_on_in_proportion():
+    chance = softmax_chances([5.0, 1.0, 0.0, 0.0], n=2, temperature=1.0, floor=0.0)
+    rest = np.exp([1.0, 0.0, 0.0])
+    np.testing.assert_allclose(chance, [1.0, *(rest / rest.sum())], atol=1e-11)
+
+
+def test_the_lowest_temperatures_take_the_best_and_share_ties():
+    assert softmax_chances([1.0, 0.0, 0.5, 0.0], n=2, temperature=1e-300, floor=0.0).tolist() == [1, 0, 1, 0]
+    assert softmax_chances([1.0, 0.0, 0.5, 0.5], n=2, temperature=1e-9, floor=0.0).tolist() == [1, 0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [({"temperature": 0}, "temperature"), ({"temperature": float("inf")}, "temperature"), ({"floor": 1.1}, "floor")],
+)
+def test_a_softmax_out_of_range_is_refused(settings_, message):
+    with pytest.raises(DesignError, match=message):
+        Softmax(**settings_)
+
+
+def test_softmax_needs_scores_and_enough_candidates():
+    with pytest.raises(DesignError, match="needs a score"):
+        Softmax().strata(None, np.random.default_rng(1), n_candidates=5)
+    with pytest.raises(DesignError, match="holds 3 of 3"):
+        softmax_chances([0.1, 0.2, 0.3], n=4, temperature=1.0, floor=0.1)
+
+
+def test_the_test_set_takes_both_ends_and_nothing_between():
+    cut = TestSet(pairs=3, top_fraction=0.2, bottom_fraction=0.1).strata(np.arange(20), np.random.default_rng(1))
+    assert (cut.names, cut.sizes) == (("top", "bottom", "middle"), (4, 2, 14))
+    assert np.flatnonzero(cut.label == 0).tolist() == [16, 17, 18, 19]
+    assert np.flatnonzero(cut.label == 1).tolist() == [0, 1]
+    assert TestSet(pairs=3, top_fraction=0.2, bottom_fraction=0.1).allocate(27, cut.sizes) == (2, 1, 0)
+
+
+def test_ties_at_both_ends_of_a_test_set_are_broken_at_random():
+    rng = np.random.default_rng(5)
+    counts = np.zeros((2, 10))
+    for _ in range(3000):
+        label = TestSet(pairs=2, top_fraction=0.2, bottom_fraction=0.3).strata(np.zeros(10), rng).label
+        counts[0] += label == 0
+        counts[1] += label == 1
+    assert p_value_of_counts(counts[0], draws=3000, n=2) > 0.001
+    assert p_value_of_counts(counts[1], draws=3000, n=3) > 0.001
+
+
+def test_a_test_set_says_how_many_candidates_it_needs():
+    with pytest.raises(
+        DesignError, match=r"328 from the top 0\.01 need 32701 candidates, there are 12000, with 120 in"
+    ):
+        TestSet().allocate(4428, TestSet().ends(12000).sizes)
+    assert TestSet().allocate(4428, TestSet().ends(32701).sizes) == (328, 164, 0)
+    with pytest.raises(DesignError, match=r"328 from the top 0\.01 need 32701"):
+        TestSet().allocate(4428, TestSet().ends(32700).sizes)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"pairs": 0}, "pairs: must be at least 1"),
+        ({"responses_per_pair": 0}, "responses_per_pair"),
+        ({"top_fraction": 0}, "top_fraction"),
+        ({"bottom_fraction": 1}, "bottom_fraction"),
+        ({"top_share": 1.2}, "top_share"),
+    ],
+)
+def test_a_test_set_out_of_range_is_refused(settings_, message):
+    with pytest.raises(DesignError, match=message):
+        TestSet(**settings_)
+
+
+def test_a_test_set_with_other_slots_or_overlapping_ends_is_refused():
+    with pytest.raises(DesignError, match="492 pairs with 9 responses each are 4428 slots, not 1320"):
+        TestSet().allocate(1320, (400, 400, 30000))
+    with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave nobody between"):
+        TestSet(top_fraction=0.5, bottom_fraction=0.5).ends(10)

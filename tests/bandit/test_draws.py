@@ -3,8 +3,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit import DesignError, EpsilonGreedy, Uniform, draw
-from tests.bandit.laws import p_value_of_counts
+from bandit import (
+    DesignError,
+    EpsilonGreedy,
+    Softmax,
+    TestSet,
+    Uncertainty,
+    Uniform,
+    deal,
+    draw,
+    inclusion_probabilities,
+)
+from tests.bandit.laws import p_value_of_counts, p_value_of_largest_z
 
 
 @st.composite
@@ -87,3 +97,86 @@ def test_the_same_seed_gives_the_same_draw():
 def test_an_impossible_draw_is_refused(n, scores, message):
     with pytest.raises(DesignError, match=message):
         draw(design=Uniform(), n=n, scores=scores, n_candidates=3, rng=np.random.default_rng(1))
+
+
+def test_softmax_frequencies_match_the_stored_probabilities():
+    rng = np.random.default_rng(17)
+    scores = rng.random(40)
+    chance = inclusion_probabilities(
+        design=Softmax(temperature=0.25, floor=0.2), n=8, scores=scores, n_candidates=40, rng=rng
+    )
+    counts = np.zeros(40)
+    for _ in range(4000):
+        drawn = draw(design=Softmax(temperature=0.25, floor=0.2), n=8, scores=scores, n_candidates=40, rng=rng)
+        assert len(set(drawn.selected.tolist())) == 8
+        assert drawn.inclusion_probability.tolist() == chance[drawn.selected].tolist()
+        counts[drawn.selected] += 1
+    assert chance.max() > 3 * chance.min()
+    assert p_value_of_largest_z(counts, draws=4000, probability=chance) > 0.001
+
+
+def test_a_certain_candidate_is_in_every_softmax_draw():
+    rng = np.random.default_rng(18)
+    for _ in range(50):
+        drawn = draw(design=Softmax(0.05, 0.1), n=3, scores=[3.0, *[0.0] * 20], n_candidates=21, rng=rng)
+        assert 0 in drawn.selected
+        assert len(set(drawn.selected.tolist())) == 3
+
+
+def test_every_candidate_can_stand_at_every_place_of_a_softmax_draw():
+    rng = np.random.default_rng(19)
+    first = np.zeros(6)
+    scores = np.array([0.0, 0.0, 0.0, 0.1, 0.1, 0.1])
+    for _ in range(3000):
+        drawn = draw(design=Softmax(temperature=0.2, floor=0.0), n=6, scores=scores, n_candidates=6, rng=rng)
+        first[drawn.selected[0]] += 1
+    assert p_value_of_counts(first, draws=3000, n=1) > 0.001
+
+
+def test_uncertainty_by_disagreement_draws_from_what_is_disputed():
+    drawn = draw(
+        design=Uncertainty(epsilon=0.5, top_fraction=0.5, by="disagreement"),
+        n=4,
+        scores=np.zeros(8),
+        disagreement=np.arange(8),
+        n_candidates=8,
+        rng=np.random.default_rng(1),
+    )
+    assert [stratum.name for stratum in drawn.strata] == ["uncertain", "rest"]
+    assert sorted(drawn.selected >= 4) == [False, False, True, True]
+    with pytest.raises(DesignError, match="3 numbers for 8 candidates"):
+        draw(
+            design=Uncertainty(),
+            n=4,
+            scores=np.zeros(8),
+            disagreement=[1, 2, 3],
+            n_candidates=8,
+            rng=np.random.default_rng(1),
+        )
+
+
+def test_a_test_set_gives_each_pair_its_replicates_and_different_people():
+    design = TestSet(pairs=12, responses_per_pair=5, top_fraction=0.1, bottom_fraction=0.1)
+    scores = np.random.default_rng(2).random(300)
+    drawn = draw(design=design, n=60, scores=scores, n_candidates=300, rng=np.random.default_rng(3))
+    top, bottom, middle = drawn.strata
+    assert (top.n, bottom.n, middle.n) == (40, 20, 0)
+    assert len(set(drawn.selected.tolist())) == 12
+    for pair in set(drawn.selected.tolist()):
+        assert sorted(drawn.replicate[drawn.selected == pair].tolist()) == [1, 2, 3, 4, 5]
+    # The chance is the candidate's: 8 of the 30 at the top.
+    assert set(drawn.inclusion_probability[drawn.stratum == 0]) == {8 / 30}
+    assert set(drawn.inclusion_probability[drawn.stratum == 1]) == {4 / 30}
+    booklets = deal(
+        conflict_keys=[(int(pair),) for pair in drawn.selected],
+        groups=drawn.stratum.tolist(),
+        size=10,
+        rng=np.random.default_rng(4),
+    )
+    for booklet in booklets:
+        assert len(set(drawn.selected[booklet].tolist())) == 10
+
+
+def test_replicates_of_a_plain_draw_are_all_the_first():
+    drawn = draw(design=Uniform(), n=3, scores=None, n_candidates=12, rng=np.random.default_rng(1))
+    assert drawn.replicate.tolist() == [1, 1, 1]
