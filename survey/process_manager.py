@@ -161,7 +161,8 @@ class ProcessManager:
             Service(
                 "worker-ml",
                 [*worker, "-Q", "ml", "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
-                {**threads, "TOKENIZERS_PARALLELISM": "false"},
+                # A thread that waits gives its core to the web server's; spinning halves the speed of a shared machine.
+                {**threads, "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": "PASSIVE"},
             ),
             Service("beat", [*celery, "beat", "--loglevel", settings.HUNCH_LOG_LEVEL]),
         ]
