@@ -22,10 +22,17 @@ class StepsFailed(HunchError):
     status = 500
 
 
-def bar(*, total: int, name: str, unit: str) -> Any:
-    # In a log file every refresh is kept: there a bar says something now and then, on a screen it moves.
-    interval = 0.5 if sys.stderr.isatty() else 20.0
-    return tqdm(total=total, desc=f"{name:<22}", unit=unit, dynamic_ncols=True, mininterval=interval, leave=True)
+def bar(*, total: int, name: str, unit: str = "") -> Any:
+    """A bar on stderr; in a log file it writes a line now and then."""
+    watched = sys.stderr.isatty()
+    return tqdm(
+        total=total,
+        desc=f"{name:<22}",
+        unit=unit,
+        dynamic_ncols=True,
+        mininterval=0.2 if watched else 10.0,
+        bar_format=None if unit else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]",
+    )
 
 
 def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
@@ -73,15 +80,13 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
         if step.state == JobStep.State.QUEUED:
             return
         name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
-        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name, unit="")
-    if shown.disable:  # Closed: the step was done when it was last looked at.
+        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name)
+    if shown.disable:  # Closed: the step was done when we last looked.
         return
-    total = max(1, step.progress_total)
-    if shown.total != total:
-        shown.total = total
-    done = total if step.state == JobStep.State.DONE else min(step.progress_done, total)
+    shown.total = max(1, step.progress_total)
+    done = shown.total if step.state == JobStep.State.DONE else min(step.progress_done, shown.total)
     if done < shown.n:  # A new attempt begins at 0 again.
-        shown.reset(total=total)
+        shown.reset(total=shown.total)
     shown.update(done - shown.n)
     if step.state == JobStep.State.DONE:
         shown.close()
