@@ -6,6 +6,7 @@ A task is a generator of eight drafts, each in a wording of its own, at one of t
 together make a task of sixteen questions; half of them keep their wrong options, half are asked without.
 """
 
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -66,6 +67,12 @@ def _wrong_spellings(rng: Random, right: str) -> tuple[str, ...]:
         for two in range(one + 1, min(one + 3, len(right)))
     )
     return _wrong_choices(rng, right, swapped)
+
+
+def _ordinal(number: int) -> str:
+    """1 -> 1st, 12 -> 12th, 22 -> 22nd."""
+    endings = {1: "st", 2: "nd", 3: "rd"} if number % 100 not in (11, 12, 13) else {}
+    return f"{number}{endings.get(number % 10, 'th')}"
 
 
 def _between(rng: Random, low: int, high: int) -> int:
@@ -191,7 +198,7 @@ def _linear_equations(rng: Random, hard: bool) -> Iterator[Draft]:
     yield Draft(
         f"Half of a number is {b} less than {half + b}. What is the number?",
         str(2 * half),
-        f"Half of it is {half + b} - {b} = {half}.",
+        f"Half of it is {half + b} - {b} = {half}, so the number is 2 * {half} = {2 * half}.",
         _wrong_numbers(rng, 2 * half, half, 2 * (half + b), 2 * half + b),
     )
     w, length = _between(rng, 2, top), _between(rng, top + 1, 2 * top)
@@ -213,7 +220,7 @@ def _number_sequences(rng: Random, hard: bool) -> Iterator[Draft]:
     a, d, n = _between(rng, 1, 9), _between(rng, 2, top), _between(rng, 12, 40) if hard else _between(rng, 4, 6)
     right = a + (n - 1) * d
     yield Draft(
-        f"A list starts with {a}; each number is {d} more than the one before. What is number {n}?",
+        f"A list starts with {a}; each number is {d} more than the one before. What is the {_ordinal(n)} number?",
         str(right),
         f"{a} + {n - 1} * {d} = {right}.",
         _wrong_numbers(rng, right, a + n * d, right - d, n * d),
@@ -231,7 +238,7 @@ def _number_sequences(rng: Random, hard: bool) -> Iterator[Draft]:
     while len(terms) < (8 if hard else 5):
         terms.append(terms[-1] + terms[-2])
     yield Draft(
-        f"Each number is the sum of the two before it: {a}, {b}, and so on. What is number {len(terms)}?",
+        f"Each number is the sum of the two before it: {a}, {b}, and so on. What is the {_ordinal(len(terms))} number?",
         str(terms[-1]),
         f"The list runs {', '.join(map(str, terms))}.",
         _wrong_numbers(rng, terms[-1], terms[-2], terms[-1] + terms[-2], terms[-1] + 1),
@@ -256,7 +263,7 @@ def _number_sequences(rng: Random, hard: bool) -> Iterator[Draft]:
     )
     n = _between(rng, 40, 300) if hard else _between(rng, 4, 12)
     yield Draft(
-        f"Counting 1 as the first, what is odd number {n}?",
+        f"What is the {_ordinal(n)} odd number, counting 1 as the first?",
         str(2 * n - 1),
         f"2 * {n} - 1 = {2 * n - 1}.",
         _wrong_numbers(rng, 2 * n - 1, 2 * n + 1, 2 * n, n),
@@ -434,6 +441,23 @@ def _no_whole_weeks(days: int) -> int:
     return days + (days % 7 == 0)
 
 
+def _month_length(year: int, month: int) -> int:
+    """In days; months count from 1."""
+    return monthrange(year, month)[1]
+
+
+def _days_between(start: date, end: date) -> str:
+    """How the days from one date to a later one of the same year add up, month by month."""
+    if start.month == end.month:
+        return f"{end.day} - {start.day} = {end.day - start.day}."
+    left = f"({_month_length(start.year, start.month)} - {start.day})"
+    whole = [str(_month_length(start.year, month)) for month in range(start.month + 1, end.month)]
+    return (
+        f"Month by month from {MONTHS[start.month - 1]} to {MONTHS[end.month - 1]}: "
+        f"{' + '.join([left, *whole, str(end.day)])} = {(end - start).days}."
+    )
+
+
 def _calendar_dates(rng: Random, hard: bool) -> Iterator[Draft]:
     first, weekday = _between(rng, 1, 6), rng.choice(WEEKDAYS)
     gap = _no_whole_weeks(_between(rng, 15, 24) if hard else _between(rng, 2, 9))
@@ -450,7 +474,7 @@ def _calendar_dates(rng: Random, hard: bool) -> Iterator[Draft]:
     yield Draft(
         f"How many days after {_day(start)} is {_day(end)} of the same year?",
         str(gap),
-        f"Counting on {gap} days from {_day(start)} leads to {_day(end)}.",
+        _days_between(start, end),
         _wrong_numbers(rng, gap, gap + 1, gap - 1, gap + 2),
     )
     year = 2024 if hard else 2023
@@ -498,13 +522,12 @@ def _calendar_dates(rng: Random, hard: bool) -> Iterator[Draft]:
         asked = MONTHS[begin : begin + 3]
     else:
         asked = ("April", "May")
-    total = sum(
-        (date(2023, MONTHS.index(month) + 2, 1) - date(2023, MONTHS.index(month) + 1, 1)).days for month in asked
-    )
+    lengths = [_month_length(2023, MONTHS.index(month) + 1) for month in asked]
+    total = sum(lengths)
     yield Draft(
         f"How many days do {', '.join(asked[:-1])} and {asked[-1]} have together?",
         str(total),
-        "Their lengths add up to " + f"{total}.",
+        " + ".join(map(str, lengths)) + f" = {total}.",
         _wrong_numbers(rng, total, total - 1, total + 1, 30 * len(asked)),
     )
     month, gap = rng.choice(MONTHS), _between(rng, 20, 70) if hard else _between(rng, 2, 5)
@@ -554,7 +577,7 @@ def _clock_times(rng: Random, hard: bool) -> Iterator[Draft]:
     start = 60 * _between(rng, 21, 23) + (_between(rng, 3, 55) if hard else 0)
     gap = _between(rng, 370, 590) if hard else 60 * _between(rng, 6, 9)
     yield Draft(
-        f"A night train leaves at {_time(start)} and arrives at {_time(start + gap)} the next morning. "
+        f"A night train runs from {_time(start)} to {_time(start + gap)} the next morning in the same time zone. "
         "How many minutes is the journey?",
         str(gap),
         f"It takes {gap // 60} h {gap % 60} min.",
@@ -576,7 +599,8 @@ def _clock_times(rng: Random, hard: bool) -> Iterator[Draft]:
     yield Draft(
         f"It is {_time(now)} at UTC+{here}. What time is it at {zone}?",
         _time(away),
-        f"{zone} is {here + there} hours behind UTC+{here}.",
+        f"{zone} is {here + there} hours behind UTC+{here}, so it is {_time(away)}"
+        f"{' the day before' if away < 0 else ''}.",
         wrong_times(away, 120 * here),
     )
     hour, minute = (_between(rng, 1, 11), 10 * _between(rng, 1, 5)) if hard else (_between(rng, 1, 5), 0)
@@ -607,20 +631,26 @@ def _in_base(number: int, base: int) -> str:
     return (_in_base(number // base, base) if number >= base else "") + str(number % base)
 
 
+def _powers_of_two(number: int) -> str:
+    """The powers of two that add up to a positive whole number, greatest first, as a sum."""
+    return " + ".join(str(1 << k) for k in range(number.bit_length() - 1, -1, -1) if number >> k & 1)
+
+
 def _number_bases(rng: Random, hard: bool) -> Iterator[Draft]:
     low, high = (70, 250) if hard else (5, 15)
     n = _between(rng, low, high)
+    places = ", ".join(str(1 << k) for k in range(n.bit_length() - 1, -1, -1))
     yield Draft(
         f"Write the decimal number {n} in binary.",
         f"{n:b}",
-        f"Its binary digits are {n:b}.",
+        f"{n} = {_powers_of_two(n)}; in the places {places} this is {n:b}.",
         _wrong_choices(rng, f"{n:b}", (f"{n + 1:b}", f"{n - 1:b}", f"{n ^ 2:b}", f"{n + 4:b}")),
     )
     n = _between(rng, low, high)
     yield Draft(
         f"Which decimal number is written {n:b} in binary?",
         str(n),
-        " + ".join(str(1 << k) for k in range(n.bit_length() - 1, -1, -1) if n >> k & 1) + f" = {n}.",
+        f"{_powers_of_two(n)} = {n}.",
         _wrong_numbers(rng, n, n + 1, n - 1, n + 2),
     )
     n = _between(rng, 160, 4000) if hard else _between(rng, 17, 40)
@@ -681,6 +711,11 @@ def _compass_turns(rng: Random, hard: bool) -> Iterator[Draft]:
     def turned(direction: str, eighths: int) -> str:
         return DIRECTIONS[(DIRECTIONS.index(direction) + eighths) % 8]
 
+    def swept(direction: str, eighths: int) -> str:
+        """All directions a turn passes, quarter turn by quarter turn, from the first to the last."""
+        quarter = 2 if eighths > 0 else -2
+        return " to ".join(turned(direction, part) for part in (*range(0, eighths, quarter), eighths))
+
     def wrong(right: str) -> tuple[str, ...]:
         pool = MAIN_DIRECTIONS if right in MAIN_DIRECTIONS else DIRECTIONS[1::2]
         return _wrong_choices(rng, right, pool)
@@ -688,11 +723,13 @@ def _compass_turns(rng: Random, hard: bool) -> Iterator[Draft]:
     facing, turns = rng.choice(MAIN_DIRECTIONS), [rng.choice(("left", "right")) for _ in range(5 if hard else 2)]
     if turns.count("left") == turns.count("right"):
         turns.append("left")
-    right = turned(facing, 2 * (turns.count("right") - turns.count("left")))
+    net = turns.count("right") - turns.count("left")
+    right = turned(facing, 2 * net)
     yield Draft(
         f"You face {facing} and make quarter turns: {', '.join(turns)}. Which way do you face now?",
         right,
-        f"{turns.count('left')} left and {turns.count('right')} right turns in all.",
+        f"{turns.count('left')} left and {turns.count('right')} right turns leave {abs(net)} to the "
+        f"{'right' if net > 0 else 'left'}: from {swept(facing, 2 * net)}.",
         wrong(right),
     )
     a, b, c = _between(rng, 6, 9), _between(rng, 2, 9), _between(rng, 2, 5)
@@ -721,11 +758,13 @@ def _compass_turns(rng: Random, hard: bool) -> Iterator[Draft]:
         _wrong_numbers(rng, z, x + y, y - x, z + 1),
     )
     facing, degrees = rng.choice(MAIN_DIRECTIONS), rng.choice((450, 810, 1125, 1350)) if hard else rng.choice((90, 270))
+    whole, rest = divmod(degrees, 360)
     right = turned(facing, -degrees // 45)
     yield Draft(
         f"A robot that points {facing} turns {degrees} degrees anticlockwise. Where does it point?",
         right,
-        f"{degrees} degrees are {degrees // 360} full turns and {degrees % 360} degrees.",
+        (f"{degrees} = {whole} * 360 + {rest}, and " if whole else "")
+        + f"{rest} degrees anticlockwise lead from {swept(facing, -rest // 45)}.",
         wrong(right),
     )
     one, two, three = rng.sample(("mill", "church", "school", "well", "farm", "tower"), 3)
@@ -765,7 +804,7 @@ def _compass_turns(rng: Random, hard: bool) -> Iterator[Draft]:
     x, y, up, left = (_between(rng, 20, 60) if hard else _between(rng, 3, 6) for _ in range(4))
     goal = (x - left, y + up)
     yield Draft(
-        f"From the point ({x}, {y}) move {left} to the left and {up} up. Where are you?",
+        f"x points right, y points upward. From ({x}, {y}) move {left} left and {up} up. Where are you?",
         f"({goal[0]}, {goal[1]})",
         f"{x} - {left} = {goal[0]} and {y} + {up} = {goal[1]}.",
         tuple(f"({p}, {q})" for p, q in ((x + left, y + up), (x - left, y - up), (x + left, y - up))),
@@ -950,8 +989,9 @@ def _small_tables(rng: Random, hard: bool) -> Iterator[Draft]:
     text, entry, figures = table(7)
     one, two = rng.sample(sorted(figures), 2)
     total = figures[one] + figures[two]
+    thing, done = text.partition(":")[0].lower().split()  # this turn falls on "Cakes sold" and on "Pages read"
     yield Draft(
-        f"{text} How many do {one} and {two} have together?",
+        f"{text} How many {thing} were {done} by {one} and {two} together?",
         str(total),
         f"{figures[one]} + {figures[two]} = {total}.",
         _wrong_numbers(rng, total, abs(figures[one] - figures[two]), total + 1, total + 10),
@@ -1008,7 +1048,7 @@ def _unit_conversion(rng: Random, hard: bool) -> Iterator[Draft]:
     n = _between(rng, 2, 9)
     shape, power = ("cubic", 3) if hard else ("square", 2)
     yield scaled(
-        f"How many {shape} centimetres fill {n} {shape} {'metres' if n > 1 else 'metre'}?",
+        f"How many {shape} centimetres are there in {n} {shape} {'metres' if n > 1 else 'metre'}?",
         n * 100**power,
         f"1 {shape} metre is {100**power} {shape} centimetres.",
     )

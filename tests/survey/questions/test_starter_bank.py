@@ -362,6 +362,7 @@ def seen_from_third(text: str) -> str:
 
 
 N = r"(\d+)"
+NTH = r"(\d*(?:1\d(?=th)|(?<!1)1(?=st)|(?<!1)2(?=nd)|(?<!1)3(?=rd)|[04-9](?=th)))(?:st|nd|rd|th)"
 W = r"'(\w+)'"
 T = r"(\d+:\d\d)"
 D = r"(\d+ [A-Z]\w+)"
@@ -389,16 +390,16 @@ SECOND_OPINIONS: list[tuple[str, Callable[..., object]]] = [
         lambda x: Decimal(x) / 2 + int(b) == int(c))),
     (rf"A rectangle is {N} cm wide and {N} cm around\. How many cm long is it\?", lambda w, p: brute(
         lambda x: x + x + int(w) + int(w) == int(p))),
-    (rf"A list starts with {N}; each number is {N} more than the one before\. What is number {N}\?",
+    (rf"A list starts with {N}; each number is {N} more than the one before\. What is the {NTH} number\?",
         lambda a, d, n: repeat(int(a), int(n) - 1, lambda v: v + int(d))),
     (rf"Start with {N} and double it {N} times\. What do you get\?", lambda a, n: repeat(
         int(a), int(n), lambda v: v + v)),
-    (rf"Each number is the sum of the two before it: {N}, {N}, and so on\. What is number {N}\?",
+    (rf"Each number is the sum of the two before it: {N}, {N}, and so on\. What is the {NTH} number\?",
         lambda a, b, n: fibonacci_like(int(a), int(b), int(n))),
     (rf"Take {N} and do this {N} times in a row: multiply by {N}, then add {N}\. What results\?",
         lambda a, n, m, c: repeat(int(a), int(n), lambda v: v * int(m) + int(c))),
     (rf"Add up all whole numbers from 1 to {N}\. What is the sum\?", lambda n: sum(range(int(n) + 1))),
-    (rf"Counting 1 as the first, what is odd number {N}\?", lambda n: list(range(1, 1000, 2))[int(n) - 1]),
+    (rf"What is the {NTH} odd number, counting 1 as the first\?", lambda n: list(range(1, 1000, 2))[int(n) - 1]),
     (rf"What is the smallest prime number greater than {N}\?", lambda n: next(
         k for k in range(int(n) + 1, 1000) if divisors(k) == 2)),
     (rf"How many whole numbers are there from {N} to {N}, both included\?", lambda a, b: len(
@@ -441,7 +442,7 @@ SECOND_OPINIONS: list[tuple[str, Callable[..., object]]] = [
     (rf"A film starts at {T} and lasts {N} minutes\. When does it end\?", lambda t, n: clock(minutes(t) + int(n))),
     (rf"How many minutes pass from {T} to {T} on one day\?", lambda a, b: minutes(b) - minutes(a)),
     (rf"What time was it {N} minutes before {T}\?", lambda n, t: clock(minutes(t) - int(n))),
-    (rf"A night train leaves at {T} and arrives at {T} the next morning\. How many minutes is the journey\?",
+    (rf"A night train runs from {T} to {T} the next morning in the same time zone\. How many minutes is the journey\?",
         lambda a, b: 1440 - minutes(a) + minutes(b)),
     (rf"A clock gains {N} minutes every hour and is set right at {T}\. What does it show when it is really {T}\?",
         lambda gain, a, b: clock(minutes(b) + int(gain) * (minutes(b) - minutes(a)) // 60)),
@@ -474,7 +475,7 @@ SECOND_OPINIONS: list[tuple[str, Callable[..., object]]] = [
     (r"You stand with your back to the (\w+)\. Which direction is on your (left|right)\?", lambda d, side: turn(
         d, 270 if side == "right" else 90)),
     (r"The wind comes from the (\w+)\. In which direction does it carry a balloon\?", lambda d: turn(d, 180)),
-    (rf"From the point \({N}, {N}\) move {N} to the left and {N} up\. Where are you\?",
+    (rf"x points right, y points upward\. From \({N}, {N}\) move {N} left and {N} up\. Where are you\?",
         lambda x, y, left, up: f"({int(x) - int(left)}, {int(y) + int(up)})"),
     (r"(.* is (?:taller|shorter) than .*\.) Who is the shortest\?", lambda told: rank(told)[-1]),
     (r"(.* is (?:older|younger) than .*\.) Who is the second oldest\?", lambda told: rank(told)[1]),
@@ -496,15 +497,16 @@ SECOND_OPINIONS: list[tuple[str, Callable[..., object]]] = [
     (rf"(.*\.) How many \w+s have more than {N}\?", lambda t, limit: len(
         [v for v in figures(t).values() if v > int(limit)])),
     (r"Reading from left to right, where is the biggest rise over the entry before\? (.*)", biggest_rise),
-    (r"(.*\.) How many do (\w+) and (\w+) have together\?", lambda t, a, b: figures(t)[a] + figures(t)[b]),
+    (r"((\w+) (\w+): .*\.) How many (?i:\2) were \3 by (\w+) and (\w+) together\?",
+        lambda t, thing, done, a, b: figures(t)[a] + figures(t)[b]),
     (r"How many metres are ([\d.]+) kilometres\?", lambda x: Decimal(x) * 1000),
     (rf"Convert {N} minutes to seconds\.", lambda n: int(n) * 60),
     (rf"{N} h {N} min: how many minutes is that in all\?", lambda h, m: minutes(f"{h}:{m}")),
     (rf"Express {N} grams in kilograms\.", lambda n: Decimal(n).scaleb(-3)),
     (rf"A car drives at {N} km/h\. What is its speed in metres per second\?", lambda v: Decimal(v) * 1000 / 3600),
     (rf"What is {N} degrees Celsius in degrees Fahrenheit\?", lambda c: brute(lambda f: (f - 32) * 5 == int(c) * 9)),
-    (rf"How many square centimetres fill {N} square metres\?", lambda n: int(n) * 100 * 100),
-    (rf"How many cubic centimetres fill {N} cubic metres\?", lambda n: int(n) * 100 * 100 * 100),
+    (rf"How many square centimetres are there in {N} square metres\?", lambda n: int(n) * 100 * 100),
+    (rf"How many cubic centimetres are there in {N} cubic metres\?", lambda n: int(n) * 100 * 100 * 100),
     (rf"How many hours are there in {N} full days of 24 hours\?", lambda n: int(n) * 24),
 ]  # fmt: skip
 
