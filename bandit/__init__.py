@@ -19,12 +19,14 @@ from bandit.estimators import (
     share_by_stratum,
     stratified_mean,
 )
+from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import BeliefTruth, SimulatedPerson, average_over_people
 from bandit.student import student_t_quantile, student_t_upper_tail
 
 __all__ = [
     "BeliefTruth",
     "Comparison",
+    "DealtWithRepeats",
     "Design",
     "DesignError",
     "Draw",
@@ -32,6 +34,8 @@ __all__ = [
     "Estimate",
     "Pairs",
     "Pool",
+    "RolePart",
+    "RolePlan",
     "SimulatedPerson",
     "Softmax",
     "Strata",
@@ -43,13 +47,16 @@ __all__ = [
     "average_over_people",
     "compare_shares",
     "deal",
+    "deal_with_repeats",
     "draw",
     "hajek",
     "horvitz_thompson",
     "inclusion_probabilities",
     "pair_from_rank",
+    "plan_roles",
     "rank_of",
     "share_by_stratum",
+    "shares_questions",
     "stratified_mean",
     "student_t_quantile",
     "student_t_upper_tail",
