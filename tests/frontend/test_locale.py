@@ -1,0 +1,94 @@
+"""German is complete: every sentence that a respondent or an API client can be shown is in the shipped catalogues."""
+
+import ast
+import gettext
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.utils import translation
+from django.utils.translation.template import templatize
+
+from tests import cast
+from tests.frontend.pages import arrive, go_to, read
+
+ROOT = Path(__file__).parents[2]
+APPS = ("frontend", "survey/instruments/belief_update", "survey")
+# The admin and the commands speak English alone.
+NOT_SHOWN = ("survey/admin/", "survey/management/", "survey/templates/")
+CALLS = {"_", "gettext", "gettext_lazy", "ngettext"}
+MARK = re.compile(r"(?:gettext|ngettext|_)\(u?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
+
+
+def sources(suffix: str) -> list[Path]:
+    found = {path for app in APPS for path in (ROOT / app).rglob(f"*{suffix}")}
+    return sorted(path for path in found if not str(path.relative_to(ROOT)).startswith(NOT_SHOWN))
+
+
+def sentences() -> set[str]:
+    found: set[str] = set()
+    for path in sources(".py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+                found |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+    for path in sources(".html"):
+        marked = templatize(path.read_text(encoding="utf-8"))
+        found |= {ast.literal_eval(text) for text in MARK.findall(marked)}
+    return found
+
+
+def catalogue(app: str) -> dict[str, str]:
+    with (ROOT / app / "locale/de/LC_MESSAGES/django.mo").open("rb") as file:
+        read_in = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+    # A sentence with a plural stands under (sentence, form); the first form speaks for it.
+    forms = {key if isinstance(key, tuple) else (key, 0): text for key, text in read_in.items()}
+    return {key: text for (key, form), text in forms.items() if form == 0}
+
+
+def test_every_sentence_has_its_german_one() -> None:
+    known = {key for app in APPS for key, text in catalogue(app).items() if text}
+    wanted = sentences()
+    assert len(wanted) > 60
+    assert wanted - known == set()
+
+
+def test_no_translation_is_left_without_its_sentence() -> None:
+    assert {key for app in APPS for key in catalogue(app) if key} - sentences() == set()
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_the_compiled_catalogue_is_that_of_its_source(app: str) -> None:
+    text = (ROOT / app / "locale/de/LC_MESSAGES/django.po").read_text(encoding="utf-8")
+    pairs = re.findall(r'^msgid (".*")\n(?:msgid_plural .*\n)?msgstr(?:\[0\])? (".*")$', text, flags=re.MULTILINE)
+    source = {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs}
+    source.pop("")
+    compiled = catalogue(app)
+    compiled.pop("")
+    assert source == compiled
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_placeholders_are_the_same_in_both_languages(app: str) -> None:
+    for key, text in catalogue(app).items():
+        if key:
+            assert set(re.findall(r"%\(\w+\)\w", key)) == set(re.findall(r"%\(\w+\)\w", text)), key
+
+
+@pytest.mark.django_db
+def test_a_german_browser_is_spoken_to_in_german_to_the_end() -> None:
+    cast.open_study()
+    client = Client(headers={"Accept-Language": "de"})
+    page = go_to(client, "item", screen="posterior")
+    assert "Frage 1 von 3" in page.text and "Vorhin sagten Sie" in page.text
+    assert 'lang="de"' in client.get("/s/cast/sitting").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_sitting_keeps_the_language_it_began_in() -> None:
+    cast.open_study()
+    client = Client(headers={"Accept-Language": "de"})
+    arrive(client)
+    english = client.get("/s/cast/sitting", headers={"Accept-Language": "en"}).content.decode()
+    assert 'lang="de"' in english and "Weiter" in read(english).text
+    assert translation.get_language() == "en"
