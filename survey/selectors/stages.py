@@ -8,7 +8,6 @@ import numpy as np
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from bandit.estimators import StratumShare, share_by_stratum
 from survey.instruments import registry
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
 
@@ -84,7 +83,7 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
     """The queryset with everything that labels and exports read, in a few queries and not one a row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
-    ).prefetch_related("responses", *registry.get(study.instrument).prefetch())
+    ).prefetch_related("responses__score", *registry.get(study.instrument).prefetch())
 
 
 def counted_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
@@ -106,31 +105,37 @@ def training_examples(stage: Stage) -> Iterator[Assignment]:
 
 
 @dataclass(frozen=True)
+class StratumMean:
+    """Mean of an outcome over a stratum's answers: a share where the outcome is 0 or 1, else in the outcome's unit."""
+
+    name: str
+    answers: int
+    share: float
+
+
+@dataclass(frozen=True)
 class StageTable:
     """One line of the table that demo, admin and commands show."""
 
     stage: int
     answers: int
-    share: float | None
-    by_stratum: dict[str, StratumShare]
+    share: float
+    by_stratum: dict[str, StratumMean]
 
 
 def outcome_table(stage: Stage) -> StageTable | None:
-    """Share of the instrument's first outcome, over all answers and by stratum; None where it names no outcome."""
+    """Mean of the instrument's first outcome, over all answers and by stratum; None where there is nothing to show."""
     study = stage.study
     answers = counted_answers(stage)
     outcomes = registry.get(study.instrument).outcomes(answers, study) if answers else {}
     if not outcomes:
         return None
     values = next(iter(outcomes.values()))
-    strata = [answer.slot.stratum.name for answer in answers if answer.slot.stratum]
-    names = sorted(set(strata))
-    shares = share_by_stratum(
-        values=values, stratum=np.asarray([names.index(name) for name in strata], dtype=np.int8), names=tuple(names)
-    )
-    return StageTable(
-        stage=stage.index,
-        answers=len(answers),
-        share=float(values.mean()),
-        by_stratum={share.name: share for share in shares},
-    )
+    strata = np.asarray([answer.slot.stratum.name if answer.slot.stratum else "" for answer in answers])
+    means = {
+        str(name): StratumMean(
+            name=str(name), answers=int((strata == name).sum()), share=float(values[strata == name].mean())
+        )
+        for name in np.unique(strata)
+    }
+    return StageTable(stage=stage.index, answers=len(answers), share=float(values.mean()), by_stratum=means)

@@ -30,6 +30,7 @@ from survey.study_file import FieldConfig
 from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, Step, current_step, open_assignment
 from .hashing import digest
+from .locks import locked_stage
 
 LONGEST_TEXT = 5000
 # What a browser may tell about a screen, and the largest number it may tell. Anything else is dropped, not stored.
@@ -71,7 +72,7 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
     now = timezone.now()
     # Of the row alone: PostgreSQL refuses to lock the nullable side of a join.
     locked = (
-        Sitting.objects.select_for_update(of=("self",))
+        Sitting.objects.select_for_update(of=("self",), no_key=True)
         .select_related("stage__study__bank", "respondent")
         .get(pk=sitting.pk)
     )
@@ -235,7 +236,7 @@ def _revive(sitting: Sitting, now: datetime) -> None:
     Once the stage is closing all are late, and who had no booklet yet gets none: a stage that was closed must not be
     held up by people who left it. Under the stage's lock, since make-up booklets are dealt from the same slots.
     """
-    stage = Stage.objects.select_for_update().get(pk=sitting.stage_id)
+    stage = locked_stage(sitting.stage_id)
     collecting = stage.state in (Stage.State.OPEN, Stage.State.PAUSED)
     if sitting.booklet_id is None and not collecting:
         _end(sitting, Sitting.State.TURNED_AWAY, now)
@@ -254,8 +255,10 @@ def _take_back(slot: Slot, sitting: Sitting, position: int) -> bool:
     if slot.booklet_id == sitting.booklet_id:
         return True
     if slot.booklet_id is not None:
-        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it.
-        lying_in = Booklet.objects.select_for_update().filter(pk=slot.booklet_id, claimed_at__isnull=True).first()
+        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it. Not waited for: who is
+        # claiming it may be waiting for another booklet that we hold.
+        unclaimed = Booklet.objects.filter(pk=slot.booklet_id, claimed_at__isnull=True)
+        lying_in = unclaimed.select_for_update(skip_locked=True, no_key=True).first()
         if lying_in is None:
             return False
     slot.booklet_id, slot.position, left = sitting.booklet_id, position, slot.booklet_id

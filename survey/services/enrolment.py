@@ -26,6 +26,7 @@ from survey.selectors.stages import free_booklets, free_capacity
 
 from .hashing import digest
 from .identities import PanelIds, find_respondent, store_identity, submission_hash
+from .locks import locked_stage
 from .seeds import derive
 
 PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
@@ -131,7 +132,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     if isinstance(stage, Sitting):
         return stage
     # The stage's row is the queue at the door: capacity and the blocks of the randomisation are exact behind it.
-    stage = Stage.objects.select_for_update().get(pk=stage.pk)
+    stage = locked_stage(stage.pk)
     if again := find_sitting(study, ids):  # Two tabs: the other one was faster.
         return again
     if stage.state != Stage.State.OPEN:

@@ -15,6 +15,7 @@ from survey.instruments import registry
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage
 from survey.selectors.stages import free_booklets, slots_without_holder
 
+from .locks import locked_stage
 from .seeds import generator
 
 
@@ -37,7 +38,7 @@ def expire_sittings(now: datetime | None = None) -> int:
 @transaction.atomic
 def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = None) -> bool:
     """Expire one live sitting and release its open assignments. False where the person was faster."""
-    sitting = Sitting.objects.select_for_update().filter(pk=pk, state=Sitting.State.LIVE).first()
+    sitting = Sitting.objects.select_for_update(no_key=True).filter(pk=pk, state=Sitting.State.LIVE).first()
     if sitting is None or (seen_before is not None and sitting.last_seen_at >= seen_before):
         return False
     sitting.state = Sitting.State.EXPIRED
@@ -56,7 +57,7 @@ def deal_make_up_booklets(stage: Stage) -> int:
     """
     if not slots_without_holder(stage).exists():
         return 0
-    stage = Stage.objects.select_for_update().select_related("study").get(pk=stage.pk)
+    stage = locked_stage(stage.pk)
     if stage.state not in (Stage.State.OPEN, Stage.State.PAUSED):
         return 0
     size = stage.study.settings.sitting.items

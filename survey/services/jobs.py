@@ -65,7 +65,7 @@ class Claim:
         Raises:
             Stopped: another worker has it.
         """
-        if not list(self._mine().select_for_update().values_list("pk", flat=True)):
+        if not list(self._mine().select_for_update(no_key=True).values_list("pk", flat=True)):
             raise Stopped
 
     def finish(self, result: dict[str, Any]) -> None:

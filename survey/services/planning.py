@@ -25,6 +25,7 @@ from survey.study_file import DesignConfig, StudyConfig
 from . import files
 from .auditing import record
 from .hashing import digest
+from .locks import locked_stage
 from .seeds import derive, generator
 
 BATCH = 2000
@@ -54,7 +55,7 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     questions = drawable_questions(stage)
     draft = _draft(stage, questions)
     with transaction.atomic():
-        stage = Stage.objects.select_for_update().select_related("study__bank").get(pk=stage.pk)
+        stage = locked_stage(stage.pk)
         if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
             return stage
         if not CandidateSet.objects.filter(stage=stage, file_sha256=draft.candidates.file_sha256).exists():

@@ -27,6 +27,7 @@ from survey.selectors.stages import sittings_inside, with_answers
 from .auditing import record
 from .expiry import expire_sitting
 from .hashing import digest, keyed_digest
+from .locks import locked_stage
 from .planning import plan_stage
 from .seeds import derive
 
@@ -42,10 +43,6 @@ def _move(stage: Stage, state: Stage.State, **changes: Any) -> None:
     stage.save(update_fields=["state", *changes])
 
 
-def _locked(stage: Stage) -> Stage:
-    return Stage.objects.select_for_update(of=("self",)).select_related("study__bank").get(pk=stage.pk)
-
-
 def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     """Open a stage, or go on with a paused one. Stage 1 is planned first where it is not.
 
@@ -56,7 +53,7 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     if stage.state == Stage.State.DRAFT and stage.index == 1:
         plan_stage(stage, by=by, via=via)
     with transaction.atomic():
-        stage = _locked(stage)
+        stage = locked_stage(stage.pk)
         if stage.state == Stage.State.OPEN:
             return stage
         if stage.state == Stage.State.DRAFT:
@@ -73,7 +70,7 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
 @transaction.atomic
 def pause_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     """Admit nobody for now. Those inside go on and finish."""
-    stage = _locked(stage)
+    stage = locked_stage(stage.pk)
     if stage.state != Stage.State.PAUSED:
         _move(stage, Stage.State.PAUSED)
         record("pause_stage", stage, by=by, via=via)
@@ -91,7 +88,7 @@ def close_stage(stage: Stage, *, now: bool = False, by: Any = None, via: str = "
         StateRefused: the stage was never opened.
     """
     with transaction.atomic():
-        stage = _locked(stage)
+        stage = locked_stage(stage.pk)
         if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
             _move(stage, Stage.State.CLOSING, closing_at=timezone.now())
             record("close_stage", stage, by=by, via=via, now=now)
@@ -126,7 +123,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
         StillLive: somebody inside can still give an answer that counts.
         StateRefused: the stage is not closing.
     """
-    stage = _locked(stage)
+    stage = locked_stage(stage.pk)
     if stage.state == Stage.State.FROZEN:
         return {"answers": stage.snapshot.count(), "snapshot_sha256": stage.snapshot_sha256}
     if stage.state != Stage.State.CLOSING:

@@ -17,6 +17,7 @@ from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
 from survey.selectors.stages import frozen_answers, training_examples
 
 from . import files
+from .locks import locked_stage
 from .planning import draw_candidates, drawable_questions, store_candidates
 
 
@@ -52,7 +53,7 @@ def train_member(held: Claim) -> None:
         stored = files.store_folder(folder)
     with transaction.atomic():
         held.lock()
-        run = PredictorRun.objects.select_for_update().get(pk=run.pk)
+        run = PredictorRun.objects.select_for_update(no_key=True).get(pk=run.pk)
         run.members = {**run.members, str(step.member): stored}
         run.example_count = trained["n_examples"]
         run.seconds += trained["seconds"]
@@ -78,7 +79,7 @@ def score_candidates(held: Claim) -> None:
     with transaction.atomic():
         held.lock()
         # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
-        following = Stage.objects.select_for_update(of=("self",)).select_related("study__bank").get(pk=following.pk)
+        following = locked_stage(following.pk)
         if following.state == Stage.State.DRAFT:
             stored = store_candidates(following, candidates, scores=scores, predictor_run=run)
             held.finish({"scored": len(scores), "file_sha256": stored.file_sha256})

@@ -60,7 +60,7 @@ class Toy(Instrument):
         return export.values(assignment)
 
     def prefetch(self) -> Sequence[str]:
-        return ("responses__guess", "responses__score", "slot__item__passage__question")
+        return ("responses__guess", "slot__item__passage__question")
 
     def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
         return {"points": np.asarray([float(labels.total_of(assignment)) for assignment in assignments])}

@@ -69,7 +69,9 @@ def change(row: models.Model, **values: Any) -> None:
 
 def double(row: models.Model, **values: Any) -> None:
     """Insert the row once more, with other values where given."""
-    fields = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key}
+    fields = {
+        field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key
+    }
     type(row)._default_manager.create(**{**fields, **values})
 
 

@@ -75,7 +75,8 @@ def test_a_step_ahead_is_refused(visitor: cast.Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "-1", "101", "1e9", "abc", "50.5", "٥٠x", None, [], {"a": 1}, True, "9" * 5000, "NaN", "5\x000", "\ud800"]
+    "value",
+    ["", "-1", "101", "1e9", "abc", "50.5", "٥٠x", None, [], {"a": 1}, True, "9" * 5000, "NaN", "5\x000", "\ud800"],
 )
 def test_what_is_no_belief_is_refused_and_nothing_is_stored(visitor: cast.Visitor, value: Any) -> None:
     before = visitor.step.number
