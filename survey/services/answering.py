@@ -255,8 +255,8 @@ def _take_back(slot: Slot, sitting: Sitting, position: int) -> bool:
     if slot.booklet_id == sitting.booklet_id:
         return True
     if slot.booklet_id is not None:
-        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it. Not waited for: who is
-        # claiming it may be waiting for another booklet that we hold.
+        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it. Not waited for: who
+        # is claiming it may be waiting for another booklet that we hold.
         unclaimed = Booklet.objects.filter(pk=slot.booklet_id, claimed_at__isnull=True)
         lying_in = unclaimed.select_for_update(skip_locked=True, no_key=True).first()
         if lying_in is None:
