@@ -25,6 +25,7 @@ STUDY_FILE = "studies/demo.toml"
 LEVEL = 0.05  # of the one-sided test
 # Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
 RESEARCHER_EMAIL = "researcher@demo.invalid"
+MAY_DO = ("run_study", "export_study", "change_question", "add_apitoken")
 
 
 def create_demo_study(*, name: str = "demo", seed: int | None = None, respondents: int | None = None) -> Study:
@@ -75,7 +76,7 @@ def make_researcher() -> tuple[Any, str]:
 
 
 def _researchers_permissions() -> list[Permission]:
-    """Look at everything of the survey but at panel identities; run and export studies."""
+    """Look at everything but who a panel's people are; run and export studies, flag a question, make an API token."""
     ours = [config.label for config in apps.get_app_configs() if config.name.split(".")[0] == "survey"]
     permissions = Permission.objects.filter(content_type__app_label__in=ours).exclude(
         content_type__model="panelidentity"
@@ -83,7 +84,7 @@ def _researchers_permissions() -> list[Permission]:
     return [
         permission
         for permission in permissions
-        if permission.codename.startswith("view_") or permission.codename in ("run_study", "export_study")
+        if permission.codename.startswith("view_") or permission.codename in MAY_DO
     ]
 
 

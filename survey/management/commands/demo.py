@@ -134,4 +134,7 @@ class Command(BaseCommand):
         self.stdout.write(f'                  curl -H "Authorization: Token {secret}" {answers}')
         self.stdout.write(f"Logs              {self.services.logs}")
         self.stdout.write("Ctrl-C ends all of it.")
-        self.services.wait()
+        try:
+            self.services.wait()
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")

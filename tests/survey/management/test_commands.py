@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.db import OperationalError
 
 from survey.management import progress
 from survey.management.commands import close_stage
@@ -201,6 +202,16 @@ def test_study_status_shows_stages_and_steps() -> None:
     assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +100\.0 %$", lines[3])
     assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +-$", lines[4])
     assert any(re.match(r" +1 +plan next stage +done", line) for line in lines)
+
+
+def test_a_database_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, connection: object) -> None:
+        raise OperationalError("connection refused\nis the server running?")
+
+    monkeypatch.setattr("survey.management.command.MigrationExecutor.__init__", fail)
+    assert refused("study_status", "cast") == [
+        "the database cannot be used: connection refused is the server running?; check DATABASE_URL"
+    ]
 
 
 def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:

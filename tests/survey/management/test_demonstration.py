@@ -52,7 +52,7 @@ def test_the_researcher_sees_and_runs_studies_but_no_panel_identity(db) -> None:
     )
     assert not user.has_perm("survey.see_panel_identity")
     assert not user.has_perm("survey.view_panelidentity")
-    assert not user.has_perm("survey.change_question")
+    assert not user.has_perm("survey.change_study")
 
 
 def test_the_demos_own_researcher_gets_a_new_password(db) -> None:
