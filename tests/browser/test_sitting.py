@@ -1,0 +1,160 @@
+"""A whole sitting in a real browser on a narrow screen: with and without scripts, by keyboard, checked by axe."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from survey.instruments.belief_update.models import Belief
+from survey.models import Response, Sitting, Study
+from tests import cast
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+WIDTH = 320
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+
+
+@pytest.fixture
+def study() -> Study:
+    return cast.open_study(panel=cast.PROLIFIC)
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+def page_of(browser: Any, complaints: list[str], **options: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": WIDTH, "height": 640}, **options)
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("response", lambda answer: complaints.append(answer.url) if answer.status >= 500 else None)
+    yield page
+    context.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
+    yield from page_of(browser, complaints, color_scheme=request.param)
+
+
+@pytest.fixture
+def plain_page(browser: Any, complaints: list[str]) -> Iterator[Any]:
+    """Without JavaScript."""
+    yield from page_of(browser, complaints, java_script_enabled=False)
+
+
+def look(page: Any) -> None:
+    """Nothing wider than the screen, nothing that axe finds."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
+    found = Axe().run(page, options=RULES)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def entrance(live_server: Any) -> str:
+    return f"{live_server.url}/s/cast/?PROLIFIC_PID=a1&STUDY_ID=b2&SESSION_ID=c3"
+
+
+def fill(page: Any) -> None:
+    """Answer the page that is shown."""
+    kind = page.locator("main").get_attribute("data-kind")
+    if kind == "checks":
+        page.get_by_label("right one", exact=True).check()
+        page.get_by_label("right", exact=True).check()
+    elif kind == "item":
+        page.get_by_label("Your answer in percent").fill("60" if page.locator("[data-screen=prior]").count() else "70")
+    elif kind == "form":
+        page.get_by_label("Your age").fill("30")
+
+
+def at_the_end(page: Any) -> bool:
+    return bool(page.locator("main").get_attribute("data-kind") == "end")
+
+
+def test_a_whole_sitting_on_a_narrow_screen(page: Any, live_server: Any, study: Study, complaints: list[str]) -> None:
+    page.goto(entrance(live_server))
+    assert "PROLIFIC" not in page.url
+    look(page)
+    page.get_by_role("link", name="Continue").click()
+    look(page)
+    page.get_by_role("button", name="I agree").click()
+    while not at_the_end(page):
+        look(page)
+        fill(page)
+        page.get_by_role("button", name="Continue").click()
+    look(page)
+    assert page.locator("[data-code]").inner_text() == study.completion_code("completed")
+    assert Sitting.objects.get().state == Sitting.State.COMPLETE
+    assert complaints == []
+    for client in Response.objects.values_list("client", flat=True):
+        assert client["shown_ms"] <= client["first_touch_ms"] <= client["submitted_ms"]
+        assert client["changes"] == 1 and client["first_value"] in (60, 70)
+
+
+def test_a_whole_sitting_without_scripts(
+    plain_page: Any, live_server: Any, study: Study, complaints: list[str]
+) -> None:
+    plain_page.goto(entrance(live_server))
+    plain_page.get_by_role("link", name="Continue").click()
+    plain_page.get_by_role("button", name="I agree").click()
+    while not at_the_end(plain_page):
+        fill(plain_page)
+        plain_page.get_by_role("button", name="Continue").click()
+    assert plain_page.locator("[data-code]").inner_text() == study.completion_code("completed")
+    assert Belief.objects.count() == 6
+    assert complaints == []
+
+
+@pytest.mark.parametrize("page", ["dark"], indirect=True)
+def test_an_error_takes_the_focus_and_leads_to_its_field_by_keyboard(
+    page: Any, live_server: Any, study: Study, complaints: list[str]
+) -> None:
+    page.goto(entrance(live_server))
+    page.get_by_role("link", name="Continue").click()
+    page.get_by_role("button", name="I agree").click()
+    while not page.locator("[data-screen=prior]").count():
+        fill(page)
+        page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Your answer in percent").fill("101")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".error-summary")
+    assert page.evaluate("document.activeElement.className") == "error-summary"
+    assert page.title().startswith("There is a problem")
+    look(page)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.activeElement.id === 'id_value'")
+    assert page.get_by_label("Your answer in percent").input_value() == "101"
+    page.keyboard.press("Control+A")
+    page.keyboard.type("62")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=posterior]")
+    assert "62" in page.locator("[data-part=prior]").inner_text()
+    assert [text for text in complaints if "422" not in text] == []
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_back_and_a_double_click_do_no_harm(page: Any, live_server: Any, study: Study) -> None:
+    page.goto(entrance(live_server))
+    page.get_by_role("link", name="Continue").click()
+    page.get_by_role("button", name="I agree").click()
+    while not page.locator("[data-screen=prior]").count():
+        fill(page)
+        page.get_by_role("button", name="Continue").click()
+    fill(page)
+    page.get_by_role("button", name="Continue").dblclick()
+    page.wait_for_selector("[data-screen=posterior]")
+    page.go_back()
+    page.wait_for_selector("main")
+    page.goto(f"{live_server.url}/s/cast/sitting")
+    assert page.locator("[data-screen=posterior]").count() == 1
+    assert Belief.objects.count() == 1
+
+
+@pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/s/cast/", "/s/cast/sitting"])
+def test_pages_of_refusal_are_accessible_too(page: Any, live_server: Any, study: Study, path: str) -> None:
+    page.goto(live_server.url + path)
+    look(page)
