@@ -21,7 +21,7 @@ from survey.management.demonstration import (
 )
 from survey.management.progress import bar, wait_for_pipeline
 from survey.management.simulation import Crowd
-from survey.models import ApiToken, Stage
+from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
 from survey.services import staging
 from survey.services.questions import load_starter_bank
@@ -90,6 +90,8 @@ class Command(BaseCommand):
         self.study = create_demo_study(seed=seed, respondents=respondents)
         stages = self.study.stages.count()
         self.stdout.write(f"Study      {self.study.slug}: {stages} stages of {respondents} people")
+        if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():
+            self.stdout.write(f"Note       {waiting} unfinished steps of earlier studies are worked off first")
         self.researcher, password = make_researcher()
         self.stdout.write(f"Login      {self.researcher.username}, password {password} (shown only now)")
 
