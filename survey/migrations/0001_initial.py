@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
                 ('opened_at', models.DateTimeField(blank=True, null=True)),
                 ('closing_at', models.DateTimeField(blank=True, null=True)),
                 ('frozen_at', models.DateTimeField(blank=True, null=True)),
+                ('settled_at', models.DateTimeField(blank=True, null=True, help_text="When all that follows from closing was done.")),
             ],
             options={
                 'ordering': ['study', 'index'],

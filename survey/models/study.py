@@ -108,6 +108,7 @@ class Stage(models.Model):
     opened_at = models.DateTimeField(null=True, blank=True)
     closing_at = models.DateTimeField(null=True, blank=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True, help_text="When all that follows from closing was done.")
 
     class Meta:
         ordering = ["study", "index"]

@@ -177,11 +177,12 @@ def due_steps(*, now: datetime | None = None) -> list[JobStep]:
     Also does what a worker that died between two steps has left: queues the next ones, opens the next stage.
     """
     now = now or timezone.now()
-    closed = Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN]).select_related("study__bank")
-    for stage in closed:
+    closed = Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN], settled_at__isnull=True)
+    for stage in closed.select_related("study__bank"):
         try:
             if staging.pipeline_is_done(stage):  # Which queues what is missing.
                 staging.open_if_automatic(stage.following())
+                Stage.objects.filter(pk=stage.pk).update(settled_at=now)
         except Exception:
             # One study that cannot go on (an instrument that is no longer installed) must not stop all others.
             logger.exception("%s: cannot say what is next", stage)
