@@ -6,25 +6,35 @@ its index in a bank's fixed order, a score is a number in an array, and chance i
 
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
+from bandit.combining import Agreement, Combined, combine_stages, design_weight, kish_size
 from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError
 from bandit.estimators import (
     Comparison,
     Estimate,
+    Majorities,
     StratumShare,
     compare_shares,
+    difference_mean,
     hajek,
     horvitz_thompson,
+    majority_labels,
+    naive_mean,
     share_by_stratum,
+    stratified_difference,
     stratified_mean,
 )
+from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
+from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import BeliefTruth, SimulatedPerson, average_over_people
-from bandit.student import student_t_quantile, student_t_upper_tail
+from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
+    "Agreement",
     "BeliefTruth",
+    "Combined",
     "Comparison",
     "DealtWithRepeats",
     "Design",
@@ -32,8 +42,11 @@ __all__ = [
     "Draw",
     "EpsilonGreedy",
     "Estimate",
+    "Majorities",
+    "OfflineEstimate",
     "Pairs",
     "Pool",
+    "Retest",
     "RolePart",
     "RolePlan",
     "SimulatedPerson",
@@ -44,19 +57,31 @@ __all__ = [
     "TestSet",
     "Uncertainty",
     "Uniform",
+    "auc_ceiling",
     "average_over_people",
+    "combine_stages",
     "compare_shares",
     "deal",
     "deal_with_repeats",
+    "design_weight",
+    "difference_mean",
     "draw",
+    "evaluate_policy",
+    "false_change_rate",
+    "fisher_f_upper_tail",
     "hajek",
     "horvitz_thompson",
     "inclusion_probabilities",
+    "kish_size",
+    "majority_labels",
+    "naive_mean",
     "pair_from_rank",
     "plan_roles",
     "rank_of",
+    "retest_correlation",
     "share_by_stratum",
     "shares_questions",
+    "stratified_difference",
     "stratified_mean",
     "student_t_quantile",
     "student_t_upper_tail",

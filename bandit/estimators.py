@@ -1,8 +1,12 @@
 """What a stage's answers say about all its candidates, and whether one stage finds more than another. Numpy alone.
 
 Answers of one respondent hang together, so every standard error here is between respondents ("clusters"): the variance
-of linearised cluster totals (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapters 4 and 5).
-The questions are fixed and the people are not, so no finite-population correction applies.
+of linearised cluster totals (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapters 4 to 6).
+The questions are fixed and the people are not, so no finite-population correction applies to answers.
+
+A candidate set that is itself a uniform pool out of all pairs is a first phase of sampling (chapter 9, and Cochran,
+Sampling Techniques, 1977, section 12.2). Without a finite-population correction the spread inside strata is counted in
+full by the answers, so what the pool adds is its spread between strata.
 """
 
 from __future__ import annotations
@@ -10,12 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.student import student_t_quantile, student_t_upper_tail
+
+FEWEST_RESPONDENTS = 30
+FEWEST_OF_EITHER = 5
+WILSON_BELOW = 10  # effective answers of the rarer kind
 
 
 @dataclass(frozen=True)
@@ -30,18 +39,42 @@ class StratumShare:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over a candidate set, in the units of the values, with a 95 % interval.
+    """A mean over a candidate set (or a difference of two), in the units of the values, with a 95 % interval.
 
     `n` counts answers, `n_clusters` the people who gave them.
     With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
+    `interval` is Student's t with people - 1 degrees of freedom, or, where `method` says so, Wilson's for a share near
+    0 or 1 on the effective number of answers, variance of the design and of people included.
+    `effective_sample_size` is Kish's: (sum of weights)^2 / sum of squared weights; `weight_range` the smallest and the
+    largest weight, in mean weights. `rarer`, for a share, counts the answers of the rarer kind, and is None otherwise.
     """
 
     value: float
     standard_error: float
-    degrees_of_freedom: int
+    degrees_of_freedom: float
     interval: tuple[float, float]
     n: int
     n_clusters: int
+    effective_sample_size: float
+    weight_range: tuple[float, float]
+    rarer: int | None = None
+    method: Literal["t", "wilson"] = "t"
+
+    @property
+    def too_few(self) -> str:
+        """Why the interval is not to be relied on, empty if it is."""
+        reasons = []
+        if self.n_clusters < FEWEST_RESPONDENTS:
+            reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
+        if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
+            reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        return "; ".join(reasons)
+
+    def p_two_sided(self, null: float = 0.0) -> float:
+        """The chance of an estimate at least this far from `null` if that is the truth; 1 if nothing varies."""
+        if not self.standard_error > 0:
+            return 1.0
+        return 2 * student_t_upper_tail(abs(self.value - null) / self.standard_error, self.degrees_of_freedom)
 
 
 @dataclass(frozen=True)
@@ -65,8 +98,7 @@ class Comparison:
 def share_by_stratum(*, values: ArrayLike, stratum: ArrayLike, names: Sequence[str]) -> tuple[StratumShare, ...]:
     """Per stratum the answers, those that changed (`values` 1, else 0) and their plain share; arrays of shape (n,)."""
     changed = _values(values, allow_empty=True)
-    if not np.isin(changed, (0, 1)).all():
-        raise DesignError("values: a share needs 0 (no change) or 1 (change) for each answer")
+    _rarer(changed)
     label = _labels(stratum, changed.size, len(names))
     shares = []
     for index, name in enumerate(names):
@@ -77,29 +109,119 @@ def share_by_stratum(*, values: ArrayLike, stratum: ArrayLike, names: Sequence[s
     return tuple(shares)
 
 
-def stratified_mean(*, values: ArrayLike, stratum: ArrayLike, sizes: Sequence[int], cluster: ArrayLike) -> Estimate:
+def stratified_mean(
+    *,
+    values: ArrayLike,
+    stratum: ArrayLike,
+    sizes: Sequence[int],
+    cluster: ArrayLike,
+    domain: ArrayLike | None = None,
+    universe_size: int | None = None,
+    share: bool = False,
+) -> Estimate:
     """The mean over all candidates: each stratum's mean answer, weighted by the stratum's size N_h.
 
     `values`, `stratum` (index into `sizes`) and `cluster` (respondent) have shape (n,): one entry a counted answer.
     An answer's weight is N_h / r_h with r_h the answers in its stratum, so slots that nobody answered are taken to be
     missing at random within the stratum. Raises DesignError for a stratum without answers.
+
+    `domain`: shape (n,), true for answers in the part of the candidates that the mean is over (a task, an outcome); the
+    mean is then a ratio of two estimated totals. `universe_size`: given if the candidates are a uniform pool out of so
+    many pairs and the mean is over those. `share`: the values are 0 or 1, and the interval is Wilson's near the ends.
+    """
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster)
+    inside = _domain(domain, fit.value.size)
+    value, residual = fit.mean_in(inside)
+    return _estimate(
+        value=value,
+        contributions=fit.contributions(residual),
+        cluster=fit.cluster,
+        weight=fit.weight,
+        inside=inside,
+        extra_variance=fit.first_phase(residual, universe_size),
+        share=_rarer(fit.value[inside]) if share else None,
+    )
+
+
+def stratified_difference(
+    *,
+    values: ArrayLike,
+    stratum: ArrayLike,
+    sizes: Sequence[int],
+    cluster: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    universe_size: int | None = None,
+) -> Estimate:
+    """The mean over the candidates in `second` less that over those in `first`, two domains of one stage.
+
+    Arguments as for `stratified_mean`; the domains are true or false for each answer. People who answered in both count
+    once, with both. For instance the prior by the outcome that is shown later, which chance alone may make differ.
+    """
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster)
+    one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
+    mean_one, residual_one = fit.mean_in(one)
+    mean_other, residual_other = fit.mean_in(other)
+    residual = residual_other - residual_one
+    return _estimate(
+        value=mean_other - mean_one,
+        contributions=fit.contributions(residual),
+        cluster=fit.cluster,
+        weight=fit.weight,
+        inside=one | other,
+        extra_variance=fit.first_phase(residual, universe_size),
+    )
+
+
+def difference_mean(
+    *,
+    values: ArrayLike,
+    predictions: ArrayLike,
+    stratum: ArrayLike,
+    sizes: Sequence[int],
+    cluster: ArrayLike,
+    prediction_means: Sequence[float],
+    prediction_variances: Sequence[float] | None = None,
+    universe_size: int | None = None,
+) -> Estimate:
+    """The model-assisted mean over all candidates: the mean prediction plus the mean of what it misses.
+
+    `predictions`: of each answer's item, shape (n,), by a predictor that has not seen the answers (trained on earlier
+    stages, or by folds); `prediction_means`: its mean over all candidates of each stratum. The estimate is right on
+    average however bad the predictor is, and narrower the better it is (the difference estimator, Särndal and others,
+    chapter 6; AIPW elsewhere). `prediction_variances`, of the predictions over the candidates of each stratum, are
+    needed with a `universe_size`. The other arguments as for `stratified_mean`.
     """
     value = _values(values)
-    total = sum(sizes)
-    label = _labels(stratum, value.size, len(sizes))
-    answered = np.bincount(label, minlength=len(sizes))
-    for index, (size, count) in enumerate(zip(sizes, answered, strict=True)):
-        if size < 1 or count < 1:
-            raise DesignError(
-                f"stratum {index}: has {size} candidates and {count} answers; a mean over all candidates needs both"
-            )
-    means = np.bincount(label, weights=value, minlength=len(sizes)) / answered
-    weight = np.array(sizes)[label] / answered[label] / total
+    prediction = _values(predictions, field="predictions")
+    if prediction.size != value.size:
+        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one an answer")
+    for name, given in (("prediction_means", prediction_means), ("prediction_variances", prediction_variances)):
+        if given is not None and len(given) != len(sizes):
+            raise DesignError(f"{name}: {len(given)} for {len(sizes)} strata; give one a stratum")
+    if universe_size is not None and prediction_variances is None:
+        raise DesignError("prediction_variances: a pool out of more pairs needs them, one a stratum")
+    fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster)
+    means = fit.means(fit.value)
+    by_stratum = np.array(prediction_means, dtype=np.float64) + means
+    estimate = float(np.dot(fit.share, by_stratum))
+    extra = 0.0
+    if universe_size is not None:
+        spread = (by_stratum - estimate) ** 2 + np.array(prediction_variances, dtype=np.float64)
+        extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, spread))
     return _estimate(
-        value=float(np.dot(np.array(sizes) / total, means)),
-        contributions=weight * (value - means[label]),
-        cluster=cluster,
+        value=estimate,
+        contributions=fit.contributions(fit.value),
+        cluster=fit.cluster,
+        weight=fit.weight,
+        extra_variance=extra,
     )
+
+
+def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False) -> Estimate:
+    """The plain mean of the answers, by people: of what was drawn, and not of all candidates. Arrays of shape (n,)."""
+    value = _values(values)
+    return hajek(values=value, probability=np.ones(value.size), cluster=cluster, share=share)
 
 
 def horvitz_thompson(*, values: ArrayLike, probability: ArrayLike, universe_size: int, cluster: ArrayLike) -> Estimate:
@@ -109,22 +231,74 @@ def horvitz_thompson(*, values: ArrayLike, probability: ArrayLike, universe_size
     wider than that of `stratified_mean`.
     """
     value = _values(values)
-    contributions = value / _probabilities(probability, value.size) / universe_size
+    weight = 1 / _probabilities(probability, value.size)
+    contributions = value * weight / universe_size
     total = float(contributions.sum())
     people = np.unique(np.asarray(cluster)).size
-    return _estimate(value=total, contributions=contributions, cluster=cluster, centre=total / people)
+    return _estimate(value=total, contributions=contributions, cluster=cluster, weight=weight, centre=total / people)
 
 
-def hajek(*, values: ArrayLike, probability: ArrayLike, cluster: ArrayLike) -> Estimate:
+def hajek(
+    *,
+    values: ArrayLike,
+    probability: ArrayLike,
+    cluster: ArrayLike,
+    domain: ArrayLike | None = None,
+    share: bool = False,
+) -> Estimate:
     """The mean weighted by 1 / inclusion probability; arrays of shape (n,), one entry an answer.
 
-    Non-response that hits all strata alike cancels. The standard error leaves the strata out of account.
+    Non-response that hits all candidates alike cancels. The standard error leaves strata out of account, and counts the
+    spread of all candidates in full, so that a uniform pool's phase needs no term of its own. `probability`: of both
+    phases together, or of one where the other is the same for all. `domain` and `share` as for `stratified_mean`.
     """
     value = _values(values)
+    inside = _domain(domain, value.size)
     weight = 1 / _probabilities(probability, value.size)
-    weight = weight / weight.sum()
-    mean = float(np.dot(weight, value))
-    return _estimate(value=mean, contributions=weight * (value - mean), cluster=cluster)
+    relative = np.where(inside, weight, 0.0) / weight[inside].sum()
+    mean = float(np.dot(relative, value))
+    return _estimate(
+        value=mean,
+        contributions=relative * (value - mean),
+        cluster=cluster,
+        weight=weight,
+        inside=inside,
+        share=_rarer(value[inside]) if share else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Majorities:
+    """The answers to items that several people answered each; arrays of shape (items,), in the order of `item`.
+
+    `changed` of `answered` answers changed; `label` is 1 where more than half did, so that a tie is no change (the
+    paper's layout), and `tied` says where it is one.
+    """
+
+    item: NDArray[np.generic]
+    answered: NDArray[np.int64]
+    changed: NDArray[np.int64]
+    label: NDArray[np.int8]
+    tied: NDArray[np.bool_]
+
+
+def majority_labels(*, values: ArrayLike, item: ArrayLike) -> Majorities:
+    """The majority of each item's answers; `values` (1 for a change, 0 for none) and `item` have shape (n,)."""
+    changed = _values(values)
+    _rarer(changed)
+    name = np.asarray(item)
+    if name.shape != changed.shape:
+        raise DesignError(f"item: {name.size} items for {changed.size} answers; give one an answer")
+    items, index = np.unique(name, return_inverse=True)
+    answered = np.bincount(index)
+    count = np.bincount(index, weights=changed).astype(np.int64)
+    return Majorities(
+        item=items,
+        answered=answered,
+        changed=count,
+        label=(2 * count > answered).astype(np.int8),
+        tied=2 * count == answered,
+    )
 
 
 def compare_shares(
@@ -166,22 +340,140 @@ def compare_shares(
     )
 
 
-def _estimate(*, value: float, contributions: NDArray[np.float64], cluster: ArrayLike, centre: float = 0.0) -> Estimate:
+@dataclass(frozen=True, eq=False)
+class _Stratified:
+    """One stage's answers with their weights N_h / r_h; arrays of shape (n,), `share` (N_h / N) of shape (strata,)."""
+
+    value: NDArray[np.float64]
+    label: NDArray[np.int64]
+    cluster: NDArray[np.generic]
+    weight: NDArray[np.float64]
+    share: NDArray[np.float64]
+    candidates: int
+
+    @classmethod
+    def of(cls, *, values: ArrayLike, stratum: ArrayLike, sizes: Sequence[int], cluster: ArrayLike) -> _Stratified:
+        value = _values(values)
+        label = _labels(stratum, value.size, len(sizes))
+        answered = np.bincount(label, minlength=len(sizes))
+        for index, (size, count) in enumerate(zip(sizes, answered, strict=True)):
+            if size < 1 or count < 1:
+                raise DesignError(
+                    f"stratum {index}: has {size} candidates and {count} answers; a mean over all candidates needs both"
+                )
+        counts = np.array(sizes, dtype=np.float64)
+        return cls(
+            value=value,
+            label=label,
+            cluster=np.asarray(cluster),
+            weight=(counts / answered)[label],
+            share=counts / counts.sum(),
+            candidates=sum(sizes),
+        )
+
+    def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.label, weights=value, minlength=self.share.size) / np.bincount(self.label)
+
+    def mean_in(self, inside: NDArray[np.bool_]) -> tuple[float, NDArray[np.float64]]:
+        """The domain's mean, and what each answer adds to it for a unit of weight in a mean over all candidates."""
+        if inside.all():
+            mean = float(np.dot(self.share, self.means(self.value)))
+            return mean, self.value - mean
+        size = float(np.dot(self.share, self.means(inside.astype(np.float64))))
+        mean = float(np.dot(self.share, self.means(np.where(inside, self.value, 0.0)))) / size
+        return mean, np.where(inside, self.value - mean, 0.0) / size
+
+    def contributions(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.weight / self.candidates * (residual - self.means(residual)[self.label])
+
+    def first_phase(self, residual: NDArray[np.float64], universe_size: int | None) -> float:
+        """The variance that a uniform pool's spread between strata adds."""
+        if universe_size is None:
+            return 0.0
+        means = self.means(residual)
+        spread = means - np.dot(self.share, means)
+        return self.pool_factor(universe_size) * float(np.dot(self.share, spread**2))
+
+    def pool_factor(self, universe_size: int) -> float:
+        if universe_size < self.candidates:
+            raise DesignError(f"universe_size: {universe_size} pairs cannot give a pool of {self.candidates}")
+        return (1 - self.candidates / universe_size) / self.candidates
+
+
+def _estimate(
+    *,
+    value: float,
+    contributions: NDArray[np.float64],
+    cluster: ArrayLike,
+    weight: NDArray[np.float64],
+    inside: NDArray[np.bool_] | None = None,
+    centre: float = 0.0,
+    extra_variance: float = 0.0,
+    share: int | None = None,
+) -> Estimate:
     variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
+    if inside is not None and not inside.all():
+        weight = weight[inside]
+        clusters = int(np.unique(np.asarray(cluster)[inside]).size)
+    kish = float(weight.sum() ** 2 / np.dot(weight, weight))
+    method: Literal["t", "wilson"] = "t"
     if clusters < 2:
         error, interval = math.nan, (math.nan, math.nan)
     else:
-        error = math.sqrt(variance)
-        reach = student_t_quantile(0.975, clusters - 1) * error
-        interval = (value - reach, value + reach)
+        error = math.sqrt(variance + extra_variance)
+        interval, method = interval_of(
+            value=value, standard_error=error, degrees_of_freedom=clusters - 1, kish=kish, share=share is not None
+        )
     return Estimate(
         value=value,
         standard_error=error,
         degrees_of_freedom=clusters - 1,
         interval=interval,
-        n=contributions.size,
+        n=weight.size,
         n_clusters=clusters,
+        effective_sample_size=kish,
+        weight_range=(float(weight.min() / weight.mean()), float(weight.max() / weight.mean())),
+        rarer=share,
+        method=method,
     )
+
+
+def interval_of(
+    *, value: float, standard_error: float, degrees_of_freedom: float, kish: float, share: bool
+) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
+    """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
+
+    The effective number of answers is value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where
+    all answers agree (Korn and Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
+    """
+    t = student_t_quantile(0.975, degrees_of_freedom)
+    if share and 0 <= value <= 1:
+        spread = value * (1 - value)
+        effective = kish if standard_error == 0 or spread == 0 else min(kish, spread / standard_error**2)
+        if effective * min(value, 1 - value) < WILSON_BELOW:
+            slack = t * t / effective
+            middle = (value + slack / 2) / (1 + slack)
+            reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
+            return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
+    return (value - t * standard_error, value + t * standard_error), "t"
+
+
+def _rarer(value: NDArray[np.float64]) -> int:
+    if not np.isin(value, (0, 1)).all():
+        raise DesignError("values: a share needs 0 (no change) or 1 (change) for each answer")
+    ones = int(value.sum())
+    return min(ones, value.size - ones)
+
+
+def _domain(domain: ArrayLike | None, n: int, *, field: str = "domain") -> NDArray[np.bool_]:
+    if domain is None:
+        return np.ones(n, dtype=bool)
+    inside = np.asarray(domain)
+    if inside.shape != (n,) or inside.dtype != bool:
+        raise DesignError(f"{field}: needs true or false for each of {n} answers, not {inside.dtype} of {inside.shape}")
+    if not inside.any():
+        raise DesignError(f"{field}: no answer lies in it; a mean needs at least one")
+    return inside
 
 
 def _cluster_variance(contributions: NDArray[np.float64], cluster: ArrayLike, centre: float = 0.0) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""Student's t distribution on the standard library, since scipy has no place in a web process. Leaf module.
+"""Student's t and Fisher's F on the standard library, since scipy has no place in a web process. Leaf module.
 
 Source: the incomplete beta function's continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method.
 """
@@ -21,8 +21,21 @@ def student_t_upper_tail(t: float, degrees_of_freedom: float) -> float:
     if math.isinf(t):
         return 0.0 if t > 0 else 1.0
     # P(|T| > |t|) is the regularised incomplete beta function at df / (df + t^2) with parameters df / 2 and 1 / 2.
-    both = _incomplete_beta(df / 2, df / (df + t * t), t * t / (df + t * t))
+    x, complement = df / (df + t * t), t * t / (df + t * t)
+    both = _incomplete_beta(df / 2, 0.5, x, complement, log_beta=math.log(math.pi) / 2 - _log_gamma_step(df / 2))
     return both / 2 if t >= 0 else 1 - both / 2
+
+
+def fisher_f_upper_tail(f: float, numerator: float, denominator: float) -> float:
+    """P(F > f) for Fisher's F with these degrees of freedom, which need not be whole; within 1e-9 of scipy."""
+    first, second = _checked(numerator), _checked(denominator)
+    if math.isnan(f):
+        raise DesignError("f: is NaN; without variation between clusters there is nothing to test")
+    if f <= 0:
+        return 1.0
+    log_beta = math.lgamma(first / 2) + math.lgamma(second / 2) - math.lgamma((first + second) / 2)
+    whole = second + first * f
+    return _incomplete_beta(second / 2, first / 2, second / whole, first * f / whole, log_beta=log_beta)
 
 
 @lru_cache(maxsize=1024)
@@ -44,18 +57,19 @@ def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
     return middle
 
 
-def _incomplete_beta(a: float, x: float, complement: float) -> float:
-    """I_x(a, 1/2), with 1 - x given apart because x near 1 would lose it."""
+def _incomplete_beta(a: float, b: float, x: float, complement: float, *, log_beta: float) -> float:
+    """I_x(a, b), with 1 - x given apart because x near 1 would lose it, and log B(a, b)."""
     if x <= 0 or complement >= 1:
         return 0.0
     if complement <= 0:
         return 1.0
-    # x^a (1 - x)^(1/2) / B(a, 1/2); log1p keeps x^a exact where x is near 1 and a is large.
+    # x^a (1 - x)^b / B(a, b); log1p keeps x^a exact where x is near 1 and a is large.
     log_x = math.log1p(-complement) if complement < 0.5 else math.log(x)
-    front = math.exp(a * log_x + math.log(complement) / 2 + _log_gamma_step(a)) / math.sqrt(math.pi)
-    if x < (a + 1) / (a + 2.5):
-        return front * _continued_fraction(a, 0.5, x) / a
-    return 1 - front * _continued_fraction(0.5, a, complement) / 0.5
+    log_complement = math.log1p(-x) if x < 0.5 else math.log(complement)
+    front = math.exp(a * log_x + b * log_complement - log_beta)
+    if x < (a + 1) / (a + b + 2):
+        return front * _continued_fraction(a, b, x) / a
+    return 1 - front * _continued_fraction(b, a, complement) / b
 
 
 def _log_gamma_step(a: float) -> float:

@@ -11,10 +11,14 @@ from bandit import (
     EpsilonGreedy,
     compare_shares,
     deal,
+    difference_mean,
     draw,
     hajek,
     horvitz_thompson,
+    majority_labels,
+    naive_mean,
     share_by_stratum,
+    stratified_difference,
     stratified_mean,
 )
 
@@ -203,3 +207,215 @@ def test_probabilities_that_no_drawn_item_has_are_refused(probability):
 def test_a_share_of_anything_but_0_and_1_is_refused():
     with pytest.raises(DesignError, match="0 \\(no change\\) or 1"):
         share_by_stratum(values=[0.5], stratum=[0], names=("all",))
+
+
+STRATUM, SIZES, PEOPLE = [0, 0, 0, 1, 1, 1], (10, 90), list("aabbcc")
+
+
+def test_a_domains_mean_is_a_ratio_of_weighted_totals_with_its_linearised_error():
+    domain = np.array([True, False, True, True, True, False])
+    estimate = stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE, domain=domain)
+    size = 10 * 2 / 3 + 90 * 2 / 3
+    mean = (10 / 3 + 90 / 3) / size
+    assert estimate.value == pytest.approx(mean)
+    residual = np.array([1 - mean, 0, -mean, 1 - mean, -mean, 0])
+    centred = residual - np.repeat([residual[:3].mean(), residual[3:].mean()], 3)
+    scores = np.array([10 / 3] * 3 + [30] * 3) * centred / size
+    totals = np.array([scores[:2].sum(), scores[2:4].sum(), scores[4:].sum()])
+    assert estimate.standard_error == pytest.approx(math.sqrt(3 / 2 * (totals**2).sum()))
+    assert (estimate.n, estimate.n_clusters) == (4, 3)
+    weighted = hajek(values=[1, 1, 0, 1, 0, 0], probability=[0.3] * 3 + [1 / 30] * 3, cluster=PEOPLE, domain=domain)
+    assert weighted.value == pytest.approx(mean)
+
+
+def test_people_outside_the_domain_do_not_count_as_its_respondents():
+    estimate = stratified_mean(
+        values=[1, 1, 0, 1, 0, 0],
+        stratum=STRATUM,
+        sizes=SIZES,
+        cluster=PEOPLE,
+        domain=np.array([True, True, True, True, False, False]),
+    )
+    assert (estimate.n, estimate.n_clusters, estimate.degrees_of_freedom) == (4, 2, 1)
+
+
+@pytest.mark.parametrize(("domain", "message"), [([1, 0], "true or false"), ([False] * 6, "no answer lies in it")])
+def test_a_domain_without_answers_or_of_another_shape_is_refused(domain, message):
+    with pytest.raises(DesignError, match=message):
+        stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE, domain=domain)
+
+
+def test_two_domains_are_compared_within_people():
+    values, domain = [7.0, 5.0, 3.0, 1.0, 9.0, 7.0], np.array([True, False] * 3)
+    estimate = stratified_difference(
+        values=values, stratum=[0] * 6, sizes=(60,), cluster=PEOPLE, first=domain, second=~domain
+    )
+    assert estimate.value == pytest.approx(-2)
+    # Everybody differs by the same 2 between the domains: people's own levels cancel.
+    assert estimate.standard_error == pytest.approx(0)
+    assert estimate.p_two_sided() == 1.0
+    other = stratified_difference(
+        values=[7.0, 5.0, 3.0, 2.0, 9.0, 6.0],
+        stratum=[0] * 6,
+        sizes=(60,),
+        cluster=PEOPLE,
+        first=domain,
+        second=~domain,
+    )
+    paired = stats.ttest_1samp([-2, -1, -3], 0)
+    assert other.p_two_sided() == pytest.approx(paired.pvalue)
+
+
+def test_a_pool_adds_its_spread_between_strata_to_the_variance():
+    rng = np.random.default_rng(12)
+    truth = np.sort(rng.random(5000))
+    values, variances, conditional = [], [], []
+    for _ in range(600):
+        pool = rng.choice(truth, size=100, replace=False)
+        cut = draw(design=EpsilonGreedy(0.5, 0.3), n=40, scores=pool, n_candidates=100, rng=rng)
+        arguments = {
+            "values": pool[cut.selected] + rng.normal(0, 0.02, size=40),
+            "stratum": cut.stratum,
+            "sizes": [stratum.size for stratum in cut.strata],
+            "cluster": np.arange(40),
+        }
+        estimate = stratified_mean(**arguments, universe_size=5000)
+        values.append(estimate.value)
+        variances.append(estimate.standard_error**2)
+        conditional.append(stratified_mean(**arguments).standard_error ** 2)
+    assert abs(np.mean(values) - truth.mean()) < 3 * np.std(values) / math.sqrt(600)
+    # The variance of 600 draws is known to some 6 %; leaving the pool's part out is off by more.
+    assert np.mean(variances) == pytest.approx(np.var(values), rel=0.18)
+    assert np.mean(conditional) < 0.8 * np.var(values)
+
+
+def test_a_pool_larger_than_its_universe_is_refused():
+    with pytest.raises(DesignError, match="99 pairs cannot give a pool of 100"):
+        stratified_mean(values=[1, 0], stratum=[0, 1], sizes=SIZES, cluster=["a", "b"], universe_size=99)
+
+
+def test_a_share_near_0_has_wilsons_interval_and_says_when_answers_are_too_few():
+    values = np.zeros(200)
+    values[:4] = 1
+    estimate = naive_mean(values=values, cluster=np.arange(200), share=True)
+    assert estimate.method == "wilson"
+    t = stats.t.ppf(0.975, 199)
+    effective = 0.02 * 0.98 / estimate.standard_error**2
+    root = math.sqrt(0.02 * 0.98 / effective + t**2 / (4 * effective**2))
+    expected = [(0.02 + t**2 / (2 * effective) + sign * t * root) / (1 + t**2 / effective) for sign in (-1, 1)]
+    assert estimate.interval == pytest.approx(expected)
+    assert estimate.interval[0] > 0
+    assert estimate.too_few == "4 answers of the rarer kind, fewer than 5"
+
+
+def test_a_share_of_nothing_still_has_an_upper_bound():
+    estimate = naive_mean(values=np.zeros(60), cluster=np.repeat(np.arange(20), 3), share=True)
+    t = stats.t.ppf(0.975, 19)
+    assert estimate.interval == pytest.approx((0, t**2 / 60 / (1 + t**2 / 60)))
+    assert estimate.too_few == "20 respondents, fewer than 30; 0 answers of the rarer kind, fewer than 5"
+
+
+def test_a_share_in_the_middle_keeps_students_interval_and_is_not_too_few():
+    values = np.random.default_rng(3).random(300) < 0.4
+    estimate = naive_mean(values=values, cluster=np.arange(300), share=True)
+    assert (estimate.method, estimate.too_few) == ("t", "")
+    assert estimate.interval == pytest.approx(
+        stats.t.interval(0.95, 299, loc=estimate.value, scale=estimate.standard_error)
+    )
+    assert estimate.p_two_sided(null=0.4) == pytest.approx(stats.ttest_1samp(values.astype(float), 0.4).pvalue)
+
+
+def test_an_estimate_says_how_uneven_its_weights_are():
+    estimate = stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE)
+    weight = np.array([10 / 3] * 3 + [30] * 3)
+    assert estimate.effective_sample_size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert estimate.weight_range == pytest.approx((weight.min() / weight.mean(), weight.max() / weight.mean()))
+
+
+def test_a_perfect_prediction_leaves_no_error_and_the_mean_prediction():
+    estimate = difference_mean(
+        values=[1, 2, 3, 4, 5, 6],
+        predictions=[1, 2, 3, 4, 5, 6],
+        stratum=STRATUM,
+        sizes=SIZES,
+        cluster=PEOPLE,
+        prediction_means=(2.5, 4.5),
+    )
+    assert (estimate.value, estimate.standard_error) == (pytest.approx(0.1 * 2.5 + 0.9 * 4.5), 0)
+
+
+def test_a_prediction_of_nothing_changes_nothing():
+    arguments = {"values": [1, 1, 0, 1, 0, 0], "stratum": STRATUM, "sizes": SIZES, "cluster": PEOPLE}
+    plain = stratified_mean(**arguments, universe_size=5000)
+    assisted = difference_mean(
+        **arguments,
+        predictions=np.zeros(6),
+        prediction_means=(0, 0),
+        prediction_variances=(0, 0),
+        universe_size=5000,
+    )
+    assert (assisted.value, assisted.standard_error) == pytest.approx((plain.value, plain.standard_error))
+
+
+@pytest.mark.parametrize("slope", [1.0, -0.5])
+def test_a_model_assisted_mean_is_right_whatever_the_predictor(slope):
+    rng = np.random.default_rng(21)
+    truth = rng.random(4000)
+    predicted = 0.3 + slope * truth
+    values, variances = [], []
+    for _ in range(500):
+        at = rng.choice(4000, size=300, replace=False)
+        pool, guess = truth[at], predicted[at]
+        cut = draw(design=EpsilonGreedy(0.5, 0.3), n=30, scores=guess, n_candidates=300, rng=rng)
+        label = np.zeros(300, dtype=int)
+        label[np.argsort(-guess)[90:]] = 1
+        estimate = difference_mean(
+            values=pool[cut.selected] + rng.normal(0, 0.1, size=30),
+            predictions=guess[cut.selected],
+            stratum=cut.stratum,
+            sizes=[stratum.size for stratum in cut.strata],
+            cluster=np.arange(30),
+            prediction_means=[guess[label == index].mean() for index in (0, 1)],
+            prediction_variances=[guess[label == index].var() for index in (0, 1)],
+            universe_size=4000,
+        )
+        values.append(estimate.value)
+        variances.append(estimate.standard_error**2)
+    assert abs(np.mean(values) - truth.mean()) < 3 * np.std(values) / math.sqrt(500)
+    if slope == 1.0:
+        # Part of the spread is the pool's own: without the predictions' variance the error would be too small.
+        assert np.mean(variances) == pytest.approx(np.var(values), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"predictions": [1, 2]}, "2 for 6 answers"),
+        ({"prediction_means": [1]}, "prediction_means: 1 for 2 strata"),
+        ({"universe_size": 5000}, "prediction_variances: a pool"),
+    ],
+)
+def test_predictions_that_do_not_fit_are_refused(change, message):
+    arguments = {
+        "values": [1, 1, 0, 1, 0, 0],
+        "predictions": [0] * 6,
+        "stratum": STRATUM,
+        "sizes": SIZES,
+        "cluster": PEOPLE,
+        "prediction_means": [0, 0],
+    }
+    with pytest.raises(DesignError, match=message):
+        difference_mean(**(arguments | change))
+
+
+def test_a_tied_majority_is_no_change_and_is_flagged():
+    found = majority_labels(values=[1, 1, 0, 1, 0, 0, 0, 0, 1], item=list("aaabbcccc"))
+    assert found.item.tolist() == ["a", "b", "c"]
+    assert found.answered.tolist() == [3, 2, 4]
+    assert found.changed.tolist() == [2, 1, 1]
+    assert found.label.tolist() == [1, 0, 0]
+    assert found.tied.tolist() == [False, True, False]
+    with pytest.raises(DesignError, match="2 items for 1 answers"):
+        majority_labels(values=[1], item=["a", "b"])
+    with pytest.raises(DesignError, match="0 \\(no change\\) or 1"):
+        majority_labels(values=[0.5], item=["a"])

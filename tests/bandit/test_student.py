@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bandit import DesignError, student_t_quantile, student_t_upper_tail
+from bandit import DesignError, fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 freedoms = st.one_of(st.floats(0.5, 200), st.floats(200, 1e6))
 
@@ -41,3 +41,18 @@ def test_it_refuses_what_has_no_tail():
         student_t_upper_tail(1.0, 0)
     with pytest.raises(DesignError, match="probability"):
         student_t_quantile(1.0, 5)
+
+
+@given(st.floats(1e-3, 200), st.floats(1, 50), st.floats(2, 3000))
+def test_the_upper_tail_of_f_is_scipys(f, numerator, denominator):
+    assert fisher_f_upper_tail(f, numerator, denominator) == pytest.approx(
+        stats.f.sf(f, numerator, denominator), abs=1e-9
+    )
+
+
+def test_an_f_of_0_or_none_is_no_evidence_or_refused():
+    assert fisher_f_upper_tail(0.0, 3, 10) == 1.0
+    with pytest.raises(DesignError, match="f: is NaN"):
+        fisher_f_upper_tail(float("nan"), 3, 10)
+    with pytest.raises(DesignError, match="degrees_of_freedom"):
+        fisher_f_upper_tail(1.0, 0, 10)
