@@ -1,0 +1,158 @@
+"""A whole stage cycle on real parts: a real Redis, real Celery workers and beat, a real (tiny) BERT."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from survey.models import Evaluation, JobStep, PredictorRun, Response, SnapshotAnswer
+from survey.services import jobs, staging
+from tests import servers
+from tests.conftest import unavailable
+from tests.survey import cast
+
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+PATIENCE = 150  # seconds, for a machine that does other things too
+ML = ("worker", "--pool-start-method", "spawn", "-Q", "ml", "-c", "1", "-n", "ml@%h")
+DEFAULT = ("worker", "-Q", "default", "-c", "1", "-n", "default@%h")
+
+
+@contextmanager
+def celery(*arguments: str, environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A Celery process in a group of its own; killed with all its children at the end."""
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "survey", *arguments],
+            env={**environment, "OMP_NUM_THREADS": "1"},
+            cwd=Path(__file__).parent.parent.parent,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=10)
+
+
+@contextmanager
+def beat(*, environment: dict[str, str], folder: Path) -> Iterator[None]:
+    arguments = ("beat", "--schedule", str(folder / "schedule"), "--pidfile", "")
+    with celery(*arguments, environment=environment, log=folder / "beat.log"):
+        yield
+
+
+def wait_for(what: str, look: Callable[[], bool], *, logs: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not look():
+        if time.monotonic() > deadline:
+            tail = "\n".join(f"== {log.name}\n{log.read_text()[-3000:]}" for log in sorted(logs.glob("*.log")))
+            steps = [(step.kind, step.state, step.error) for step in JobStep.objects.all()]
+            pytest.fail(f"{what} did not happen in {PATIENCE} s; steps: {steps}\n{tail}")
+        time.sleep(0.1)
+
+
+def state_of(stage: Any, index: int) -> str:
+    return str(cast.stage_of(stage.study, index).state)
+
+
+@pytest.mark.torch
+def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_killed(
+    redis_server: str, child_environment: dict[str, str], tmp_path: Path
+) -> None:
+    from tests.predictors.tiny import save_tiny_bert
+
+    params = {
+        "checkpoint": str(save_tiny_bert(tmp_path / "tiny")),
+        "members": 1,
+        "batch_size": 4,
+        "min_steps": 80,
+        "max_length": 64,
+        "bfloat16": False,
+        "device": "cpu",
+    }
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.2}
+    stage = cast.open_stage(
+        stages=[{"sittings": 4}, {"sittings": 4, "design": greedy, "train": False, "opens": "automatically"}],
+        predictor={"name": "bert", "params": params},
+        candidates={"size": 200},
+    )
+    cast.fill(stage)
+    environment = child_environment
+    with (
+        beat(environment=environment, folder=tmp_path),
+        celery(*DEFAULT, environment=environment, log=tmp_path / "default.log"),
+    ):
+        with celery(*ML, environment=environment, log=tmp_path / "ml.log") as victim:
+            staging.close_stage(stage)
+            training = JobStep.objects.filter(kind="train", state="running", progress_done__gte=1)
+            wait_for("training", training.exists, logs=tmp_path)
+            kill(victim)
+        step = cast.step_of(stage, "train")
+        assert (step.state, step.attempt) == ("running", 1)
+        assert not PredictorRun.objects.get().members
+
+        # As if its lease had run out.
+        past = timezone.now() - timedelta(seconds=1)
+        JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - jobs.SEND_AGAIN)
+        with celery(*ML, environment=environment, log=tmp_path / "ml-second.log"):
+            wait_for("the second stage", lambda: state_of(stage, 2) == "open", logs=tmp_path)
+
+        attempts = dict(stage.job_steps.exclude(kind="freeze").values_list("kind", "attempt"))
+        assert attempts == {"train": 2, "score": 1, "plan": 1}
+        assert set(stage.job_steps.values_list("state", flat=True)) == {"done"}
+        assert SnapshotAnswer.objects.count() == PredictorRun.objects.get().example_count == 12
+
+        second = cast.stage_of(stage.study, 2)
+        assert {stratum.name: stratum.slots for stratum in second.strata.all()} == {"top": 9, "rest": 3}
+        cast.fill(second)
+        staging.close_stage(second)
+        wait_for("the evaluation", Evaluation.objects.exists, logs=tmp_path)
+    assert Evaluation.objects.get().metrics["n"] == 12
+    assert state_of(stage, 2) == "frozen"
+
+
+def test_answers_are_stored_while_redis_is_down_and_the_work_goes_on_when_it_is_back(
+    child_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    try:
+        servers.redis_server_binary()
+    except servers.EmbeddedServerError as exc:
+        unavailable(f"answering while Redis is down ({exc})")
+    logs = tmp_path_factory.mktemp("r")
+    socket = logs / "s"
+    environment = {**child_environment, "REDIS_URL": f"unix://{socket}"}
+    stage = cast.open_stage(stages=[{"sittings": 4}, {"sittings": 4}])
+    first = cast.closed_stage("before")
+    with (
+        beat(environment=environment, folder=logs),
+        celery(*DEFAULT, environment=environment, log=logs / "default.log"),
+    ):
+        with servers.embedded_redis(socket):
+            wait_for("a first freeze", lambda: state_of(first, 1) == "frozen", logs=logs)
+
+        cast.fill(stage)  # Nobody notices that there is no Redis.
+        assert Response.objects.filter(assignment__sitting__stage=stage).count() == 24
+        staging.close_stage(stage)
+        assert state_of(stage, 1) == "closing"
+
+        socket.unlink(missing_ok=True)
+        with servers.embedded_redis(socket):
+            wait_for("the next plan", lambda: state_of(stage, 2) == "planned", logs=logs)
+    assert SnapshotAnswer.objects.filter(stage=stage).count() == 12
