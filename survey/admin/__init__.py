@@ -1,0 +1,13 @@
+"""Django admin for researchers. Imports models, selectors, services and the registry of instruments; no instrument."""
+
+from django.contrib import admin
+
+from . import banks, people, plans, predictors, records, studies, users
+
+__all__ = ["banks", "people", "plans", "predictors", "records", "studies", "users"]
+
+admin.site.site_header = "Hunch"
+admin.site.site_title = "Hunch"
+admin.site.index_title = "Research desk"
+admin.site.index_template = "admin/survey/index.html"
+admin.site.enable_nav_sidebar = False  # Our tables need the width; the way back is in the breadcrumbs.

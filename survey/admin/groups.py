@@ -1,0 +1,21 @@
+"""The group of researchers: they run studies, export answers and look at everything but who a panel's people are."""
+
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q
+
+RESEARCHERS = "researchers"
+# Beside looking: run and export studies, flag a question, make a token of one's own.
+DO = ("run_study", "export_study", "change_question", "add_apitoken")
+
+
+def ensure_researchers_group() -> Group:
+    """The group with exactly these permissions, made or mended; safe to call again after an update."""
+    ours = [config.label for config in apps.get_app_configs() if config.name.split(".")[0] == "survey"]
+    group, _created = Group.objects.get_or_create(name=RESEARCHERS)
+    group.permissions.set(
+        Permission.objects.filter(content_type__app_label__in=ours)
+        .exclude(content_type__model="panelidentity")
+        .filter(Q(codename__startswith="view_") | Q(codename__in=DO))
+    )
+    return group

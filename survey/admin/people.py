@@ -1,0 +1,201 @@
+"""Respondents, their sittings and answers, by pseudonym; and, apart from them, what a panel calls a person."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from survey.instruments import registry
+from survey.models import (
+    Assignment,
+    CheckAttempt,
+    ConditionLevel,
+    Consent,
+    FormAnswer,
+    PanelIdentity,
+    Respondent,
+    Response,
+    Sitting,
+)
+from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
+from survey.selectors.stages import with_answers
+from survey.services.auditing import record
+from survey.services.identities import unseal
+
+from .filters import deferred_study, stage_filter, study_filter
+
+
+class SittingInline(ReadOnlyInline):
+    model = Sitting
+    fields = ("stage", "wave", "state", "started_at", "last_seen_at", "ended_at")
+    related = ("stage__study", "respondent")
+    show_change_link = True
+
+
+@admin.register(Respondent)
+class RespondentAdmin(ReadOnlyAdmin):
+    list_display = ("pseudonym", "study", "is_simulated", "created_at")
+    list_filter = (study_filter(), "is_simulated")
+    list_select_related = ("study",)
+    deferred = deferred_study("study")
+    search_fields = ("pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+    fields = ("pseudonym", "study", "is_simulated", "created_at")
+    readonly_fields = ("pseudonym", "created_at")
+    inlines = (SittingInline,)
+
+
+class ConditionInline(ReadOnlyInline):
+    model = ConditionLevel
+    fields = ("factor", "level", "probability", "seed")
+
+
+class ConsentInline(ReadOnlyInline):
+    model = Consent
+    fields = ("version", "language", "given_at", "text_sha256")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class CheckAttemptInline(ReadOnlyInline):
+    model = CheckAttempt
+    fields = ("attempt", "answers", "passed", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class FormAnswerInline(ReadOnlyInline):
+    model = FormAnswer
+    fields = ("block", "answers", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class AssignmentInline(ReadOnlyInline):
+    model = Assignment
+    fields = ("position", "slot", "state", "assigned_at", "completed_at")
+    related = ("slot__stage__study", "sitting__respondent", "sitting__stage__study")
+    show_change_link = True
+
+
+@admin.register(Sitting)
+class SittingAdmin(ReadOnlyAdmin):
+    list_display = ("respondent", "stage", "state", "step", "started_at", "last_seen_at", "ended_at")
+    list_filter = (
+        study_filter("stage__study"),
+        stage_filter(),
+        "state",
+        ("respondent__is_simulated", admin.BooleanFieldListFilter),
+    )
+    list_select_related = ("respondent", "stage__study")
+    deferred = deferred_study("stage__study")
+    search_fields = ("respondent__pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+    fields = (
+        "respondent",
+        "stage",
+        "wave",
+        "booklet",
+        "state",
+        "language",
+        "step",
+        "block",
+        "started_at",
+        "last_seen_at",
+        "expired_at",
+        "ended_at",
+    )
+    inlines = (ConditionInline, ConsentInline, CheckAttemptInline, AssignmentInline, FormAnswerInline)
+
+
+class ResponseInline(ReadOnlyInline):
+    model = Response
+    fields = ("number", "screen", "answered_at", "server_ms", "client")
+    related = (
+        "assignment__slot__stage__study",
+        "assignment__sitting__respondent",
+        "assignment__sitting__stage__study",
+    )
+
+
+@admin.register(Assignment)
+class AssignmentAdmin(ReadOnlyAdmin):
+    """An answer, with what the study's instrument exports of it."""
+
+    list_display = ("respondent", "stage", "slot_number", "position", "state", "assigned_at", "completed_at")
+    list_filter = (study_filter("slot__stage__study"), stage_filter("slot__stage"), "state", "slot__role")
+    list_select_related = ("sitting__respondent", "slot__stage__study")
+    deferred = deferred_study("slot__stage__study")
+    search_fields = ("sitting__respondent__pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+    fields = ("sitting", "slot", "position", "state", "assigned_at", "completed_at", "content")
+    readonly_fields = ("content",)
+    inlines = (ResponseInline,)
+
+    @admin.display(ordering="sitting__respondent__pseudonym")
+    def respondent(self, assignment: Assignment) -> str:
+        return assignment.sitting.respondent.pseudonym
+
+    @admin.display(ordering="slot__stage")
+    def stage(self, assignment: Assignment) -> str:
+        return str(assignment.slot.stage)
+
+    @admin.display(description="slot", ordering="slot__number")
+    def slot_number(self, assignment: Assignment) -> int:
+        return assignment.slot.number
+
+    @admin.display(description="item and answer")
+    def content(self, assignment: Assignment) -> SafeString:
+        study = assignment.slot.stage.study
+        instrument = registry.get(study.instrument)
+        (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
+        rows = zip(instrument.columns, instrument.export_values(full, study), strict=True)
+        return format_html_join(
+            "",
+            '<div class="hunch-pair"><span title="{}">{}</span> <span>{}</span></div>',
+            (
+                (column.description, column.name.replace("_", " "), "–" if value is None else value)
+                for column, value in rows
+            ),
+        )
+
+
+@admin.register(PanelIdentity)
+class PanelIdentityAdmin(ReadOnlyAdmin):
+    """The one place that shows what a panel calls a person. Looking at one is written down, each time."""
+
+    list_display = ("respondent", "study", "panel", "created_at")
+    list_filter = (study_filter(), "panel")
+    list_select_related = ("respondent", "study")
+    deferred = (*deferred_study("study"), "ids_encrypted")
+    search_fields = ("respondent__pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+    fields = ("respondent", "study", "panel", "person", "panel_study", "submission", "created_at")
+    readonly_fields = ("person", "panel_study", "submission", "created_at")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Not the model's view permission: whoever may look at everything may not look at this.
+        return bool(request.user.has_perm("survey.see_panel_identity"))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        identity = self.get_object(request, object_id)
+        if identity is not None and self.has_view_permission(request, identity):
+            record("see_panel_identity", identity.respondent, by=request.user, via="admin", study=identity.study.slug)
+        return super().change_view(request, object_id, form_url, extra_context)
+
+    def _ids(self, identity: PanelIdentity, name: str) -> str:
+        ids = unseal(bytes(identity.ids_encrypted).decode())
+        return "cannot be read: the identity key is another one" if ids is None else getattr(ids, name) or "–"
+
+    @admin.display(description="person's id")
+    def person(self, identity: PanelIdentity) -> str:
+        return self._ids(identity, "person")
+
+    @admin.display(description="the panel's study id")
+    def panel_study(self, identity: PanelIdentity) -> str:
+        return self._ids(identity, "study")
+
+    @admin.display(description="submission id")
+    def submission(self, identity: PanelIdentity) -> str:
+        return self._ids(identity, "submission")

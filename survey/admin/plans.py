@@ -1,0 +1,91 @@
+"""What a stage shows: candidate sets, strata, booklets, items and slots. All drawn before it opens, none changed."""
+
+from typing import Any
+
+from django.contrib import admin
+
+from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
+from survey.read_only_admin import ReadOnlyAdmin, link_to
+
+from .filters import deferred_study, stage_filter, study_filter
+
+
+def _short(value: float | None) -> str:
+    """For a list; the row's own page has every digit."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+@admin.register(CandidateSet)
+class CandidateSetAdmin(ReadOnlyAdmin):
+    list_display = ("stage", "kind", "size", "universe_size", "probability", "predictor_run")
+    list_filter = (study_filter("stage__study"),)
+    list_select_related = ("stage__study", "predictor_run__stage__study")
+    deferred = (*deferred_study("stage__study"), *deferred_study("predictor_run__stage__study"))
+
+
+@admin.register(Stratum)
+class StratumAdmin(ReadOnlyAdmin):
+    list_display = ("name", "stage", "size", "slots", "lowest_score", "mean_score", "highest_score")
+    list_filter = (study_filter("stage__study"), stage_filter())
+    list_select_related = ("stage__study",)
+    deferred = deferred_study("stage__study")
+
+
+@admin.register(Booklet)
+class BookletAdmin(ReadOnlyAdmin):
+    list_display = ("number", "stage", "kind", "claimed_at", "claimed_by")
+    list_filter = (study_filter("stage__study"), stage_filter(), "kind", ("claimed_at", admin.EmptyFieldListFilter))
+    list_select_related = ("stage__study", "sitting__respondent")
+    deferred = deferred_study("stage__study")
+
+    @admin.display(description="sitting")
+    def claimed_by(self, booklet: Booklet) -> str:
+        sitting = getattr(booklet, "sitting", None)
+        return link_to(sitting, sitting.respondent.pseudonym) if sitting else "–"
+
+
+@admin.register(Item)
+class ItemAdmin(ReadOnlyAdmin):
+    list_display = ("key", "study")
+    list_filter = (study_filter(),)
+    list_select_related = ("study",)
+    deferred = deferred_study("study")
+    search_fields = ("=key",)
+    search_help_text = "By the whole key."
+
+
+@admin.register(Slot)
+class SlotAdmin(ReadOnlyAdmin):
+    list_display = (
+        "number",
+        "stage",
+        "item",
+        "role",
+        "stratum",
+        "inclusion",
+        "pool",
+        "predicted",
+        "booklet_number",
+        "position",
+    )
+    list_filter = (study_filter("stage__study"), stage_filter(), "role")
+    list_select_related = ("stage__study", "item", "stratum", "booklet")
+    deferred = deferred_study("stage__study")
+    search_fields = ("=item__key",)
+    search_help_text = "By the item's whole key."
+
+    @admin.display(description="inclusion p.", ordering="inclusion_probability")
+    def inclusion(self, slot: Slot) -> str:
+        return _short(slot.inclusion_probability)
+
+    @admin.display(description="pool p.", ordering="pool_probability")
+    def pool(self, slot: Slot) -> str:
+        return _short(slot.pool_probability)
+
+    @admin.display(description="score", ordering="score")
+    def predicted(self, slot: Slot) -> str:
+        return _short(slot.score)
+
+    @admin.display(description="booklet", ordering="booklet__number")
+    def booklet_number(self, slot: Slot) -> Any:
+        return slot.booklet.number if slot.booklet else None

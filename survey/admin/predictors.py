@@ -1,0 +1,147 @@
+"""Predictor runs, evaluations, job steps and snapshots: written by workers, looked at here."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
+from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
+
+from .filters import deferred_study, stage_filter, study_filter
+from .study_page import metric_value
+
+
+def metric(metrics: dict[str, Any], name: str) -> str:
+    value = metric_value(metrics, name)
+    return "–" if value is None else f"{value:.3f}"
+
+
+@admin.register(PredictorRun)
+class PredictorRunAdmin(ReadOnlyAdmin):
+    list_display = ("name", "stage", "example_count", "member_count", "training_seconds", "created_at", "ready_at")
+    list_filter = (study_filter("stage__study"), stage_filter(), "name")
+    list_select_related = ("stage__study",)
+    deferred = deferred_study("stage__study")
+    fields = (
+        "name",
+        "stage",
+        "settings",
+        "seed",
+        "input_sha256",
+        "example_count",
+        "files",
+        "figures",
+        "training_seconds",
+        "created_at",
+        "ready_at",
+    )
+    readonly_fields = ("settings", "files", "figures", "training_seconds", "created_at")
+
+    @admin.display(description="members trained")
+    def member_count(self, run: PredictorRun) -> int:
+        return len(run.members)
+
+    @admin.display(description="seconds of training", ordering="seconds")
+    def training_seconds(self, run: PredictorRun) -> str:
+        return f"{run.seconds:.1f}"
+
+    @admin.display(description="parameters")
+    def settings(self, run: PredictorRun) -> SafeString:
+        return pretty_json(run.params)
+
+    @admin.display(description="files by member, with their sha256")
+    def files(self, run: PredictorRun) -> SafeString:
+        return pretty_json(run.members)
+
+    @admin.display(description="metrics")
+    def figures(self, run: PredictorRun) -> SafeString:
+        return pretty_json(run.metrics)
+
+
+@admin.register(Evaluation)
+class EvaluationAdmin(ReadOnlyAdmin):
+    list_display = ("predictor_run", "stage", "answers", "auc", "nll", "created_at")
+    list_filter = (study_filter("stage__study"), stage_filter())
+    list_select_related = ("stage__study", "predictor_run__stage__study")
+    deferred = (*deferred_study("stage__study"), *deferred_study("predictor_run__stage__study"))
+    fields = ("predictor_run", "stage", "figures", "created_at")
+    readonly_fields = ("figures", "created_at")
+
+    @admin.display
+    def answers(self, evaluation: Evaluation) -> Any:
+        return evaluation.metrics.get("n")
+
+    @admin.display(description="AUC")
+    def auc(self, evaluation: Evaluation) -> str:
+        return metric(evaluation.metrics, "auc")
+
+    @admin.display(description="NLL")
+    def nll(self, evaluation: Evaluation) -> str:
+        return metric(evaluation.metrics, "nll")
+
+    @admin.display(description="metrics")
+    def figures(self, evaluation: Evaluation) -> SafeString:
+        return pretty_json(evaluation.metrics)
+
+
+@admin.register(JobStep)
+class JobStepAdmin(ReadOnlyAdmin):
+    list_display = ("step", "stage", "state", "progress", "attempt", "tries_left", "taken", "error_in_short")
+    list_filter = (study_filter("stage__study"), stage_filter(), "state", "kind")
+    list_select_related = ("stage__study",)
+    deferred = deferred_study("stage__study")
+    fields = (
+        "stage",
+        "kind",
+        "member",
+        "input_sha256",
+        "state",
+        "progress",
+        "attempt",
+        "tries_left",
+        "error_text",
+        "result_text",
+        "created_at",
+        "sent_at",
+        "started_at",
+        "heartbeat_at",
+        "lease_until",
+        "finished_at",
+    )
+    readonly_fields = ("progress", "error_text", "result_text", "created_at")
+
+    @admin.display(ordering="kind")
+    def step(self, step: JobStep) -> str:
+        member = f", member {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else ""
+        return f"{step.get_kind_display()}{member}"
+
+    @admin.display
+    def progress(self, step: JobStep) -> str:
+        if not step.progress_total:
+            return step.progress_text or "–"
+        return f"{step.progress_done} of {step.progress_total} {step.progress_text}".strip()
+
+    @admin.display(description="seconds")
+    def taken(self, step: JobStep) -> str:
+        return "–" if step.seconds is None else f"{step.seconds:.1f}"
+
+    @admin.display(description="error")
+    def error_in_short(self, step: JobStep) -> str:
+        return shortened(step.error) or "–"
+
+    @admin.display(description="error")
+    def error_text(self, step: JobStep) -> str:
+        return step.error or "–"
+
+    @admin.display(description="result")
+    def result_text(self, step: JobStep) -> SafeString:
+        return pretty_json(step.result)
+
+
+@admin.register(SnapshotAnswer)
+class SnapshotAnswerAdmin(ReadOnlyAdmin):
+    list_display = ("number", "stage", "digest", "withdrawn_at")
+    list_filter = (study_filter("stage__study"), stage_filter(), ("withdrawn_at", admin.EmptyFieldListFilter))
+    list_select_related = ("stage__study",)
+    deferred = deferred_study("stage__study")

@@ -1,0 +1,326 @@
+"""The study page with its actions and downloads, and the lists of studies and stages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+
+from survey.exceptions import HunchError
+from survey.models import Stage, Study
+from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
+from survey.selectors.stages import stage_progress
+from survey.services import auditing, exporting, planning, staging
+
+from . import study_page
+from .filters import deferred_study, study_filter
+from .study_page import StageSection
+
+State = Stage.State
+LISTS = (
+    ("survey_sitting", "Sittings"),
+    ("survey_assignment", "Answers"),
+    ("survey_respondent", "Respondents"),
+    ("survey_item", "Items"),
+    ("survey_slot", "Slots"),
+    ("survey_booklet", "Booklets"),
+    ("survey_jobstep", "Job steps"),
+    ("survey_predictorrun", "Predictor runs"),
+)
+
+
+@dataclass(frozen=True)
+class StageAction:
+    """Something a researcher does to a stage: where it is offered, what is asked first, what it calls."""
+
+    name: str
+    label: str
+    explanation: str
+    is_offered: Callable[[StageSection, Sequence[StageSection]], bool]
+    run: Callable[[Stage, Any], str]
+    is_final: bool = False
+
+
+def _is_next(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
+    """Whether nothing before the stage is still going on."""
+    return all(other.stage.state == State.FROZEN for other in all_of_them if other.stage.index < section.stage.index)
+
+
+def _can_plan(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
+    return section.stage.state == State.DRAFT and (
+        section.stage.settings.design.kind == "uniform" or section.candidates is not None
+    )
+
+
+def _can_open(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
+    ready = section.stage.state == State.PLANNED or (section.stage.state == State.DRAFT and section.stage.index == 1)
+    return ready and _is_next(section, all_of_them)
+
+
+def _plan(stage: Stage, user: Any) -> str:
+    planning.plan_stage(stage, by=user, via="admin")
+    return f"Stage {stage.index} is planned."
+
+
+def _open(stage: Stage, user: Any) -> str:
+    staging.open_stage(stage, by=user, via="admin")
+    return f"Stage {stage.index} is open."
+
+
+def _pause(stage: Stage, user: Any) -> str:
+    staging.pause_stage(stage, by=user, via="admin")
+    return f"Stage {stage.index} is paused."
+
+
+def _close(stage: Stage, user: Any) -> str:
+    staging.close_stage(stage, by=user, via="admin")
+    return f"Stage {stage.index} is closing. What follows appears under its job steps."
+
+
+def _close_now(stage: Stage, user: Any) -> str:
+    staging.close_stage(stage, now=True, by=user, via="admin")
+    return f"Stage {stage.index} is closing now. What follows appears under its job steps."
+
+
+def _retry(stage: Stage, user: Any) -> str:
+    count = staging.retry_steps(stage, by=user, via="admin")
+    return f"{count} failed step{'' if count == 1 else 's'} of stage {stage.index} queued again."
+
+
+ACTIONS = (
+    StageAction(
+        "plan",
+        "Plan",
+        "Draws the stage's items and deals them into booklets, from the stage's stored seed. A plan is never changed.",
+        _can_plan,
+        _plan,
+    ),
+    StageAction(
+        "open",
+        "Open",
+        "Lets respondents in. A first stage that is not planned yet is planned now.",
+        _can_open,
+        _open,
+    ),
+    StageAction(
+        "resume",
+        "Resume",
+        "Lets respondents in again.",
+        lambda section, _all: section.stage.state == State.PAUSED,
+        _open,
+    ),
+    StageAction(
+        "pause",
+        "Pause",
+        "Lets nobody else in. Those inside go on and finish.",
+        lambda section, _all: section.stage.state == State.OPEN,
+        _pause,
+    ),
+    StageAction(
+        "close",
+        "Close",
+        "Lets nobody else in, for good, and waits for those inside. Then the answers are frozen, the predictor is "
+        "trained and the next stage is planned.",
+        lambda section, _all: section.stage.state in (State.OPEN, State.PAUSED),
+        _close,
+        is_final=True,
+    ),
+    StageAction(
+        "close-now",
+        "Close now",
+        "Lets nobody else in, for good, and does not wait: whoever is inside can finish, gets the code and is owed "
+        "pay, but what they answer from here on does not count.",
+        lambda section, _all: (
+            section.stage.state in (State.OPEN, State.PAUSED)
+            or (section.stage.state == State.CLOSING and section.live > 0)
+        ),
+        _close_now,
+        is_final=True,
+    ),
+    StageAction(
+        "retry",
+        "Retry failed steps",
+        "Queues the stage's failed steps again.",
+        lambda section, _all: bool(section.failed_steps),
+        _retry,
+    ),
+)
+ACTION_BY_NAME = {action.name: action for action in ACTIONS}
+
+
+@admin.register(Study)
+class StudyAdmin(ReadOnlyAdmin):
+    """Studies come from study files. A study's page shows how it goes, and runs it."""
+
+    list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
+    list_select_related = ("bank", "created_by")
+    deferred = ("source_text", "config")
+    search_fields = ("slug", "title")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("stages")
+
+    @admin.display(description="stages")
+    def states(self, study: Study) -> str:
+        # Said once for stages that follow each other in one state: a study may have fifty.
+        stages = sorted(study.stages.all(), key=lambda stage: stage.index)
+        parts: list[list[Any]] = []
+        for stage in stages:
+            if parts and parts[-1][2] == stage.state:
+                parts[-1][1] = stage.index
+            else:
+                parts.append([stage.index, stage.index, stage.state])
+        return ", ".join(f"{a if a == b else f'{a}–{b}'} {state}" for a, b, state in parts)
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
+            path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        study = self.get_object(request, object_id)
+        if study is None:
+            return super().change_view(request, object_id, form_url, extra_context)  # Says so, and goes to the list.
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        study.refresh_from_db(fields=["source_text", "config"])
+        sections = study_page.sections(study)
+        may_run = request.user.has_perm("survey.run_study")
+        root = request.build_absolute_uri("/").rstrip("/")
+        return self._page(
+            request,
+            "page.html",
+            title=study.title,
+            study=study,
+            sections=[(section, _offered(section, sections) if may_run else []) for section in sections],
+            outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
+            addresses=study_page.addresses(study, root),
+            codes=study.codes.order_by("pk"),
+            files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
+            lists=[
+                (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
+                for name, label in LISTS
+                if request.user.has_perm(f"survey.view_{name.removeprefix('survey_')}")
+            ],
+        )
+
+    def action_view(self, request: HttpRequest, pk: int, index: int, name: str) -> HttpResponse:
+        """Ask first, act on POST alone."""
+        action = ACTION_BY_NAME.get(name)
+        stage = Stage.objects.select_related("study__bank").filter(study=pk, index=index).first()
+        if not request.user.has_perm("survey.run_study") or not self.has_view_permission(request):
+            raise PermissionDenied
+        if action is None or stage is None:
+            raise Http404
+        if request.method == "POST":
+            try:
+                messages.success(request, action.run(stage, request.user))
+            except HunchError as exc:
+                messages.error(request, f"{action.label}: {exc.message}")
+            return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
+        return self._page(
+            request,
+            "action.html",
+            title=f"{action.label}: stage {stage.index} of {stage.study.slug}?",
+            study=stage.study,
+            stage=stage,
+            action=action,
+            progress=stage_progress(stage),
+        )
+
+    def export_view(self, request: HttpRequest, pk: int, name: str) -> Any:
+        """One file of the export, streamed. By POST, since each download is written down."""
+        if not request.user.has_perm("survey.export_study"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        study = Study.objects.select_related("bank").filter(pk=pk).first()
+        lines = _export(study, name) if study else None
+        if study is None or lines is None:
+            raise Http404
+        auditing.record("export_answers", study, by=request.user, via="admin", form=name)
+        kind = "text/markdown" if name.endswith(".md") else "text/csv"
+        response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{name}"'
+        return response
+
+    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+        return TemplateResponse(
+            request,
+            f"admin/survey/study/{template}",
+            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
+        )
+
+
+def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list[StageAction]:
+    return [action for action in ACTIONS if action.is_offered(section, all_of_them)]
+
+
+def _files(study: Study) -> list[str]:
+    return ["answers.csv", *(extra.name for extra in exporting.extra_files(study))]
+
+
+def _export(study: Study, name: str) -> Any:
+    """The lines of one file of the export; None where there is no such file."""
+    if name == "answers.csv":
+        return exporting.answers_csv(study)
+    if name == "codebook.md":
+        return iter([exporting.codebook_page(study)])
+    for extra in exporting.extra_files(study):
+        if extra.name == name:
+            return exporting.csv_lines(extra.columns, extra.rows)
+    return None
+
+
+@admin.register(Stage)
+class StageAdmin(ReadOnlyAdmin):
+    list_display = ("name", "study", "state", "arrivals", "planned_at", "opened_at", "closing_at", "frozen_at")
+    list_filter = (study_filter(), "state")
+    list_select_related = ("study",)
+    deferred = deferred_study("study")
+    fields = (
+        "study_page",
+        "index",
+        "state",
+        "seed",
+        "arrivals",
+        "plan_sha256",
+        "snapshot_sha256",
+        "planned_at",
+        "opened_at",
+        "closing_at",
+        "frozen_at",
+        "manifest_text",
+    )
+    readonly_fields = ("study_page", "manifest_text")
+
+    @admin.display(description="stage", ordering="index")
+    def name(self, stage: Stage) -> str:
+        return str(stage)
+
+    @admin.display(description="study")
+    def study_page(self, stage: Stage) -> SafeString | str:
+        return link_to(stage.study)
+
+    @admin.display(description="manifest")
+    def manifest_text(self, stage: Stage) -> SafeString:
+        return pretty_json(stage.manifest)

@@ -1,0 +1,389 @@
+"""What the study page shows. Read in a fixed number of queries, however many stages and answers there are.
+
+Only the outcomes need the answers themselves, in chunks; they are kept for as long as no other answer counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Count, Max, Q, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from survey.instruments import registry
+from survey.models import (
+    Assignment,
+    Booklet,
+    CandidateSet,
+    Evaluation,
+    JobStep,
+    PredictorRun,
+    Sitting,
+    Slot,
+    Stage,
+    Stratum,
+    Study,
+)
+from survey.services.enrolment import PROLIFIC_PARAMETERS
+
+CHUNK = 2000  # answers
+DAY = 24 * 3600  # seconds
+LITTLE_WHILE = timedelta(minutes=1)
+METRIC_NAMES = {"auc": "AUC", "nll": "NLL", "n": "answers"}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of an outcome over n answers: a share where the outcome is 0 or 1."""
+
+    value: float
+    n: int
+    is_share: bool
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} %" if self.is_share else f"{self.value:.2f}"
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """An instrument's first outcome over a stage's counted, sampled answers; `name` is empty where there is none."""
+
+    name: str = ""
+    overall: Mean | None = None
+    by_stratum: Mapping[int | None, Mean] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """Metrics by part: the parts are columns, a metric is a row. What has no parts stands under the first."""
+
+    parts: list[str]
+    rows: list[tuple[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class StratumLine:
+    name: str
+    candidates: int | None
+    drawn: int
+    answered: int
+    mean: Mean | None
+    lowest: float | None
+    highest: float | None
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A predictor run, and the later stages whose answers judge it."""
+
+    run: PredictorRun
+    metrics: MetricTable | None
+    evaluated_on: list[Stage]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How the predictor that planned a stage did on the stage's answers."""
+
+    run: PredictorRun
+    metrics: MetricTable
+    auc: float | None
+
+
+@dataclass(frozen=True)
+class StageSection:
+    """A stage as it stands."""
+
+    stage: Stage
+    slots: int
+    counted: int
+    late: int
+    sittings: Mapping[str, int]
+    booklets: int
+    free_booklets: int
+    make_up_booklets: int
+    outcomes: Outcomes
+    strata: list[StratumLine]
+    candidates: CandidateSet | None
+    runs: list[RunLine]
+    judged: Judgement | None
+    steps: list[JobStep]
+
+    @property
+    def live(self) -> int:
+        return self.sittings.get(Sitting.State.LIVE, 0)
+
+    @property
+    def complete(self) -> int:
+        return self.sittings.get(Sitting.State.COMPLETE, 0)
+
+    @property
+    def failed_steps(self) -> list[JobStep]:
+        return [step for step in self.steps if step.state == JobStep.State.FAILED]
+
+    @property
+    def is_working(self) -> bool:
+        return any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in self.steps)
+
+    @property
+    def sittings_by_state(self) -> list[tuple[str, int]]:
+        return [(label, self.sittings[state]) for state, label in Sitting.State.choices if state in self.sittings]
+
+
+def sections(study: Study) -> list[StageSection]:
+    """Every stage of the study, in order."""
+    stages = list(study.stages.order_by("index"))
+    for stage in stages:
+        stage.study = study
+    by_pk = {stage.pk: stage for stage in stages}
+    strata = _grouped(Stratum.objects.filter(stage__in=stages).order_by("pk"), by_pk)
+    steps = _grouped(JobStep.objects.filter(stage__in=stages).order_by("pk"), by_pk)
+    runs = _grouped(PredictorRun.objects.filter(stage__in=stages).order_by("created_at"), by_pk)
+    run_by_pk = {run.pk: run for lines in runs.values() for run in lines}
+    evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
+    candidates = {found.stage_id: found for found in CandidateSet.objects.filter(stage__in=stages)}
+    drawn = _counts(Slot.objects.filter(stage__in=stages), "stage", "stratum")
+    answered = _counts(
+        Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.COUNTED),
+        "slot__stage",
+        "slot__stratum",
+    )
+    late = _counts(
+        Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
+        "slot__stage",
+    )
+    sittings = _counts(Sitting.objects.filter(stage__in=stages), "stage", "state")
+    booklets: dict[int, Mapping[str, Any]] = {
+        row["stage"]: row
+        for row in Booklet.objects.filter(stage__in=stages)
+        .order_by()
+        .values("stage")
+        .annotate(
+            all=Count("pk"),
+            free=Count("pk", filter=Q(claimed_at__isnull=True)),
+            make_up=Count("pk", filter=Q(kind=Booklet.Kind.MAKE_UP)),
+        )
+    }
+    outcomes = stage_outcomes(study, stages)
+    return [
+        StageSection(
+            stage=stage,
+            slots=_total(drawn, stage.pk),
+            counted=_total(answered, stage.pk),
+            late=_total(late, stage.pk),
+            sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
+            booklets=booklets.get(stage.pk, {}).get("all", 0),
+            free_booklets=booklets.get(stage.pk, {}).get("free", 0),
+            make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
+            outcomes=outcomes[stage.pk],
+            strata=_stratum_lines(stage, strata[stage.pk], drawn, answered, outcomes[stage.pk]),
+            candidates=candidates.get(stage.pk),
+            runs=[_run_line(run, evaluations, by_pk) for run in runs[stage.pk]],
+            judged=_judgement(stage, evaluations, run_by_pk),
+            steps=steps[stage.pk],
+        )
+        for stage in stages
+    ]
+
+
+def _grouped(rows: Iterable[Any], stages: Mapping[int, Stage]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        row.stage = stages[row.stage_id]
+        found[row.stage_id].append(row)
+    return found
+
+
+def _counts(rows: Any, *names: str) -> dict[tuple[Any, ...], int]:
+    return {row[:-1]: row[-1] for row in rows.order_by().values_list(*names).annotate(n=Count("pk"))}
+
+
+def _total(counts: Mapping[tuple[Any, ...], int], stage: int) -> int:
+    return sum(count for key, count in counts.items() if key[0] == stage)
+
+
+def _stratum_lines(
+    stage: Stage,
+    strata: Sequence[Stratum],
+    drawn: Mapping[tuple[Any, ...], int],
+    answered: Mapping[tuple[Any, ...], int],
+    outcomes: Outcomes,
+) -> list[StratumLine]:
+    lines = [
+        StratumLine(
+            name=stratum.name,
+            candidates=stratum.size,
+            drawn=drawn.get((stage.pk, stratum.pk), 0),
+            answered=answered.get((stage.pk, stratum.pk), 0),
+            mean=outcomes.by_stratum.get(stratum.pk),
+            lowest=stratum.lowest_score,
+            highest=stratum.highest_score,
+        )
+        for stratum in strata
+    ]
+    if outside := drawn.get((stage.pk, None)):  # Controls, repeats, practice and checks were not drawn from a stratum.
+        lines.append(
+            StratumLine(
+                name="not drawn",
+                candidates=None,
+                drawn=outside,
+                answered=answered.get((stage.pk, None), 0),
+                mean=outcomes.by_stratum.get(None),
+                lowest=None,
+                highest=None,
+            )
+        )
+    return lines
+
+
+def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
+    return RunLine(
+        run=run,
+        metrics=metric_table(run.metrics) if run.metrics else None,
+        evaluated_on=[stages[found.stage_id] for found in evaluations if found.predictor_run_id == run.pk],
+    )
+
+
+def _judgement(stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun]) -> Judgement | None:
+    for found in evaluations:
+        if found.stage_id == stage.pk and found.predictor_run_id in runs:
+            return Judgement(
+                run=runs[found.predictor_run_id],
+                metrics=metric_table(found.metrics),
+                auc=metric_value(found.metrics, "auc"),
+            )
+    return None
+
+
+def metric_value(metrics: Mapping[str, Any], name: str, part: str = "overall") -> float | None:
+    found = metrics.get(name)
+    value = found.get(part) if isinstance(found, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def metric_table(metrics: Mapping[str, Any]) -> MetricTable:
+    parts: list[str] = []
+    for value in metrics.values():
+        if isinstance(value, Mapping):
+            parts += [part for part in value if part not in parts]
+    rows = [
+        (
+            METRIC_NAMES.get(name, name.replace("_", " ")),
+            [_number(value.get(part)) for part in parts]
+            if isinstance(value, Mapping)
+            else [_number(value), *([""] * (len(parts) - 1))],
+        )
+        for name, value in metrics.items()
+    ]
+    return MetricTable(parts=[part.replace("_", " ") for part in parts], rows=rows)
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+# Outcomes
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Outcomes in the cache, with the answers they were read from: how many, and when the newest was complete."""
+
+    mark: tuple[int, datetime]
+    read_at: datetime
+    outcomes: Outcomes
+
+
+def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | None = None) -> dict[int, Outcomes]:
+    """The first outcome of each stage, by the stage's key.
+
+    Those whose answers did not change come from the cache; those that were just read do so for a little while though
+    their answers did, since reloading the page of an open stage must not read all of its answers each time.
+    """
+    now = now or timezone.now()
+    marks: dict[int, tuple[int, datetime]] = {
+        stage: (n, newest)
+        for stage, n, newest in _answers(stages)
+        .order_by()
+        .values_list("slot__stage")
+        .annotate(n=Count("pk"), newest=Max("completed_at"))
+    }
+    kept: dict[str, _Kept] = cache.get_many(_cache_key(pk) for pk in marks)
+    found = {
+        pk: kept[_cache_key(pk)].outcomes
+        for pk, mark in marks.items()
+        if _cache_key(pk) in kept and _is_fresh(kept[_cache_key(pk)], mark, now)
+    }
+    read = _read_outcomes(study, [stage for stage in stages if stage.pk in marks and stage.pk not in found])
+    cache.set_many({_cache_key(pk): _Kept(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY)
+    return {stage.pk: found.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
+
+
+def _answers(stages: Sequence[Stage]) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(
+        slot__stage__in=stages, slot__role=Slot.Role.SAMPLED, state=Assignment.State.COUNTED
+    )
+
+
+def _cache_key(stage: int) -> str:
+    return f"survey.admin.outcomes:{stage}"
+
+
+def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
+    # A withdrawal changes the count, a new answer the time.
+    return kept.mark == mark or now - kept.read_at < LITTLE_WHILE
+
+
+def _read_outcomes(study: Study, stages: Sequence[Stage]) -> dict[int, Outcomes]:
+    if not stages:
+        return {}
+    instrument = registry.get(study.instrument)
+    # An outcome is of the responses. What an item shows (two long questions) would take three times as long to read;
+    # an instrument whose outcome needs it gets it all the same, by a query an answer.
+    relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]
+    answers = _answers(stages).select_related("slot").prefetch_related("responses", *relations).order_by("pk")
+    rows = answers.iterator(chunk_size=CHUNK)
+    values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
+    name = ""
+    while chunk := list(islice(rows, CHUNK)):
+        outcomes = instrument.outcomes(chunk, study)
+        if not outcomes:
+            return {}
+        name = next(iter(outcomes))
+        for answer, value in zip(chunk, outcomes[name].tolist(), strict=True):
+            values[answer.slot.stage_id][answer.slot.stratum_id].append(float(value))
+    return {stage: _outcomes(name, by_stratum) for stage, by_stratum in values.items()}
+
+
+def _outcomes(name: str, values: Mapping[int | None, list[float]]) -> Outcomes:
+    together = [value for part in values.values() for value in part]
+    is_share = set(together) <= {0.0, 1.0}
+    return Outcomes(
+        name=name.replace("_", " "),
+        overall=Mean(sum(together) / len(together), len(together), is_share),
+        by_stratum={key: Mean(sum(part) / len(part), len(part), is_share) for key, part in values.items()},
+    )
+
+
+# Addresses
+
+
+def addresses(study: Study, root: str) -> list[tuple[str, str]]:
+    """Where the study is found from outside, with what each address is for. `root` is scheme and host, no slash."""
+    survey = root + study.get_absolute_url()
+    found = [("Survey", survey)]
+    if study.settings.panel.kind == "prolific":
+        query = "&".join(f"{name}={{{{%{name}%}}}}" for name in PROLIFIC_PARAMETERS)
+        found = [("Study address for Prolific", f"{survey}?{query}")]
+    return [
+        *found,
+        ("Answers by API (JSON)", root + reverse("api:answers", args=[study.slug])),
+        ("Answers by API (CSV)", root + reverse("api:answers-csv", args=[study.slug])),
+    ]

@@ -1,0 +1,44 @@
+"""Pairs and beliefs in the admin, for looking only."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from survey.read_only_admin import ReadOnlyAdmin, link_to
+
+from .models import Belief, Pair
+
+
+@admin.register(Pair)
+class PairAdmin(ReadOnlyAdmin):
+    list_display = ("item", "evidence_question", "outcome", "target_question")
+    list_filter = ("outcome",)
+    list_select_related = ("item", "evidence", "target")
+    search_fields = ("=evidence__external_id", "=target__external_id", "=item__key")
+    search_help_text = "By the whole id of a question or the whole key of the item."
+
+    @admin.display(description="evidence")
+    def evidence_question(self, pair: Pair) -> SafeString | str:
+        return link_to(pair.evidence)
+
+    @admin.display(description="target")
+    def target_question(self, pair: Pair) -> SafeString | str:
+        return link_to(pair.target)
+
+
+@admin.register(Belief)
+class BeliefAdmin(ReadOnlyAdmin):
+    list_display = ("respondent", "kind", "value", "answered_at")
+    list_filter = ("kind",)
+    list_select_related = ("response__assignment__sitting__respondent",)
+    search_fields = ("response__assignment__sitting__respondent__pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+
+    @admin.display
+    def respondent(self, belief: Belief) -> str:
+        return belief.response.assignment.sitting.respondent.pseudonym
+
+    @admin.display(ordering="response__answered_at")
+    def answered_at(self, belief: Belief) -> Any:
+        return belief.response.answered_at
