@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from survey.instruments.belief_update.models import Belief
 from survey.models import (
     Assignment,
     Bank,
@@ -182,9 +183,49 @@ def fill(stage: Stage, *, people: int | None = None) -> list[Visitor]:
 
 
 def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
-    """A stage that everybody has finished, closing, with nothing run yet."""
+    """A stage of the belief update that is full of answers and closing, with nothing run yet.
+
+    The rows are written directly: what the walk through a sitting stores is tested where it is walked.
+    """
     stage = open_stage(slug, **overrides)
-    fill(stage)
+    now = timezone.now()
+    booklets = list(stage.booklets.order_by("number"))
+    people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
+    sittings = Sitting.objects.bulk_create(
+        Sitting(
+            respondent=who,
+            stage=stage,
+            booklet=booklet,
+            state="complete",
+            started_at=now,
+            last_seen_at=now,
+            ended_at=now,
+        )
+        for who, booklet in zip(people, booklets, strict=True)
+    )
+    stage.booklets.update(claimed_at=now)
+    by_booklet = {sitting.booklet_id: sitting for sitting in sittings}
+    given = Assignment.objects.bulk_create(
+        Assignment(
+            sitting=by_booklet[slot.booklet_id],
+            slot=slot,
+            position=slot.position,
+            state="counted",
+            assigned_at=now,
+            completed_at=now,
+        )
+        for slot in stage.slots.all()
+    )
+    kinds = ("prior", "posterior")
+    responses = Response.objects.bulk_create(
+        Response(assignment=answer, number=number, screen=kind, screen_sha256="0" * 64, answered_at=now, server_ms=900)
+        for answer in given
+        for number, kind in enumerate(kinds, start=1)
+    )
+    Belief.objects.bulk_create(
+        Belief(response=row, kind=row.screen, value=70 if row.number == 2 and row.assignment.position % 2 == 0 else 50)
+        for row in responses
+    )
     return staging.close_stage(stage)
 
 
