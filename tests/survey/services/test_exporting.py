@@ -77,6 +77,7 @@ def test_a_slot_given_back_and_answered_by_another_has_two_rows(study: Study) ->
 ROUGH = (
     'a "quoted", text',
     "a line\nand a line\r\nand a lone \r return",
+    "nothing but a lone \r return",
     " leading and trailing ",
     "=SUM(A1:A9)",
     "é 漢 🎲 \t tab",
