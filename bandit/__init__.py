@@ -13,9 +13,11 @@ from bandit.errors import DesignError
 from bandit.estimators import (
     Comparison,
     Estimate,
+    Fold,
     Majorities,
     StratumShare,
     compare_shares,
+    cross_fit_folds,
     difference_mean,
     hajek,
     horvitz_thompson,
@@ -25,6 +27,8 @@ from bandit.estimators import (
     stratified_difference,
     stratified_mean,
 )
+from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
+from bandit.factored import Block, FactoredScores
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
@@ -34,14 +38,19 @@ from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_up
 __all__ = [
     "Agreement",
     "BeliefTruth",
+    "Block",
     "Combined",
     "Comparison",
+    "Cut",
     "DealtWithRepeats",
     "Design",
     "DesignError",
     "Draw",
     "EpsilonGreedy",
     "Estimate",
+    "ExhaustiveDraw",
+    "FactoredScores",
+    "Fold",
     "Majorities",
     "OfflineEstimate",
     "Pairs",
@@ -61,13 +70,17 @@ __all__ = [
     "average_over_people",
     "combine_stages",
     "compare_shares",
+    "cross_fit_folds",
     "deal",
     "deal_with_repeats",
     "design_weight",
     "difference_mean",
     "draw",
+    "draw_exhaustively",
+    "draw_rescored",
     "evaluate_policy",
     "false_change_rate",
+    "find_cut",
     "fisher_f_upper_tail",
     "hajek",
     "horvitz_thompson",
@@ -81,6 +94,7 @@ __all__ = [
     "retest_correlation",
     "share_by_stratum",
     "shares_questions",
+    "shortlist",
     "stratified_difference",
     "stratified_mean",
     "student_t_quantile",

@@ -70,7 +70,7 @@ def universe_size(n_questions: int) -> int:
 def pair_from_rank(rank: ArrayLike, n_questions: int) -> Pairs:
     """The pairs of these ranks, integers in range(2 N (N - 1)), shape (M,). The inverse of `rank_of`."""
     universe = universe_size(n_questions)
-    ranks = _ranks(rank, universe, "rank")
+    ranks = checked_ranks(rank, universe, "rank")
     ordered, outcome = np.divmod(ranks, 2)
     evidence, others = np.divmod(ordered, n_questions - 1)
     return Pairs(evidence=evidence, target=others + (others >= evidence), outcome=outcome)
@@ -96,9 +96,7 @@ def uniform_pool(*, n_questions: int, size: int, rng: np.random.Generator, exclu
     universe = universe_size(n_questions)
     if size < 1:
         raise DesignError(f"size: a pool needs at least 1 pair, not {size}")
-    left_out = _ranks([] if exclude is None else exclude, universe, "exclude")
-    if np.any(np.diff(left_out) <= 0):
-        raise DesignError("exclude: ranks must be strictly increasing; pass numpy.unique(ranks)")
+    left_out = checked_ranks([] if exclude is None else exclude, universe, "exclude", increasing=True)
     available = universe - left_out.size
     if available == 0:
         raise DesignError(f"exclude: leaves out all {universe} pairs of {n_questions} questions; add questions")
@@ -116,6 +114,20 @@ def uniform_pool(*, n_questions: int, size: int, rng: np.random.Generator, exclu
     )
 
 
+def checked_ranks(values: ArrayLike, universe: int, field: str, *, increasing: bool = False) -> NDArray[np.int64]:
+    """Ranks in range(universe) as int64 of shape (M,), strictly increasing if asked."""
+    ranks = np.atleast_1d(np.asarray(values))
+    if ranks.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if ranks.ndim != 1 or ranks.dtype.kind not in "iu":
+        raise DesignError(f"{field}: must be a flat array of integers, not {ranks.dtype} of shape {ranks.shape}")
+    if ranks.min() < 0 or ranks.max() >= universe:
+        raise DesignError(f"{field}: ranks go from 0 to {universe - 1}, not from {ranks.min()} to {ranks.max()}")
+    if increasing and np.any(np.diff(ranks.astype(np.int64)) <= 0):
+        raise DesignError(f"{field}: ranks must be strictly increasing; pass numpy.unique(ranks)")
+    return ranks.astype(np.int64)
+
+
 def _distinct(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
     """`size` different integers of range(population), every subset equally likely, sorted."""
     if size > population // 2:
@@ -128,17 +140,6 @@ def _distinct(rng: np.random.Generator, population: int, size: int) -> NDArray[n
         _, first = np.unique(drawn, return_index=True)
         drawn = drawn[np.sort(first)][:size]
     return np.sort(drawn)
-
-
-def _ranks(values: ArrayLike, universe: int, field: str) -> NDArray[np.int64]:
-    ranks = np.atleast_1d(np.asarray(values))
-    if ranks.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if ranks.ndim != 1 or ranks.dtype.kind not in "iu":
-        raise DesignError(f"{field}: must be a flat array of integers, not {ranks.dtype} of shape {ranks.shape}")
-    if ranks.min() < 0 or ranks.max() >= universe:
-        raise DesignError(f"{field}: ranks go from 0 to {universe - 1}, not from {ranks.min()} to {ranks.max()}")
-    return ranks.astype(np.int64)
 
 
 def _read_only(values: ArrayLike, dtype: type[np.integer], field: str) -> NDArray[np.integer]:

@@ -218,6 +218,38 @@ def difference_mean(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Answers that are predicted (`held`) and those that may train for it (`train`): masks of shape (n,)."""
+
+    train: NDArray[np.bool_]
+    held: NDArray[np.bool_]
+
+
+def cross_fit_folds(
+    *, cluster: ArrayLike, item: ArrayLike, rng: np.random.Generator, folds: int = 5
+) -> tuple[Fold, ...]:
+    """Folds for predictions of a first stage, which no earlier answers can train.
+
+    Respondents (`cluster`) are shared out at random; what trains for a fold holds none of its respondents and none of
+    its items. Arrays of shape (n,), one entry an answer. The `prediction_means` of `difference_mean` are then those of
+    the folds' predictors, each counted as often as its fold has answers.
+    """
+    _, person = np.unique(np.asarray(cluster), return_inverse=True)
+    _, thing = np.unique(np.asarray(item), return_inverse=True)
+    people = int(person.max(initial=-1)) + 1
+    if person.shape != thing.shape or person.ndim != 1:
+        raise DesignError(f"item: {thing.size} items for {person.size} answers; give one an answer")
+    if not 2 <= folds <= people:
+        raise DesignError(f"folds: must lie in 2..{people}, the number of respondents, not {folds}")
+    of_person = rng.permutation(np.arange(people) % folds)[person]
+    parts = []
+    for number in range(folds):
+        held = of_person == number
+        parts.append(Fold(train=~held & ~np.isin(thing, thing[held]), held=held))
+    return tuple(parts)
+
+
 def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False) -> Estimate:
     """The plain mean of the answers, by people: of what was drawn, and not of all candidates. Arrays of shape (n,)."""
     value = _values(values)

@@ -10,6 +10,7 @@ from bandit import (
     DesignError,
     EpsilonGreedy,
     compare_shares,
+    cross_fit_folds,
     deal,
     difference_mean,
     draw,
@@ -419,3 +420,24 @@ def test_a_tied_majority_is_no_change_and_is_flagged():
         majority_labels(values=[1], item=["a", "b"])
     with pytest.raises(DesignError, match="0 \\(no change\\) or 1"):
         majority_labels(values=[0.5], item=["a"])
+
+
+def test_folds_keep_respondents_and_items_apart():
+    rng = np.random.default_rng(1)
+    cluster, item = np.repeat(np.arange(11), 4), rng.integers(0, 30, size=44)
+    folds = cross_fit_folds(cluster=cluster, item=item, rng=rng, folds=3)
+    assert (np.sum([fold.held for fold in folds], axis=0) == 1).all()
+    assert sorted(len(set(cluster[fold.held])) for fold in folds) == [3, 4, 4]
+    for fold in folds:
+        assert not set(cluster[fold.train]) & set(cluster[fold.held])
+        assert not set(item[fold.train]) & set(item[fold.held])
+        left_out = ~fold.train & ~fold.held
+        assert set(item[left_out]) <= set(item[fold.held])
+
+
+@pytest.mark.parametrize("folds", [1, 12])
+def test_more_folds_than_respondents_are_refused(folds):
+    with pytest.raises(DesignError, match=r"folds: must lie in 2\.\.11"):
+        cross_fit_folds(cluster=np.arange(11), item=np.arange(11), rng=np.random.default_rng(1), folds=folds)
+    with pytest.raises(DesignError, match="2 items for 11 answers"):
+        cross_fit_folds(cluster=np.arange(11), item=[1, 2], rng=np.random.default_rng(1), folds=2)

@@ -1,0 +1,220 @@
+"""Scores of all pairs in factored form: whole numbers, so that they are the same on every machine. Numpy alone.
+
+The score of a pair is a dot product of its two questions' factors plus a bias of each, by outcome. All entries are
+integers and every sum of absolute terms stays under 2^24, so float32 arithmetic is exact in any order, whatever the
+linear algebra library does, and a plan rebuilds from the factors alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bandit.candidates import Pairs, checked_ranks, pair_from_rank, universe_size
+from bandit.errors import DesignError
+
+LARGEST_FACTOR = 127
+LARGEST_RANK = 1000
+EXACT_BELOW = 2**24
+NO_PAIR = np.float32(-EXACT_BELOW)
+"""Stands in a block where there is no pair to score; lower than every score."""
+
+_BLOCK = 2**20
+_GATHER = 2**14
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Scores of the evidence questions first, first + 1, ... (rows) against all N targets, for one outcome.
+
+    `scores`: float32, shape (rows, N), `NO_PAIR` at the places `missing` (rows, columns): where both questions are one,
+    and at excluded pairs.
+    """
+
+    outcome: int
+    first: int
+    scores: NDArray[np.float32]
+    missing: tuple[NDArray[np.integer], NDArray[np.integer]]
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredScores:
+    """Integer factors of all 2 N (N - 1) pairs' scores; first axis: outcome 0 (incorrect), 1 (correct).
+
+    score(e, t, o) = sum over k of evidence[o, e, k] * target[o, t, k] + evidence_bias[o, e] + target_bias[o, t]
+
+    `evidence`, `target`: int8, shape (2, N, rank), |v| <= 127, rank <= 1000. The biases: int32, shape (2, N).
+    Raises DesignError for other shapes, and for factors whose scores might pass 2^24, where float32 is not exact.
+    """
+
+    evidence: NDArray[np.int8]
+    target: NDArray[np.int8]
+    evidence_bias: NDArray[np.int32]
+    target_bias: NDArray[np.int32]
+    _sides: tuple[NDArray[np.float32], NDArray[np.float32]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("evidence", "target"):
+            object.__setattr__(self, name, _whole(getattr(self, name), np.int8, LARGEST_FACTOR, 3, name))
+        for name in ("evidence_bias", "target_bias"):
+            object.__setattr__(self, name, _whole(getattr(self, name), np.int32, EXACT_BELOW, 2, name))
+        outcomes, questions, rank = self.evidence.shape
+        if outcomes != 2 or questions < 2 or not 1 <= rank <= LARGEST_RANK:
+            raise DesignError(
+                f"evidence: needs 2 outcomes, at least 2 questions and a rank of 1..{LARGEST_RANK}, not the shape "
+                f"{self.evidence.shape}"
+            )
+        for name in ("target", "evidence_bias", "target_bias"):
+            expected = self.evidence.shape if name == "target" else (2, questions)
+            if getattr(self, name).shape != expected:
+                raise DesignError(f"{name}: must have the shape {expected}, not {getattr(self, name).shape}")
+        largest = self._largest()
+        if largest >= EXACT_BELOW:
+            raise DesignError(
+                f"evidence, target: scores may reach {largest}, and must stay under {EXACT_BELOW} to be exact; "
+                "round to smaller factors or biases"
+            )
+        object.__setattr__(self, "_sides", self._with_biases())
+
+    @property
+    def n_questions(self) -> int:
+        return int(self.evidence.shape[1])
+
+    @property
+    def rank(self) -> int:
+        return int(self.evidence.shape[2])
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of shapes and factors, for a stage's manifest."""
+        known = hashlib.sha256(f"{self.evidence.shape}".encode())
+        for part, kind in (
+            (self.evidence, "<i1"),
+            (self.target, "<i1"),
+            (self.evidence_bias, "<i4"),
+            (self.target_bias, "<i4"),
+        ):
+            known.update(np.ascontiguousarray(part, dtype=kind).tobytes())
+        return known.hexdigest()
+
+    def of(self, pairs: Pairs) -> NDArray[np.int64]:
+        """The scores of these pairs, shape (M,)."""
+        if len(pairs) and max(int(pairs.evidence.max()), int(pairs.target.max())) >= self.n_questions:
+            raise DesignError(
+                f"pairs: name a question outside the bank of {self.n_questions}; use indices 0..{self.n_questions - 1}"
+            )
+        found = np.empty(len(pairs), dtype=np.int64)
+        for start in range(0, len(pairs), _GATHER):
+            part = slice(start, start + _GATHER)
+            outcome, evidence, target = pairs.outcome[part], pairs.evidence[part], pairs.target[part]
+            products = np.einsum(
+                "ik,ik->i",
+                self.evidence[outcome, evidence].astype(np.float32),
+                self.target[outcome, target].astype(np.float32),
+            )
+            found[part] = products.astype(np.int64)
+            found[part] += self.evidence_bias[outcome, evidence]
+            found[part] += self.target_bias[outcome, target]
+        return found
+
+    def negated(self) -> FactoredScores:
+        """The scores with their sign turned."""
+        return FactoredScores(
+            evidence=-self.evidence,
+            target=self.target,
+            evidence_bias=-self.evidence_bias,
+            target_bias=-self.target_bias,
+        )
+
+    def total(self, *, exclude: ArrayLike | None = None) -> int:
+        """The exact sum of all pairs' scores, less those of the excluded ranks."""
+        left, right = (side.astype(np.int64) for side in self._sides)
+        both = int(np.einsum("ok,ok->", left.sum(axis=1), right.sum(axis=2)))
+        with_itself = int(np.einsum("oik,oki->", left, right))
+        left_out = excluded_ranks(exclude, self.n_questions)
+        return both - with_itself - int(self.of(pair_from_rank(left_out, self.n_questions)).sum())
+
+    def map_blocks(
+        self,
+        work: Callable[[Block], Result],
+        *,
+        exclude: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> Iterator[Result]:
+        """`work(block)` for all scores in blocks, results in a fixed order, `NO_PAIR` at the excluded ranks.
+
+        `work` may write into the block's scores and must not keep them. Memory is a few blocks of 4 MiB a thread.
+        """
+        if threads < 1:
+            raise DesignError(f"threads: must be at least 1, not {threads}")
+        n = self.n_questions
+        left, right = self._sides
+        left_out = pair_from_rank(excluded_ranks(exclude, n), n)
+        rows = min(n, max(1, _BLOCK // n))
+
+        # New memory for every block would cost as much time as the products.
+        own = threading.local()
+
+        def one(place: tuple[int, int]) -> Result:
+            outcome, first = place
+            if not hasattr(own, "scores"):
+                own.scores = np.empty((rows, n), dtype=np.float32)
+            part = left[outcome, first : first + rows]
+            scores = np.matmul(part, right[outcome], out=own.scores[: part.shape[0]])
+            begin, end = np.searchsorted(left_out.evidence, (first, first + rows))
+            here = begin + np.flatnonzero(left_out.outcome[begin:end] == outcome)
+            height = np.arange(part.shape[0])
+            missing = (
+                np.concatenate([height, left_out.evidence[here] - first]),
+                np.concatenate([first + height, left_out.target[here]]),
+            )
+            scores[missing] = NO_PAIR
+            return work(Block(outcome=outcome, first=first, scores=scores, missing=missing))
+
+        places = [(outcome, first) for outcome in (0, 1) for first in range(0, n, rows)]
+        if threads == 1:
+            yield from map(one, places)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(one, places)
+
+    def _largest(self) -> int:
+        evidence, target = (np.abs(side.astype(np.int64)).max(axis=1) for side in (self.evidence, self.target))
+        biases = [np.abs(bias.astype(np.int64)).max(axis=1) for bias in (self.evidence_bias, self.target_bias)]
+        return int((np.einsum("ok,ok->o", evidence, target) + biases[0] + biases[1]).max())
+
+    def _with_biases(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Factors (2, N, rank + 2) and (2, rank + 2, N) whose products hold the biases too."""
+        ones = np.ones((2, self.n_questions, 1), dtype=np.float32)
+        left = np.concatenate([self.evidence.astype(np.float32), self.evidence_bias[:, :, None], ones], axis=2)
+        right = np.concatenate([self.target.astype(np.float32), ones, self.target_bias[:, :, None]], axis=2)
+        return left.astype(np.float32), np.ascontiguousarray(right.transpose(0, 2, 1), dtype=np.float32)
+
+
+def excluded_ranks(exclude: ArrayLike | None, n_questions: int) -> NDArray[np.int64]:
+    """
+    Raises:
+        DesignError: ranks outside the bank, or not strictly increasing.
+    """
+    return checked_ranks([] if exclude is None else exclude, universe_size(n_questions), "exclude", increasing=True)
+
+
+def _whole(values: ArrayLike, kind: type[np.signedinteger], largest: int, axes: int, field: str) -> NDArray[np.integer]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim != axes:
+        raise DesignError(f"{field}: must be whole numbers on {axes} axes, not {array.dtype} of shape {array.shape}")
+    if array.size and (array.min() < -largest or array.max() > largest):
+        raise DesignError(f"{field}: must lie in {-largest}..{largest}, not {array.min()}..{array.max()}")
+    whole = array.astype(kind)
+    whole.setflags(write=False)
+    return whole
