@@ -1,0 +1,99 @@
+"""A study in its second stage with people from a panel, and the people who look at it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.cache import cache
+from django.test import Client
+
+from survey.admin.groups import ensure_researchers_group
+from survey.models import Stage, Study
+from survey.services import jobs, staging
+from survey.services.answering import advance
+from survey.services.flow import current_step
+from survey.services.identities import PanelIds
+from tests import cast
+
+# What the panel calls its people; no page but one may show any of it.
+PERSON, SUBMISSION = "PANELPERSON", "PANELSUBMISSION"
+
+
+def panel_ids(number: int) -> PanelIds:
+    return PanelIds("prolific", f"{PERSON}{number}", "PANELSTUDY", f"{SUBMISSION}{number}")
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> None:
+    # Keys of rows come again in the next test's database.
+    cache.clear()
+
+
+def take_part(study: Study, number: int, *, until: str = "end") -> None:
+    """Answer steps until one of that kind. The third answer of everybody keeps its belief, all others change theirs."""
+    sitting = cast.begin(study, panel_ids(number))
+    while True:
+        sitting.refresh_from_db()
+        step = current_step(sitting)
+        if step.kind in ("end", until):
+            return
+        data = cast.answers_for(step)
+        if step.screen and step.screen.name == "posterior" and step.position == 3:
+            data["value"] = "60"
+        advance(sitting=sitting, step=step.number, data=data)
+
+
+def stage_of(study: Study, index: int = 1) -> Stage:
+    return Stage.objects.select_related("study__bank").get(study=study, index=index)
+
+
+@pytest.fixture
+def study(db: None) -> Study:
+    """Stage 1 is frozen and has trained a predictor, stage 2 is open with one person done and one inside."""
+    made = cast.open_study(
+        panel=cast.PROLIFIC,
+        predictor={"name": "same_task"},
+        stages=[{"sittings": 2}, {"sittings": 3, "design": {"kind": "epsilon_greedy"}}],
+        conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
+    )
+    for number in range(101, 103):
+        take_part(made, number)
+    jobs.run_inline(staging.close_stage(stage_of(made)))
+    staging.open_stage(stage_of(made, 2))
+    take_part(made, 201)
+    take_part(made, 202, until="item")
+    return made
+
+
+def client_of(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def superuser(db: None) -> Any:
+    return get_user_model().objects.create_superuser("super")
+
+
+@pytest.fixture
+def as_superuser(superuser: Any) -> Client:
+    return client_of(superuser)
+
+
+@pytest.fixture
+def researcher(db: None) -> Any:
+    user = get_user_model().objects.create_user("researcher", is_staff=True)
+    user.groups.add(ensure_researchers_group())
+    return user
+
+
+@pytest.fixture
+def as_researcher(researcher: Any) -> Client:
+    return client_of(researcher)
+
+
+@pytest.fixture
+def onlooker(db: None) -> Any:
+    """Staff without any permission."""
+    return get_user_model().objects.create_user("onlooker", is_staff=True)

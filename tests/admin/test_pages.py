@@ -1,0 +1,220 @@
+"""Every page of the admin opens, in few queries, changes nothing, and names nobody."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, User
+from django.core.cache import cache
+from django.db import connection
+from django.db.models import Model
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from survey.instruments.belief_update.models import Belief, Pair
+from survey.models import (
+    ApiToken,
+    Assignment,
+    AuditEntry,
+    Bank,
+    Booklet,
+    CandidateSet,
+    Evaluation,
+    Item,
+    JobStep,
+    PanelIdentity,
+    PredictorRun,
+    Question,
+    Respondent,
+    Response,
+    Sitting,
+    Slot,
+    SnapshotAnswer,
+    Stage,
+    Stratum,
+    Study,
+    Task,
+)
+from survey.services import jobs, staging
+from survey.services.identities import store_identity
+
+from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
+
+FEW = 10  # queries
+NOT_READ_ONLY = {Group, User, Question}
+
+
+def address(model: type[Model], page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def our_models() -> list[type[Model]]:
+    return [model for model in admin.site._registry if model is not LogEntry]
+
+
+@pytest.fixture
+def busy(study: Study, superuser: User) -> Study:
+    """At least one row of everything."""
+    ApiToken.issue(user=superuser, name="for tests")
+    take_part(study, 203)
+    jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
+    return study
+
+
+def many_rows_of_everything(study: Study, user: User) -> None:
+    """More rows than a list may have queries, each with relations of its own."""
+    now = timezone.now()
+    for number in range(FEW + 2):
+        bank = Bank.objects.create(name=f"bank-{number}", version=1, sha256="0" * 64, question_count=1)
+        task = Task.objects.create(bank=bank, name="task")
+        question = Question.objects.create(bank=bank, task=task, position=0, external_id="q", text="?", answer="!")
+        owner = User.objects.create(username=f"user-{number}")
+        twin = Study.objects.get(pk=study.pk)
+        twin.pk, twin.slug, twin.bank, twin.created_by = None, f"twin-{number}", bank, owner
+        twin.save()
+        stage = Stage.objects.create(study=twin, index=1, seed=1)
+        run = PredictorRun.objects.create(stage=stage, name="same_task", seed=1, input_sha256="0", example_count=0)
+        CandidateSet.objects.create(
+            stage=stage, kind="pool", size=1, universe_size=1, probability=1, seed=1, predictor_run=run
+        )
+        Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
+        JobStep.objects.create(stage=stage, kind=JobStep.Kind.FREEZE, input_sha256="0")
+        stratum = Stratum.objects.create(stage=stage, name="all", size=1, slots=1)
+        booklet = Booklet.objects.create(stage=stage, number=1, claimed_at=now)
+        item = Item.objects.create(study=twin, key="0")
+        Pair.objects.create(item=item, target=question)
+        slot = Slot.objects.create(
+            stage=stage, number=1, item=item, role=Slot.Role.CONTROL, stratum=stratum, booklet=booklet, position=1
+        )
+        respondent = Respondent.objects.create(study=twin)
+        store_identity(respondent=respondent, ids=panel_ids(number))
+        sitting = Sitting.objects.create(
+            respondent=respondent, stage=stage, booklet=booklet, started_at=now, last_seen_at=now
+        )
+        answer = Assignment.objects.create(sitting=sitting, slot=slot, position=1, assigned_at=now)
+        response = Response.objects.create(
+            assignment=answer, number=1, screen="prior", screen_sha256="0", answered_at=now, server_ms=1
+        )
+        Belief.objects.create(response=response, kind="prior", value=50)
+        SnapshotAnswer.objects.create(stage=stage, number=1, assignment=answer, digest="0")
+        ApiToken.issue(user=owner)
+        ApiToken.issue(user=user)
+        AuditEntry.objects.create(actor=owner, action="test", subject=str(number))
+        Group.objects.create(name=f"group-{number}")
+
+
+def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client) -> None:
+    for model in our_models():
+        assert as_superuser.get(address(model, "changelist")).status_code == 200, model
+        first = model._default_manager.first()
+        if first is None:
+            assert model in (Group,) or model._meta.app_label == "toy_instrument", f"{model} has no row to look at"
+            continue
+        response = as_superuser.get(address(model, "change", first.pk))
+        assert response.status_code == 200, model
+        assert as_superuser.get(address(model, "history", first.pk)).status_code == 200, model
+
+
+def test_every_list_stays_below_ten_queries(
+    busy: Study, as_superuser: Client, superuser: User, as_researcher: Client
+) -> None:
+    many_rows_of_everything(busy, superuser)
+    for client in (as_superuser, as_researcher):
+        for model in our_models():
+            if model._meta.app_label != "toy_instrument" and client is as_superuser:
+                assert model._default_manager.count() > FEW, model
+            with CaptureQueriesContext(connection) as queries:
+                response = client.get(address(model, "changelist"))
+            if response.status_code == 200:
+                assert len(queries) < FEW, f"{model}: {len(queries)}\n" + "\n".join(q["sql"][:150] for q in queries)
+
+
+def test_no_list_and_no_page_shows_a_panels_ids(busy: Study, as_superuser: Client) -> None:
+    pages = ["/admin/", *(address(model, "changelist") for model in our_models())]
+    pages += [address(Study, "change", busy.pk)]
+    for model in our_models():
+        if model is PanelIdentity:
+            continue
+        pages += [address(model, "change", row.pk) for row in model._default_manager.all()[:2]]
+    pages += [address(PanelIdentity, "history", row.pk) for row in PanelIdentity.objects.all()[:1]]
+    for page in pages:
+        body = as_superuser.get(page).content.decode()
+        assert PERSON not in body and SUBMISSION not in body, page
+
+
+def test_searching_for_a_panels_id_finds_nobody(study: Study, as_superuser: Client) -> None:
+    for model in our_models():
+        response = as_superuser.get(address(model, "changelist"), {"q": f"{PERSON}101"})
+        if admin.site._registry[model].search_fields:
+            assert response.context["cl"].result_count == 0, model
+
+
+def test_what_was_collected_cannot_be_added_changed_or_deleted_by_a_superuser(
+    busy: Study, as_superuser: Client, superuser: User
+) -> None:
+    request = RequestFactory().get("/")
+    request.user = superuser
+    for model, page in admin.site._registry.items():
+        if model in NOT_READ_ONLY or model is LogEntry:
+            continue
+        assert not page.has_change_permission(request), model
+        assert not page.has_delete_permission(request), model
+        assert page.has_add_permission(request) == (model is ApiToken), model
+        row = model._default_manager.first()
+        if row is None or model is Study:
+            continue
+        before = model._default_manager.filter(pk=row.pk).values().get()
+        changed = as_superuser.post(address(model, "change", row.pk), {"state": "frozen", "score": "1", "name": "x"})
+        deleted = as_superuser.post(address(model, "delete", row.pk), {"post": "yes"})
+        assert (changed.status_code, deleted.status_code) == (403, 403), model
+        assert model._default_manager.filter(pk=row.pk).values().get() == before
+    assert as_superuser.post(address(Study, "change", busy.pk), {"slug": "x"}).status_code == 405
+    assert as_superuser.post(address(Study, "delete", busy.pk), {"post": "yes"}).status_code == 403
+
+
+def test_a_user_is_not_deleted(researcher: User, as_superuser: Client) -> None:
+    assert as_superuser.post(address(User, "delete", researcher.pk), {"post": "yes"}).status_code == 403
+    assert User.objects.filter(pk=researcher.pk).exists()
+
+
+def test_a_sitting_is_found_by_the_beginning_of_its_pseudonym(study: Study, as_researcher: Client) -> None:
+    sitting = stage_of(study, 2).sittings.first()
+    assert sitting is not None
+    found = as_researcher.get("/admin/survey/sitting/", {"q": sitting.respondent.pseudonym[:12]})
+    assert [row.pk for row in found.context["cl"].result_list] == [sitting.pk]
+
+
+def test_a_list_is_narrowed_to_a_stage_and_an_unknown_one_is_ignored(study: Study, as_researcher: Client) -> None:
+    wanted = stage_of(study, 2)
+    found = as_researcher.get("/admin/survey/slot/", {"study": study.slug, "stage": wanted.pk})
+    assert found.context["cl"].result_count == Slot.objects.filter(stage=wanted).count()
+    for value in ("999999", "x' or 1=1"):
+        response = as_researcher.get("/admin/survey/slot/", {"stage": value})
+        assert response.context["cl"].result_count == Slot.objects.count()
+
+
+def test_an_answers_page_shows_what_the_instrument_exports(study: Study, as_researcher: Client) -> None:
+    answer = stage_of(study).slots.get(number=1).assignments.get()
+    body = as_researcher.get(f"/admin/survey/assignment/{answer.pk}/change/").content.decode()
+    assert "<span>60</span>" in body and "<span>70</span>" in body
+    assert "belief change" in body
+
+
+def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for_few(
+    study: Study, as_superuser: Client, django_assert_max_num_queries: Any
+) -> None:
+    page = address(Study, "change", study.pk)
+    with CaptureQueriesContext(connection) as few:
+        as_superuser.get(page)
+    take_part(study, 203)
+    for index in range(3, 8):
+        Stage.objects.create(study=study, index=index, seed=index)
+    study.config["stages"] += [study.config["stages"][1]] * 5
+    study.save(update_fields=["config"])
+    Evaluation.objects.update(metrics={"n": 1})
+    cache.clear()
+    with django_assert_max_num_queries(len(few)):
+        assert as_superuser.get(page).status_code == 200

@@ -1,0 +1,195 @@
+"""Flags, panel identities, tokens and the group of researchers."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.admin.groups import ensure_researchers_group
+from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
+from survey.services.planning import draw_candidates, drawable_questions, store_candidates
+from tests import cast
+
+from .conftest import PERSON, SUBMISSION, client_of, stage_of
+
+# Flags
+
+
+@pytest.fixture
+def question(db: None) -> Question:
+    return cast.bank().questions.get(position=2)  # The one whose text holds a script tag.
+
+
+def flag(client: Client, question: Question, **values: str) -> Any:
+    return client.post(f"/admin/survey/question/{question.pk}/change/", {"flag": "", "flag_reason": "", **values})
+
+
+def test_a_flag_is_set_with_its_reason_and_written_down(
+    question: Question, as_researcher: Client, researcher: User
+) -> None:
+    assert flag(as_researcher, question, flag="broken", flag_reason="two right answers").status_code == 302
+    question.refresh_from_db()
+    assert (question.flag, question.flag_reason) == ("broken", "two right answers")
+    written = AuditEntry.objects.first()
+    assert written is not None
+    assert (written.action, written.actor, written.subject) == (
+        "flag_question",
+        researcher,
+        "cast version 1 question q2",
+    )
+    assert written.detail == {"flag": "broken", "before": "", "reason": "two right answers"}
+
+
+def test_a_flag_without_a_reason_is_refused(question: Question, as_researcher: Client) -> None:
+    response = flag(as_researcher, question, flag="broken", flag_reason="  ")
+    assert "Say why" in response.content.decode()
+    question.refresh_from_db()
+    assert question.flag == ""
+
+
+def test_a_flag_that_is_taken_away_takes_its_reason_along(question: Question, as_researcher: Client) -> None:
+    flag(as_researcher, question, flag="broken", flag_reason="two right answers")
+    flag(as_researcher, question, flag="", flag_reason="two right answers")
+    question.refresh_from_db()
+    assert (question.flag, question.flag_reason) == ("", "")
+
+
+def test_text_and_key_do_not_change_whatever_is_sent(question: Question, as_superuser: Client) -> None:
+    flag(as_superuser, question, flag="sensitive", flag_reason="why", text="other", answer="other", position="9")
+    changed = Question.objects.get(pk=question.pk)
+    assert (changed.text, changed.answer, changed.position) == (question.text, question.answer, question.position)
+    assert changed.flag == "sensitive"
+
+
+def test_a_questions_text_is_escaped_but_for_its_markup(question: Question, as_researcher: Client) -> None:
+    for address in (f"/admin/survey/question/{question.pk}/change/", "/admin/survey/question/"):
+        body = as_researcher.get(address).content.decode()
+        assert "<script>alert(" not in body and "&lt;script&gt;alert(" in body
+    first = Question.objects.get(position=0)
+    body = as_researcher.get(f"/admin/survey/question/{first.pk}/change/").content.decode()
+    assert "<b>Is $a&lt;b$ here?</b><br>A. yes" in body
+
+
+def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(as_researcher: Client) -> None:
+    study = cast.study()
+    stage = stage_of(study)
+    store_candidates(stage, draw_candidates(stage, drawable_questions(stage)))
+    question = Bank.objects.get().questions.first()
+    assert question is not None
+    response = flag(as_researcher, question, flag="broken", flag_reason="why")
+    assert "The candidates of cast stage 1 are drawn" in response.content.decode()
+    question.refresh_from_db()
+    assert question.flag == ""
+
+
+# Panel identities
+
+
+def identity_page(study: Study) -> str:
+    return f"/admin/survey/panelidentity/{PanelIdentity.objects.filter(study=study).earliest('pk').pk}/change/"
+
+
+def test_each_look_at_a_panel_identity_is_written_down(study: Study, as_superuser: Client, superuser: User) -> None:
+    for looks in (1, 2):
+        body = as_superuser.get(identity_page(study)).content.decode()
+        assert f"{PERSON}101" in body and f"{SUBMISSION}101" in body
+        written = AuditEntry.objects.filter(action="see_panel_identity")
+        assert written.count() == looks
+    entry = written.first()
+    assert entry is not None
+    assert (entry.actor, entry.via) == (superuser, "admin")
+    assert PERSON not in f"{entry.subject}{entry.detail}"
+
+
+def test_panel_identities_need_a_permission_of_their_own(study: Study, researcher: User) -> None:
+    researcher.user_permissions.add(Permission.objects.get(codename="view_panelidentity"))
+    client = client_of(researcher)
+    for address in ("/admin/survey/panelidentity/", identity_page(study)):
+        assert client.get(address).status_code == 403
+    assert "panelidentity" not in client.get("/admin/").content.decode()
+    assert not AuditEntry.objects.filter(action="see_panel_identity").exists()
+    researcher.user_permissions.add(Permission.objects.get(codename="see_panel_identity"))
+    client = client_of(User.objects.get(pk=researcher.pk))
+    assert client.get("/admin/survey/panelidentity/").status_code == 200
+    assert f"{PERSON}101" in client.get(identity_page(study)).content.decode()
+
+
+def test_an_identity_under_another_key_is_said_to_be_unreadable(
+    study: Study, as_superuser: Client, settings: Any
+) -> None:
+    settings.HUNCH_IDENTITY_KEY = "another"
+    assert "cannot be read" in as_superuser.get(identity_page(study)).content.decode()
+
+
+# Tokens
+
+
+def test_a_token_is_shown_once_and_reads_the_api(as_researcher: Client, researcher: User) -> None:
+    response = as_researcher.post("/admin/survey/apitoken/add/", {"name": "R scripts"})
+    secret = response.context["secret"]
+    assert secret in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
+    token = ApiToken.objects.get()
+    assert (token.user, token.name, token.digest) == (researcher, "R scripts", ApiToken.hashed(secret))
+    for address in ("/admin/survey/apitoken/", f"/admin/survey/apitoken/{token.pk}/change/"):
+        assert secret not in as_researcher.get(address).content.decode()
+    answers = Client().get("/api/v1/studies/", HTTP_AUTHORIZATION=f"Token {secret}")
+    assert answers.status_code == 200
+    assert AuditEntry.objects.filter(action="create_token", actor=researcher, via="admin").count() == 1
+
+
+def test_a_token_is_downloaded_as_text(as_researcher: Client) -> None:
+    response = as_researcher.post("/admin/survey/apitoken/add/", {"name": "", "download": "1"})
+    assert response["Content-Type"].startswith("text/plain")
+    assert ApiToken.hashed(response.content.decode().strip()) == ApiToken.objects.get().digest
+
+
+def test_a_revoked_token_is_refused_and_revoked_once(as_researcher: Client, researcher: User) -> None:
+    token, secret = ApiToken.issue(user=researcher)
+    address = f"/admin/survey/apitoken/{token.pk}/revoke/"
+    assert as_researcher.get(address).status_code == 200
+    assert Client().get("/api/v1/studies/", HTTP_AUTHORIZATION=f"Token {secret}").status_code == 200
+    for _ in range(2):
+        assert as_researcher.post(address).status_code == 302
+    assert Client().get("/api/v1/studies/", HTTP_AUTHORIZATION=f"Token {secret}").status_code == 401
+    assert AuditEntry.objects.filter(action="revoke_token").count() == 1
+
+
+def test_nobody_sees_or_revokes_the_token_of_somebody_else_but_a_superuser(
+    as_researcher: Client, superuser: User, as_superuser: Client, researcher: User
+) -> None:
+    token, _secret = ApiToken.issue(user=superuser)
+    assert as_researcher.get("/admin/survey/apitoken/").context["cl"].result_count == 0
+    assert as_researcher.post(f"/admin/survey/apitoken/{token.pk}/revoke/").status_code == 403
+    token.refresh_from_db()
+    assert token.revoked_at is None
+    theirs, _secret = ApiToken.issue(user=researcher)
+    assert as_superuser.post(f"/admin/survey/apitoken/{theirs.pk}/revoke/").status_code == 302
+
+
+def test_a_token_needs_the_permission_to_make_one(onlooker: User) -> None:
+    assert client_of(onlooker).post("/admin/survey/apitoken/add/", {"name": ""}).status_code == 403
+    assert not ApiToken.objects.exists()
+
+
+# The group
+
+
+def test_the_group_may_look_run_and_export_and_not_see_panel_identities(db: None) -> None:
+    group = ensure_researchers_group()
+    names = set(group.permissions.values_list("codename", flat=True))
+    assert {"run_study", "export_study", "view_sitting", "view_belief", "change_question", "add_apitoken"} <= names
+    assert not {"see_panel_identity", "view_panelidentity"} & names
+    assert {name for name in names if name.split("_")[0] in ("add", "change", "delete")} == {
+        "change_question",
+        "add_apitoken",
+    }
+
+
+def test_the_group_is_mended_when_it_is_asked_for_again(db: None) -> None:
+    group = ensure_researchers_group()
+    group.permissions.set(Permission.objects.filter(codename__in=["see_panel_identity", "delete_user"]))
+    assert ensure_researchers_group() == group
+    names = set(group.permissions.values_list("codename", flat=True))
+    assert "run_study" in names and not {"see_panel_identity", "delete_user"} & names

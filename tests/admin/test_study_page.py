@@ -1,0 +1,223 @@
+"""The study page: what it shows, what a researcher does there, and what is written down of it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.admin.study_page import Mean, metric_table, sections
+from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
+from survey.services import exporting, jobs, staging
+from tests import cast
+
+from .conftest import client_of, stage_of, take_part
+
+
+def page(study: Study) -> str:
+    return f"/admin/survey/study/{study.pk}/change/"
+
+
+def action(study: Study, stage: int, name: str) -> str:
+    return f"/admin/survey/study/{study.pk}/stages/{stage}/{name}/"
+
+
+def offered(client: Client, study: Study) -> dict[int, list[str]]:
+    shown = client.get(page(study)).context["sections"]
+    return {section.stage.index: [action.name for action in actions] for section, actions in shown}
+
+
+# What it shows
+
+
+def test_it_counts_people_answers_and_places_by_stage(study: Study) -> None:
+    first, second = sections(study)
+    assert (first.counted, first.slots, first.free_booklets, dict(first.sittings)) == (6, 6, 0, {"complete": 2})
+    assert (second.counted, second.slots, second.free_booklets) == (3, 9, 1)
+    assert dict(second.sittings) == {"complete": 1, "live": 1}
+    strata = {line.name: line for line in second.strata}
+    assert set(strata) == {"top", "rest"}
+    assert sum(line.drawn for line in second.strata) == 9
+    assert sum(line.answered for line in second.strata) == 3
+
+
+def test_it_shows_the_share_that_changed_by_stratum(study: Study) -> None:
+    first, second = sections(study)
+    assert first.outcomes.name == "changed"
+    assert first.outcomes.overall == Mean(value=4 / 6, n=6, is_share=True)
+    assert str(first.strata[0].mean) == "66.7 %"
+    assert sum(line.mean.n for line in second.strata if line.mean) == 3
+
+
+def test_another_answer_is_seen_once_the_figures_are_a_minute_old(study: Study, monkeypatch: Any) -> None:
+    assert sections(study)[1].outcomes.overall == Mean(value=2 / 3, n=3, is_share=True)
+    take_part(study, 203)
+    assert sections(study)[1].outcomes.overall.n == 3  # type: ignore[union-attr]
+    monkeypatch.setattr("survey.admin.study_page.LITTLE_WHILE", timedelta(0))
+    assert sections(study)[1].outcomes.overall == Mean(value=4 / 6, n=6, is_share=True)
+
+
+def test_an_outcome_that_is_no_share_is_shown_as_a_mean() -> None:
+    assert str(Mean(value=1.5, n=2, is_share=False)) == "1.50"
+
+
+def test_metrics_are_laid_out_by_part() -> None:
+    table = metric_table({"n": 9, "auc": {"overall": 0.75, "previous_correct": None}})
+    assert table.parts == ["overall", "previous correct"]
+    assert table.rows == [("answers", ["9", ""]), ("AUC", ["0.750", "–"])]
+
+
+def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_researcher: Client) -> None:
+    staging.close_stage(stage_of(study, 2), now=True)
+    jobs.run_inline(stage_of(study, 2))
+    first, second = sections(study)
+    assert first.judged is None
+    assert second.judged is not None and second.judged.run == first.runs[0].run
+    assert first.runs[0].evaluated_on == [second.stage]
+    body = as_researcher.get(page(study)).content.decode()
+    assert "NLL" in body and "previous incorrect" in body
+
+
+def test_it_shows_addresses_codes_and_the_study_file_as_text(study: Study, as_researcher: Client) -> None:
+    Study.objects.filter(pk=study.pk).update(source_text="<script>alert(1)</script>")
+    body = as_researcher.get(page(study)).content.decode()
+    assert "http://testserver/s/cast/?PROLIFIC_PID={{%PROLIFIC_PID%}}" in body
+    assert study.completion_code("completed") in body
+    assert study.source_sha256 in body
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in body and "<script>alert(1)" not in body
+
+
+def test_it_has_no_inline_style_or_script(study: Study, as_researcher: Client) -> None:
+    body = as_researcher.get(page(study)).content.decode()
+    assert " style=" not in body and "<style" not in body
+    assert body.count("<script") == body.count("<script src=") + body.count('<script id="django-admin')
+
+
+def test_a_study_that_does_not_exist_leads_to_the_list(as_researcher: Client) -> None:
+    assert as_researcher.get("/admin/survey/study/999/change/").status_code == 302
+    assert as_researcher.get("/admin/survey/study/999/stages/1/open/").status_code == 404
+
+
+# What is done there
+
+
+def test_only_what_the_state_allows_is_offered(study: Study, as_researcher: Client) -> None:
+    assert offered(as_researcher, study) == {1: [], 2: ["pause", "close", "close-now"]}
+    staging.pause_stage(stage_of(study, 2))
+    assert offered(as_researcher, study)[2] == ["resume", "close", "close-now"]
+    staging.close_stage(stage_of(study, 2))
+    assert offered(as_researcher, study)[2] == ["close-now"]
+    fresh = cast.study(slug="fresh", stages=[{"sittings": 2}, {"sittings": 2}])
+    assert offered(as_researcher, fresh) == {1: ["plan", "open"], 2: ["plan"]}
+
+
+def test_asking_changes_nothing(study: Study, as_researcher: Client) -> None:
+    before = AuditEntry.objects.count()
+    for name in ("plan", "open", "resume", "pause", "close", "close-now", "retry"):
+        response = as_researcher.get(action(study, 2, name))
+        assert response.status_code == 200
+        assert 'method="post"' in response.content.decode()
+    assert stage_of(study, 2).state == Stage.State.OPEN
+    assert AuditEntry.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "entry"),
+    [("pause", "paused", "pause_stage"), ("close", "closing", "close_stage"), ("close-now", "closing", "close_stage")],
+)
+def test_a_stage_is_moved_and_it_is_written_down_by_whom(
+    study: Study, as_researcher: Client, researcher: User, name: str, state: str, entry: str
+) -> None:
+    response = as_researcher.post(action(study, 2, name), follow=True)
+    assert response.status_code == 200
+    assert stage_of(study, 2).state == state
+    written = AuditEntry.objects.first()
+    assert written is not None
+    assert (written.action, written.actor, written.via) == (entry, researcher, "admin")
+    live = Sitting.objects.filter(stage__index=2, state=Sitting.State.LIVE).count()
+    assert live == (0 if name == "close-now" else 1)
+
+
+def test_a_fresh_study_is_planned_opened_paused_and_resumed(as_researcher: Client) -> None:
+    fresh = cast.study(slug="fresh")
+    for name, state in (("plan", "planned"), ("open", "open"), ("pause", "paused"), ("resume", "open")):
+        as_researcher.post(action(fresh, 1, name))
+        assert stage_of(fresh).state == state
+    done = list(AuditEntry.objects.filter(via="admin").order_by("pk").values_list("action", flat=True))
+    assert done == ["plan_stage", "open_stage", "pause_stage", "open_stage"]
+
+
+def test_a_refused_action_says_why(study: Study, as_researcher: Client) -> None:
+    response = as_researcher.post(action(study, 1, "pause"), follow=True)
+    assert "stage 1 of cast is frozen and cannot become paused" in response.content.decode()
+    assert stage_of(study).state == Stage.State.FROZEN
+
+
+def test_failed_steps_show_their_error_and_are_retried(study: Study, as_researcher: Client) -> None:
+    step = JobStep.objects.filter(stage__index=1).first()
+    assert step is not None
+    JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.FAILED, error="<no space> left", tries_left=0)
+    assert "&lt;no space&gt; left" in as_researcher.get(page(study)).content.decode()
+    assert offered(as_researcher, study)[1] == ["retry"]
+    as_researcher.post(action(study, 1, "retry"))
+    step.refresh_from_db()
+    assert (step.state, step.error) == (JobStep.State.QUEUED, "")
+
+
+def test_an_action_needs_the_permission_to_run_studies(study: Study, researcher: User, onlooker: User) -> None:
+    researcher.groups.get().permissions.remove(*_permissions("run_study", "export_study"))
+    for user in (researcher, onlooker):
+        client = client_of(user)
+        assert client.post(action(study, 2, "close")).status_code == 403
+        assert client.get(action(study, 2, "close")).status_code == 403
+        assert client.post(f"/admin/survey/study/{study.pk}/export/answers.csv").status_code == 403
+    assert Client().post(action(study, 2, "close")).status_code == 302  # to the login
+    assert stage_of(study, 2).state == Stage.State.OPEN
+    body = client_of(researcher).get(page(study)).content.decode()
+    assert "/stages/2/" not in body and 'value="answers.csv"' not in body
+    assert client_of(onlooker).get(page(study)).status_code == 403
+
+
+def _permissions(*names: str) -> Any:
+    return Permission.objects.filter(codename__in=names)
+
+
+def test_an_action_needs_the_forms_token(study: Study, researcher: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(researcher)
+    assert client.post(action(study, 2, "close")).status_code == 403
+    assert stage_of(study, 2).state == Stage.State.OPEN
+
+
+# Downloads
+
+
+def test_a_download_is_the_export_and_is_written_down(study: Study, as_researcher: Client, researcher: User) -> None:
+    response = as_researcher.post(f"/admin/survey/study/{study.pk}/export/answers.csv")
+    assert response["Content-Disposition"] == 'attachment; filename="cast-answers.csv"'
+    body = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+    assert body == "".join(exporting.answers_csv(study))
+    written = AuditEntry.objects.first()
+    assert written is not None
+    assert (written.action, written.actor, written.via) == ("export_answers", researcher, "admin")
+    assert written.detail == {"form": "answers.csv"}
+
+
+def test_the_instruments_own_file_and_the_codebook_are_offered(study: Study, as_researcher: Client) -> None:
+    assert as_researcher.get(page(study)).context["files"] == ["answers.csv", "belief_changes.csv", "codebook.md"]
+    changes = as_researcher.post(f"/admin/survey/study/{study.pk}/export/belief_changes.csv")
+    lines = b"".join(changes.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
+    assert lines[0] == "q1,q2,source1,source2,previous_correct,belief_change"
+    counted = Assignment.objects.filter(state=Assignment.State.COUNTED).count()
+    assert sum(line[-2:] in (",0", ",1") for line in lines) == counted
+    codebook = as_researcher.post(f"/admin/survey/study/{study.pk}/export/codebook.md")
+    assert b"".join(codebook.streaming_content).startswith(b"# Codebook")  # type: ignore[attr-defined]
+
+
+def test_a_download_is_no_get_and_an_unknown_file_is_none(study: Study, as_researcher: Client) -> None:
+    before = AuditEntry.objects.count()
+    assert as_researcher.get(f"/admin/survey/study/{study.pk}/export/answers.csv").status_code == 405
+    assert as_researcher.post(f"/admin/survey/study/{study.pk}/export/secrets.csv").status_code == 404
+    assert as_researcher.post("/admin/survey/study/999/export/answers.csv").status_code == 404
+    assert AuditEntry.objects.count() == before
