@@ -40,10 +40,15 @@ def respondent_page(view: View) -> View:
             study = enrolment.study_of(slug)
         except HunchError as refusal:
             return _error_page(request, status=refusal.status, title=_("Page not found"), message=refusal.message)
-        try:
-            return view(request, study)
-        except HunchError as refusal:
-            return _refused(request, study, refusal)
+        # The pages' own words come in the language of the study's texts and not in the browser's: they are part of what
+        # was measured.
+        with translation.override(study.settings.texts.language):
+            try:
+                response = view(request, study)
+            except HunchError as refusal:
+                response = _refused(request, study, refusal)
+            response.headers["Content-Language"] = translation.get_language() or "en"
+            return response
 
     return wrapped
 
@@ -89,7 +94,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         sitting = enrolment.begin_sitting(
             study=study,
             ids=ids,
-            language=translation.get_language() or "en",
+            language=study.settings.texts.language,
             simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
         )
         response: HttpResponse = see_other("frontend:sitting", study)

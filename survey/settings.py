@@ -228,6 +228,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "admin:login"
+CSRF_FAILURE_VIEW = "frontend.views.csrf_failure"
 
 # Database
 

@@ -10,9 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+# Fields of the pages' own in every form; a check or question of that name could not be told from them.
+RESERVED = ("step", "screen", "csrfmiddlewaretoken", "consent")
+
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED or name.startswith("client_"):
+        raise ValueError("this name is used by the pages themselves: choose another")
+    return name
+
+
+FieldName = Annotated[Name, AfterValidator(_not_reserved)]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 SEED_LIMIT = 2**53  # JSON keeps integers exactly up to here, and so do browsers.
 
@@ -71,7 +82,7 @@ class InstrumentConfig(Strict):
 class CheckConfig(Strict):
     """One comprehension check. The first option is the right one in the file; they are shown in random order."""
 
-    name: Name
+    name: FieldName
     question: Text
     options: list[Text] = Field(min_length=2, max_length=6)
     hint: str = Field(default="", max_length=2000)
@@ -87,7 +98,7 @@ class CheckConfig(Strict):
 class FieldConfig(Strict):
     """One question of a form block."""
 
-    name: Name
+    name: FieldName
     label: Text
     kind: Literal["choice", "text", "number"]
     options: list[Text] = []
@@ -162,8 +173,9 @@ WELCOME = "You are invited to take part in a short study about language models."
 
 
 class TextsConfig(Strict):
-    """Texts outside the blocks."""
+    """Texts outside the blocks, and the language that all texts of the file are in: the pages' own words follow it."""
 
+    language: Literal["en", "de"] = "en"
     welcome: Text = WELCOME
     minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
     contact: str = Field(default="", max_length=300)

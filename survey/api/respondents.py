@@ -90,6 +90,10 @@ class SittingBegin(RespondentView):
     def post(self, request: Request, slug: str) -> Response:
         """Store consent and begin a sitting, or find the one that this person began."""
         study = enrolment.study_of(slug)
+        with translation.override(study.settings.texts.language):
+            return self._begin(request, study)
+
+    def _begin(self, request: Request, study: Study) -> Response:
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
@@ -100,7 +104,7 @@ class SittingBegin(RespondentView):
         sitting = enrolment.begin_sitting(
             study=study,
             ids=ids,
-            language=translation.get_language() or "en",
+            language=study.settings.texts.language,
             simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
         )
         person = ids.person if study.settings.panel.kind == "open" else None

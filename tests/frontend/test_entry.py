@@ -142,9 +142,9 @@ def test_consent_is_one_of_two_answers(client: Client) -> None:
 
 
 def test_consent_is_stored_with_its_version_and_language(client: Client) -> None:
-    cast.open_study()
-    client.get("/s/cast/", headers={"Accept-Language": "de"})
-    client.post("/s/cast/consent", {"consent": "yes"}, headers={"Accept-Language": "de"})
+    cast.open_study(texts={"language": "de"})
+    client.get("/s/cast/")
+    client.post("/s/cast/consent", {"consent": "yes"})
     consent = Sitting.objects.get().consent
     assert (consent.version, consent.language) == ("2", "de")
 

@@ -96,6 +96,7 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
         ),
         ('name = "two"', 'name = "one"', "[[blocks]]", 2, "blocks.2: two entries have the same name"),
         ('name = "two"', 'name = "Two!"', "Two!", 1, "blocks.2.checks.2.name: String should match"),
+        ('name = "two"', 'name = "step"', '"step"', 1, "blocks.2.checks.2.name: this name is used by the pages"),
         ('kind = "end"', 'kind = "debriefing"\ntext = "x"', "[[blocks]]", 1, "blocks: exactly one block of kind"),
         ('kind = "items"', 'kind = "items"\ntext = 5', "text = 5", 1, "blocks.3.text: Input should be a valid string"),
         (
