@@ -86,11 +86,9 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         if "download" in request.POST:
             response = HttpResponse(f"{secret}\n", content_type="text/plain; charset=utf-8")
             response["Content-Disposition"] = f'attachment; filename="hunch-token-{token.prefix}.txt"'
-        else:
-            # Not after a redirect: the secret would have to be stored on the way.
-            response = self._page(request, "issued.html", title="Your API token", token=token, secret=secret)
-        response["Cache-Control"] = "no-store"
-        return response
+            return response
+        # Not after a redirect: the secret would have to be stored on the way. The admin's pages are never cached.
+        return self._page(request, "issued.html", title="Your API token", token=token, secret=secret)
 
     def revoke_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         token = self.get_object(request, str(pk))

@@ -211,10 +211,14 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
         as_superuser.get(page)
     take_part(study, 203)
     for index in range(3, 8):
-        Stage.objects.create(study=study, index=index, seed=index)
+        stage = Stage.objects.create(study=study, index=index, seed=index)
+        run = PredictorRun.objects.create(
+            stage=stage, name="same_task", seed=1, input_sha256="0", example_count=1, metrics={"n": 1}
+        )
+        Evaluation.objects.create(predictor_run=run, stage=stage, metrics={"n": 1})
+        JobStep.objects.create(stage=stage, kind=JobStep.Kind.FREEZE, input_sha256="0")
     study.config["stages"] += [study.config["stages"][1]] * 5
     study.save(update_fields=["config"])
-    Evaluation.objects.update(metrics={"n": 1})
     cache.clear()
     with django_assert_max_num_queries(len(few)):
         assert as_superuser.get(page).status_code == 200

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from survey.admin.study_page import Mean, metric_table, sections
 from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
@@ -56,6 +58,17 @@ def test_another_answer_is_seen_once_the_figures_are_a_minute_old(study: Study, 
     assert sections(study)[1].outcomes.overall.n == 3  # type: ignore[union-attr]
     monkeypatch.setattr("survey.admin.study_page.LITTLE_WHILE", timedelta(0))
     assert sections(study)[1].outcomes.overall == Mean(value=4 / 6, n=6, is_share=True)
+
+
+def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatch: Any) -> None:
+    with CaptureQueriesContext(connection) as first:
+        before = sections(study)
+    monkeypatch.setattr("survey.admin.study_page.LITTLE_WHILE", timedelta(0))
+    with CaptureQueriesContext(connection) as second:
+        after = sections(study)
+    assert [section.outcomes for section in before] == [section.outcomes for section in after]
+    assert any("belief_update_belief" in query["sql"] for query in first)
+    assert not any("belief_update_belief" in query["sql"] for query in second)
 
 
 def test_an_outcome_that_is_no_share_is_shown_as_a_mean() -> None:
