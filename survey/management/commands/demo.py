@@ -107,7 +107,7 @@ class Command(BaseCommand):
             base_url=self.services.base_url,
             null=null,
             # The same characters come to every stage, so that a lift cannot come from readier people. The test takes
-            # the stages for independent, which is on the safe side.
+            # the stages for independent, which is on the safe side: without any effect it rejects in 1 run of 100.
             same_in_every_stage=True,
         )
         with bar(total=respondents, name=f"stage {stage.index}: respondents", unit=" people") as shown:
