@@ -7,11 +7,11 @@ from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.test import Client
 
-from survey.admin.groups import ensure_researchers_group
 from survey.models import Stage, Study
 from survey.services import jobs, staging
 from survey.services.answering import advance
 from survey.services.flow import current_step
+from survey.services.groups import ensure_researchers_group
 from survey.services.identities import PanelIds
 from tests import cast
 

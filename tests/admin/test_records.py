@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from survey.admin.groups import ensure_researchers_group
 from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
+from survey.services.groups import ensure_researchers_group
 from survey.services.planning import draw_candidates, drawable_questions, store_candidates
 from tests import cast
 
