@@ -75,8 +75,13 @@ class BeliefTruth:
         hidden_share: float = HIDDEN_SHARE,
         respondent_sd: float = RESPONDENT_SD,
         null: bool = False,
+        outcome_rates: tuple[float, float] | None = None,
     ) -> BeliefTruth:
-        """The truth for a bank, given the task and the domain of each question in the bank's order."""
+        """The truth for a bank, given the task and the domain of each question in the bank's order.
+
+        `outcome_rates`: the shares that change after an incorrect and after a correct answer, if they are to be exact;
+        their mean is then the base rate, and the difference is part of the stated variance between pairs.
+        """
         if len(tasks) != len(domains) or len(tasks) < 2:
             raise DesignError(
                 f"domains: {len(domains)} for {len(tasks)} tasks; give both for each question, of 2 or more"
@@ -86,6 +91,12 @@ class BeliefTruth:
                 raise DesignError(f"{name}: must lie between 0 and 1, not {value}")
         if pair_sd < 0 or respondent_sd < 0:
             raise DesignError(f"pair_sd, respondent_sd: must not be negative, not {pair_sd} and {respondent_sd}")
+        if outcome_rates is not None:
+            if null or len(outcome_rates) != 2 or not all(0 < rate < 1 for rate in outcome_rates):
+                raise DesignError(
+                    f"outcome_rates: must be 2 shares between 0 and 1, and not with null: {outcome_rates}"
+                )
+            base_rate = sum(outcome_rates) / 2
         if null:
             pair_sd = 0.0
         questions = list(zip(tasks, domains, strict=True))
@@ -97,11 +108,13 @@ class BeliefTruth:
         weight = np.repeat((np.outer(count, count) - np.diag(count))[:, :, None], 2, axis=2).astype(np.float64)
         weight /= weight.sum()
         visible = _visible(kinds, seed)
-        visible -= (weight * visible).sum()
-        raw_sd = math.sqrt(float((weight * visible**2).sum()))
-        visible *= pair_sd * math.sqrt(1 - hidden_share) / raw_sd
+        visible_sd = pair_sd * math.sqrt(1 - hidden_share)
         blur = math.hypot(pair_sd * math.sqrt(hidden_share), respondent_sd)
-        intercept = _intercept(visible, weight, blur=blur, base_rate=base_rate)
+        if outcome_rates is None:
+            logits = _scaled(visible, weight, sd=visible_sd)
+            logits += _intercept(logits, weight, blur=blur, base_rate=base_rate)
+        else:
+            logits = _with_rates(visible, weight, sd=visible_sd, blur=blur, rates=outcome_rates)
         return cls(
             seed=seed,
             base_rate=base_rate,
@@ -110,7 +123,7 @@ class BeliefTruth:
             respondent_sd=respondent_sd,
             null=null,
             kind=kind,
-            logits=visible + intercept,
+            logits=logits,
         )
 
     def probability(self, evidence: int, target: int, outcome: int, evidence_id: str, target_id: str) -> float:
@@ -232,6 +245,39 @@ def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]
         + of_pair
     )
     return np.stack([cell + OUTCOME_EFFECT, cell], axis=2)
+
+
+def _scaled(visible: NDArray[np.float64], weight: NDArray[np.float64], *, sd: float) -> NDArray[np.float64]:
+    """The effects with weighted mean 0 and standard deviation `sd`."""
+    centred = visible - (weight * visible).sum()
+    scaled: NDArray[np.float64] = centred * (sd / math.sqrt(float((weight * centred**2).sum())))
+    return scaled
+
+
+def _with_rates(
+    visible: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    *,
+    sd: float,
+    blur: float,
+    rates: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Logits with these mean chances by outcome and standard deviation `sd` over both, shape (K, K, 2)."""
+    parts = [(visible[:, :, outcome], 2 * weight[:, :, outcome]) for outcome in (0, 1)]
+    inside = sd
+    for _ in range(20):
+        scaled = [_scaled(part, share, sd=inside) for part, share in parts]
+        middles = [
+            _intercept(part, share, blur=blur, base_rate=rate)
+            for part, (_, share), rate in zip(scaled, parts, rates, strict=True)
+        ]
+        left = sd**2 - (middles[0] - middles[1]) ** 2 / 4
+        if left <= 0:
+            raise DesignError(f"outcome_rates: {rates} differ by more than the pairs' visible sd of {sd:.3g} allows")
+        if abs(inside - math.sqrt(left)) < 1e-9:
+            break
+        inside = math.sqrt(left)
+    return np.stack([part + middle for part, middle in zip(scaled, middles, strict=True)], axis=2)
 
 
 def _intercept(visible: NDArray[np.float64], weight: NDArray[np.float64], *, blur: float, base_rate: float) -> float:

@@ -49,6 +49,25 @@ def test_base_rate_and_variances_hold_over_all_pairs_of_the_bank(seed, options):
     assert average_over_people(probability, truth.respondent_sd).mean() == pytest.approx(truth.base_rate, abs=0.005)
 
 
+def test_the_rates_by_outcome_can_be_set_within_the_same_variance():
+    truth = truth_of(outcome_rates=(0.46, 0.32), pair_sd=0.9, respondent_sd=1.0)
+    pairs = every_pair()
+    visible = truth.logits[truth.kind[pairs.evidence], truth.kind[pairs.target], pairs.outcome]
+    assert visible.std() == pytest.approx(0.9 * math.sqrt(2 / 3))
+    # Hidden effects and people averaged out, as they are in the definition.
+    shares = average_over_people(1 / (1 + np.exp(-visible)), math.hypot(0.9 * math.sqrt(1 / 3), 1.0))
+    assert [shares[pairs.outcome == outcome].mean() for outcome in (0, 1)] == pytest.approx([0.46, 0.32])
+    assert truth.base_rate == pytest.approx(0.39)
+
+
+@pytest.mark.parametrize("bad", [{"outcome_rates": (0.4, 1)}, {"outcome_rates": (0.4, 0.3), "null": True}])
+def test_rates_that_no_truth_has_are_refused(bad):
+    with pytest.raises(DesignError, match="outcome_rates: must be 2 shares"):
+        truth_of(**bad)
+    with pytest.raises(DesignError, match=r"differ by more than the pairs. visible sd of 0\.0816 allows"):
+        truth_of(outcome_rates=(0.9, 0.1), pair_sd=0.1)
+
+
 def test_related_questions_and_incorrect_answers_change_more_beliefs():
     truth = truth_of()
     pairs = every_pair()

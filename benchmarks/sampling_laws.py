@@ -1,0 +1,341 @@
+"""Do draws and estimates keep their promises? 20,000 draws of each design, and 2,000 simulated seven-stage studies.
+
+    python benchmarks/sampling_laws.py [--studies 2000] [--draws 20000] [--jobs 2] [--seed 1]
+
+Draws: how often each candidate came against the probability stored for it, by a statistic that knows the design's
+covariance (the largest |z| where chances are unequal), together at level 0.001.
+
+Studies: a fixed truth over all pairs of 400 questions (0.46 of beliefs change after an incorrect, 0.32 after a correct
+answer; a third of the variance between pairs is in no feature), 88 respondents a stage with 15 slots each, a tenth of
+whom leave at a random place; stage 1 uniform, then epsilon-greedy by a logistic predictor trained on all earlier
+answers, over a fresh uniform pool of 12,000 pairs. Slots are dealt at random: nobody minds meeting a question twice.
+Each stage's estimates are combined by design-only weights and compared with the truth, computed over all pairs.
+An estimate passes if its bias is under 3 Monte Carlo errors (a ratio: under a tenth of its standard error) and its 95 %
+interval covers between 93 % and 97 % of the time. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"  # studies run side by side instead
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bandit
+from tests.bandit.laws import p_value_of_counts, p_value_of_largest_z
+
+LEVEL = 0.001
+STAGES, RESPONDENTS, ITEMS, POOL, DROPOUT = 7, 88, 15, 12_000, 0.1
+SLOTS = RESPONDENTS * ITEMS
+TASKS = np.repeat(np.arange(20), 20)
+DOMAINS = TASKS // 4
+IDS = [f"question {number}" for number in range(TASKS.size)]
+RATIOS = ("hajek", "share incorrect", "share correct", "posterior incorrect", "posterior correct", "share domain 0")
+
+
+class World:
+    """The truth over all pairs: chances of a change, sizes of changes and priors."""
+
+    # Points a changed belief moves, after an incorrect and after a correct answer, each size equally likely.
+    SIZES = (np.array([5, 10, 20, 25, 40]), np.array([5, 5, 10, 20, 20]))
+    PERSON_SD, PRIOR_SD, NOISE_SD = 1.0, 9.0, 9.0
+
+    def __init__(self) -> None:
+        truth = bandit.BeliefTruth.for_bank(
+            tasks=[str(task) for task in TASKS],
+            domains=[str(domain) for domain in DOMAINS],
+            seed=1,
+            pair_sd=0.9,
+            respondent_sd=self.PERSON_SD,
+            outcome_rates=(0.46, 0.32),
+        )
+        self.universe = bandit.universe_size(TASKS.size)
+        pairs = bandit.pair_from_rank(np.arange(self.universe), TASKS.size)
+        chance = truth.probabilities(pairs, IDS)
+        self.logit = np.log(chance) - np.log1p(-chance)
+        self.prior = 63 + np.random.default_rng(2).normal(0, 12, TASKS.size)
+        average = bandit.average_over_people(chance, self.PERSON_SD)
+        size = np.array([sizes.mean() for sizes in self.SIZES])[pairs.outcome] * average
+        moved = np.where(pairs.outcome == 1, size, -size)
+        prior = self.prior[pairs.target]
+        wrong, right = pairs.outcome == 0, pairs.outcome == 1
+        self.means = {
+            "share": average.mean(),
+            "assisted": average.mean(),
+            "hajek": average.mean(),
+            "change": moved.mean(),
+            "size": size.mean(),
+            "prior": prior.mean(),
+            "prior by outcome": 0.0,
+            "share incorrect": average[wrong].mean(),
+            "share correct": average[right].mean(),
+            "posterior incorrect": (prior + moved)[wrong].mean(),
+            "posterior correct": (prior + moved)[right].mean(),
+            "share domain 0": average[DOMAINS[pairs.target] == 0].mean(),
+        }
+
+
+@cache
+def world() -> World:
+    return World()
+
+
+def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
+    """An intercept, outcome, same task, same domain, and the domains of target and evidence; shape (M, 14)."""
+    one, other = pairs.evidence, pairs.target
+    columns = np.zeros((len(pairs), 14))
+    columns[:, 0] = 1
+    columns[:, 1] = pairs.outcome
+    columns[:, 2] = TASKS[one] == TASKS[other]
+    columns[:, 3] = DOMAINS[one] == DOMAINS[other]
+    rows = np.arange(len(pairs))
+    columns[rows, 4 + DOMAINS[other]] = 1
+    columns[rows, 9 + DOMAINS[one]] = 1
+    return columns
+
+
+def fit(columns: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logistic regression with a weak ridge, by Newton's method."""
+    beta, ridge = np.zeros(columns.shape[1]), np.full(columns.shape[1], 0.5)
+    ridge[0] = 1e-3
+    for _ in range(8):
+        chance = predict(columns, beta)
+        slope = columns.T @ (label - chance) - ridge * beta
+        step = np.linalg.solve((columns * (chance * (1 - chance))[:, None]).T @ columns + np.diag(ridge), slope)
+        beta += step
+        if np.abs(step).max() < 1e-5:
+            break
+    return beta
+
+
+def predict(columns: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-(columns @ beta)))
+
+
+def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
+    """Value, interval and standard error of every estimate of one study, and the naive share."""
+    rng, truth = np.random.default_rng([3, seed]), world()
+    seen: list[NDArray[np.float64]] = []
+    labels: list[NDArray[np.float64]] = []
+    stages: dict[str, list[bandit.Estimate]] = {}
+    weights = []
+    for number in range(STAGES):
+        pool = bandit.uniform_pool(n_questions=TASKS.size, size=POOL, rng=rng).pairs
+        columns = features(pool)
+        score = predict(columns, fit(np.concatenate(seen), np.concatenate(labels))) if number else None
+        design = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1) if number else bandit.Uniform()
+        drawn = bandit.draw(design=design, n=SLOTS, scores=score, n_candidates=POOL, rng=rng)
+        sizes = [stratum.size for stratum in drawn.strata]
+        weights.append(bandit.design_weight(sizes=sizes, slots=[stratum.n for stratum in drawn.strata]))
+
+        person = np.repeat(np.arange(RESPONDENTS), ITEMS)
+        stay = np.where(rng.random(RESPONDENTS) < DROPOUT, rng.integers(0, ITEMS, RESPONDENTS), ITEMS)
+        there = np.tile(np.arange(ITEMS), RESPONDENTS) < stay[person]
+        at, person, label = drawn.selected[there], person[there], drawn.stratum[there]
+        pairs = pool.take(at)
+        logit = truth.logit[bandit.rank_of(pairs, TASKS.size)] + rng.normal(0, truth.PERSON_SD, RESPONDENTS)[person]
+        changed = (rng.random(at.size) < 1 / (1 + np.exp(-logit))).astype(float)
+        prior = truth.prior[pairs.target] + rng.normal(0, truth.PRIOR_SD, RESPONDENTS)[person]
+        prior += rng.normal(0, truth.NOISE_SD, at.size)
+        size = changed * np.choose(pairs.outcome, [rng.choice(sizes_, at.size) for sizes_ in truth.SIZES])
+        posterior = prior + np.where(pairs.outcome == 1, size, -size)
+
+        common = {"stratum": label, "sizes": sizes, "cluster": person, "universe_size": truth.universe}
+        wrong, right = pairs.outcome == 0, pairs.outcome == 1
+        found = {
+            "share": bandit.stratified_mean(values=changed, share=True, **common),
+            "assisted": assisted(changed, columns, at, score, number, person, common, rng),
+            "hajek": bandit.hajek(
+                values=changed, probability=drawn.inclusion_probability[there], cluster=person, share=True
+            ),
+            "change": bandit.stratified_mean(values=posterior - prior, **common),
+            "size": bandit.stratified_mean(values=size, **common),
+            "prior": bandit.stratified_mean(values=prior, **common),
+            "prior by outcome": bandit.stratified_difference(values=prior, first=wrong, second=right, **common),
+            "share incorrect": bandit.stratified_mean(values=changed, domain=wrong, share=True, **common),
+            "share correct": bandit.stratified_mean(values=changed, domain=right, share=True, **common),
+            "posterior incorrect": bandit.stratified_mean(values=posterior, domain=wrong, **common),
+            "posterior correct": bandit.stratified_mean(values=posterior, domain=right, **common),
+            "share domain 0": bandit.stratified_mean(
+                values=changed, domain=DOMAINS[pairs.target] == 0, share=True, **common
+            ),
+        }
+        for name, estimate in found.items():
+            stages.setdefault(name, []).append(estimate)
+        seen.append(columns[at])
+        labels.append(changed)
+    results = {}
+    for name, estimates in stages.items():
+        combined = bandit.combine_stages(estimates=estimates, design_weights=weights).estimate
+        results[name] = (combined.value, *combined.interval, combined.standard_error)
+    return {**results, "naive": (float(np.concatenate(labels).mean()), 0.0, 0.0, 0.0)}
+
+
+def assisted(
+    changed: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    at: NDArray[np.int64],
+    score: NDArray[np.float64] | None,
+    number: int,
+    person: NDArray[np.int64],
+    common: dict,
+    rng: np.random.Generator,
+) -> bandit.Estimate:
+    """The model-assisted share: by the predictor that planned the stage, in stage 1 by folds."""
+    if score is None:
+        score, predictions = np.zeros(len(columns)), np.zeros(at.size)
+        for fold in bandit.cross_fit_folds(cluster=person, item=at, rng=rng):
+            everywhere = predict(columns, fit(columns[at[fold.train]], changed[fold.train]))
+            predictions[fold.held] = everywhere[at[fold.held]]
+            score = score + everywhere * fold.held.mean()
+    else:
+        predictions = score[at]
+    # Tied candidates have the same score, whichever of them is in a stratum.
+    parts = np.split(np.sort(score)[::-1], np.cumsum(common["sizes"])[:-1])
+    return bandit.difference_mean(
+        values=changed,
+        predictions=predictions,
+        prediction_means=[part.mean() for part in parts],
+        prediction_variances=[part.var() for part in parts],
+        **common,
+    )
+
+
+def draw_laws(draws: int, seed: int) -> dict[str, float]:
+    """The p value of every law of the draws."""
+    rng = np.random.default_rng([4, seed])
+    score, doubt = np.round(rng.random(200), 2), rng.random(200)
+    laws = {}
+    designs: dict[str, tuple[bandit.Design, int]] = {
+        "uniform": (bandit.Uniform(), 20),
+        "epsilon-greedy": (bandit.EpsilonGreedy(epsilon=0.3, top_fraction=0.15), 20),
+        "epsilon-greedy with a floor": (bandit.EpsilonGreedy(epsilon=0.1, floor=0.5), 20),
+        "uncertainty": (bandit.Uncertainty(epsilon=0.3, by="disagreement"), 20),
+        "softmax": (bandit.Softmax(temperature=0.15, floor=0.1), 20),
+        "softmax, some certain": (bandit.Softmax(temperature=0.05, floor=0.05), 60),
+        "test set": (bandit.TestSet(10, 3, top_fraction=0.1, bottom_fraction=0.1), 30),
+    }
+    for name, (design, n) in designs.items():
+        arguments = {"design": design, "n": n, "scores": score, "n_candidates": 200, "disagreement": doubt}
+        # The cut is held fixed: a candidate at it is top in one draw and rest in another.
+        frozen = Frozen(design, design.strata(score, rng, n_candidates=200, disagreement=doubt))
+        chance = bandit.inclusion_probabilities(**(arguments | {"design": frozen}), rng=rng)
+        counts = np.zeros(200)
+        for _ in range(draws):
+            drawn = bandit.draw(**(arguments | {"design": frozen}), rng=rng)
+            counts[drawn.selected[drawn.replicate == 1]] += 1
+        p_values = []
+        for stratum in range(len(frozen.cut.names)):
+            inside = frozen.cut.label == stratum
+            n_h = round(chance[inside].sum())
+            if np.ptp(chance[inside]):
+                p_values.append(p_value_of_largest_z(counts[inside], draws=draws, probability=chance[inside]))
+            elif n_h:
+                p_values.append(p_value_of_counts(counts[inside], draws=draws, n=n_h))
+            elif counts[inside].any():
+                p_values.append(0.0)
+        laws[name] = min(1.0, min(p_values) * len(p_values))
+    laws["all pairs, tied at the cut"] = exhaustive_law(draws, rng)
+    return laws
+
+
+class Frozen(bandit.Design):
+    """A design with its cut already made."""
+
+    def __init__(self, design: bandit.Design, cut: bandit.Strata) -> None:
+        self.design, self.cut = design, cut
+
+    @property
+    def replicates(self) -> int:
+        return self.design.replicates
+
+    def strata(self, *_args: object, **_options: object) -> bandit.Strata:
+        return self.cut
+
+    def allocate(self, n: int, sizes: object) -> tuple[int, ...]:
+        return self.design.allocate(n, self.cut.sizes)
+
+    def inclusion_probabilities(self, **arguments: object) -> NDArray[np.float64]:
+        return self.design.inclusion_probabilities(**arguments)
+
+
+def exhaustive_law(draws: int, rng: np.random.Generator) -> float:
+    """All 60 pairs of 6 questions, many tied: a pair's frequency is the mean of the probabilities stored for it."""
+    factors = {name: rng.integers(-2, 3, (2, 6, 2)) for name in ("evidence", "target")}
+    biases = {name: np.zeros((2, 6), dtype=int) for name in ("evidence_bias", "target_bias")}
+    scores = bandit.FactoredScores(**factors, **biases)
+    values = scores.of(bandit.pair_from_rank(np.arange(60), 6))
+    cut = bandit.find_cut(scores, count=18)
+    lucky = (cut.count - cut.above) / cut.tied
+    top, rest = 9 / 18, 3 / 42
+    expected = np.select([values > cut.score, values == cut.score], [top, lucky * top + (1 - lucky) * rest], rest)
+    counts = np.zeros(60)
+    design = bandit.EpsilonGreedy(epsilon=0.25, top_fraction=0.3)
+    for _ in range(draws):
+        counts[bandit.rank_of(bandit.draw_exhaustively(design=design, n=12, scores=scores, rng=rng).pairs, 6)] += 1
+    return p_value_of_largest_z(counts, draws=draws, probability=expected)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    started = perf_counter()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        drawing = pool.submit(draw_laws, options.draws, options.seed)
+        seeds = [options.seed * 1_000_000 + number for number in range(options.studies)]
+        studies = list(pool.map(one_study, seeds, chunksize=10))
+        laws = drawing.result()
+    for name, p in laws.items():
+        print(f"{name:28}  {options.draws} draws  p = {p:.3g}")
+    lowest = min(1.0, min(laws.values()) * len(laws))
+
+    means = world().means
+    print(f"\n{'estimate':20} {'truth':>8} {'mean':>8} {'bias/MC':>8} {'bias/SE':>8} {'SE/spread':>9} {'coverage':>9}")
+    biases, ratio_biases, coverages = {}, {}, {}
+    for name, mean in means.items():
+        value, low, high, error = np.array([study[name] for study in studies]).T
+        spread = value.std(ddof=1)
+        in_errors, in_spreads = (value.mean() - mean) / spread * len(studies) ** 0.5, (value.mean() - mean) / spread
+        (ratio_biases if name in RATIOS else biases)[name] = in_spreads if name in RATIOS else in_errors
+        coverages[name] = float(((low <= mean) & (mean <= high)).mean())
+        accuracy = (error**2).mean() ** 0.5 / spread
+        print(
+            f"{name:20} {mean:8.3f} {value.mean():8.3f} {in_errors:8.2f} {in_spreads:8.3f} {accuracy:9.3f} "
+            f"{coverages[name]:9.3f}"
+        )
+    naive = float(np.mean([study["naive"][0] for study in studies]) - means["share"])
+    print(f"{'naive share':20} {means['share']:8.3f} {means['share'] + naive:8.3f}")
+    result = {
+        "max_bias_z": round(max(map(abs, biases.values())), 3),
+        "max_ratio_bias": round(max(map(abs, ratio_biases.values())), 3),
+        "coverage_min": min(coverages.values()),
+        "coverage_max": max(coverages.values()),
+        "naive_bias": round(naive, 4),
+        "lowest_p": lowest,
+        "studies": options.studies,
+        "draws": options.draws,
+        "seed": options.seed,
+        "seconds": round(perf_counter() - started, 1),
+    }
+    print(json.dumps(result))
+    kept = lowest > LEVEL and result["max_bias_z"] < 3 and result["max_ratio_bias"] < 0.1
+    return 0 if kept and result["coverage_min"] >= 0.93 and result["coverage_max"] <= 0.97 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
