@@ -1,0 +1,67 @@
+"""`manage.py demo` as a whole, with all its processes, on the smallest study and a predictor that learns in no time."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+RUN = """
+import sys
+from survey.management import demonstration
+demonstration.STUDY_FILE = sys.argv[1]
+from django.core.management import call_command
+call_command("demo", "--exit", "--respondents", "2", "--port", "0")
+"""
+
+
+@pytest.fixture
+def small_study(tmp_path: Path) -> Path:
+    text = (ROOT / "studies" / "demo.toml").read_text(encoding="utf-8")
+    text = re.sub(r"(?ms)^\[predictor\]\n.*?(?=^\[\[stages\]\])", '[predictor]\nname = "same_task"\n\n', text)
+    path = tmp_path / "demo.toml"
+    path.write_text(text.replace("size = 3000", "size = 500"), encoding="utf-8")
+    return path
+
+
+def processes_with(text: str) -> list[int]:
+    """Processes whose environment holds the text."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+def test_the_demo_runs_from_end_to_end_and_leaves_no_process_behind(small_study: Path, tmp_path: Path) -> None:
+    variable = f"{tmp_path}/var"
+    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+    environment |= {"HUNCH_VAR": variable, "DJANGO_SETTINGS_MODULE": "survey.settings", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import django; django.setup(){RUN}", str(small_study)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert list(last) == ["seconds", "stages", "lift", "p"]
+    assert [(stage["stage"], stage["answers"]) for stage in last["stages"]] == [(1, 30), (2, 30), (3, 30)]
+    assert last["stages"][0]["auc"] is None
+    assert all(stage["auc"] is not None for stage in last["stages"][1:])
+    assert done.returncode == (0 if last["p"] < 0.05 else 1), done.stderr
+    assert ("PASSED" if last["p"] < 0.05 else "FAILED") in done.stdout
+    assert "password" in done.stdout and "Traceback" not in done.stderr
+    assert processes_with(f"HUNCH_VAR={variable}") == []
