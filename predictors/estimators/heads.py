@@ -12,6 +12,9 @@ from predictors.estimators.encoder import Batch, Dropout, FlatWeights
 from predictors.estimators.text import EVIDENCE, TARGET
 
 HeadKind = Literal["paper", "segments"]
+# The outcome enters as plus or minus this: with Adam's equal steps, its one weight must count for more than each of
+# the hundreds that carry the texts, or it is learnt long after them.
+_OUTCOME_SIZE = 4.0
 _POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
@@ -50,7 +53,7 @@ class Head:
     def _compared(hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
         evidence = _mean_of(hidden, batch, EVIDENCE)
         target = _mean_of(hidden, batch, TARGET)
-        outcome = batch.outcomes[:, None].float() * 2 - 1
+        outcome = batch.outcomes[:, None].float() * (2 * _OUTCOME_SIZE) - _OUTCOME_SIZE
         return torch.cat([evidence, target, (evidence - target).abs(), evidence * target, outcome], dim=1)
 
 

@@ -117,6 +117,19 @@ def test_frozen_layers_and_embeddings_stay_as_they_were_and_the_rest_learns(tiny
     assert same == {name for name in after if name.startswith(("embeddings.", "encoder.layer.0."))}
 
 
+def test_with_every_layer_frozen_the_head_alone_learns(tiny_bert, tiny_params, tmp_path):
+    from safetensors.torch import load_file
+
+    pairs = some_pairs(200, seed=6)
+    labels = np.array([float(pair.outcome == 0) for pair in pairs])
+    fitted = _fitted({**tiny_params, "members": 1, "head": "segments", "frozen_layers": 2, "epochs": 8}, pairs, labels)
+    assert area_under_curve(labels, fitted.predict_proba(pairs)[:, 1]) > 0.95
+    before = load_file(tiny_bert / "model.safetensors")
+    assert all((before[name] == weight).all() for name, weight in fitted.members_[0].network_.encoder.state().items())
+    artifacts.save(fitted, tmp_path / "saved")
+    assert np.array_equal(artifacts.load(tmp_path / "saved").predict_proba(pairs), fitted.predict_proba(pairs))
+
+
 def test_members_with_frozen_layers_compute_them_once_a_batch(tiny_params, monkeypatch):
     from predictors.estimators import encoder
 
