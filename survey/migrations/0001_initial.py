@@ -336,6 +336,7 @@ class Migration(migrations.Migration):
                 ('probability', models.FloatField(help_text='First phase: the chance that an item is in the pool.')),
                 ('seed', models.BigIntegerField()),
                 ('file_sha256', models.CharField(max_length=64)),
+                ('questions_sha256', models.CharField(help_text='Of the questions that the rows count through.', max_length=64)),
                 ('predictor_run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='candidate_sets', to='survey.predictorrun')),
                 ('stage', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='candidate_set', to='survey.stage')),
             ],

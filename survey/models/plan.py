@@ -37,6 +37,7 @@ class CandidateSet(models.Model):
         PredictorRun, on_delete=models.PROTECT, null=True, blank=True, related_name="candidate_sets"
     )
     file_sha256 = models.CharField(max_length=64)
+    questions_sha256 = models.CharField(max_length=64, help_text="Of the questions that the rows count through.")
 
     class Meta:
         constraints = [

@@ -15,6 +15,7 @@ from survey.instruments import registry
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage
 from survey.selectors.stages import free_booklets, slots_without_holder
 
+from .dealing import deal_short
 from .locks import locked_stage
 from .seeds import generator
 
@@ -81,7 +82,7 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     except DesignError:
         # The same question may be left over more often than there are booklets. Nobody may meet it twice, so each slot
         # gets a place in the first booklet that has room for its keys, and there are more, shorter booklets.
-        dealt = _first_fit(keys, size=size)
+        dealt = deal_short(keys, size=size, rng=rng)
     for offset, places in enumerate(dealt, start=1):
         booklet = Booklet.objects.create(stage=stage, number=number + offset, kind=Booklet.Kind.MAKE_UP)
         for position, index in enumerate(places, start=1):
@@ -89,18 +90,3 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     Slot.objects.filter(pk__in=[slot.pk for slot in slots]).update(booklet=None, position=None)
     Slot.objects.bulk_update(slots, ["booklet", "position"], batch_size=500)
     return len(dealt)
-
-
-def _first_fit(keys: list[tuple[object, ...]], *, size: int) -> list[list[int]]:
-    booklets: list[list[int]] = []
-    taken: list[set[object]] = []
-    for index, own in enumerate(keys):
-        for places, used in zip(booklets, taken, strict=True):
-            if len(places) < size and used.isdisjoint(own):
-                places.append(index)
-                used.update(own)
-                break
-        else:
-            booklets.append([index])
-            taken.append(set(own))
-    return booklets

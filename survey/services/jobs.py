@@ -19,6 +19,7 @@ from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
 
 from . import staging
+from .planning import candidates_are_outdated
 from .training import evaluate, score_candidates, train_member
 
 logger = logging.getLogger(__name__)
@@ -157,6 +158,9 @@ def _plan(held: Claim) -> None:
     following = held.step.stage.following()
     if following is None:
         held.finish({})
+        return
+    if following.state == Stage.State.DRAFT and candidates_are_outdated(following):
+        held.finish({"outdated": "questions were flagged since the scoring; what is next is scored anew"})
         return
     planned = staging.plan_stage(following, via="worker")
     held.finish({"plan_sha256": planned.plan_sha256})

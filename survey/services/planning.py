@@ -18,12 +18,25 @@ from bandit.draws import Draw
 from bandit.errors import DesignError
 from survey.exceptions import PlanRefused, StateRefused
 from survey.instruments import registry
-from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum
+from survey.models import (
+    Booklet,
+    CandidateSet,
+    Item,
+    JobStep,
+    PredictorRun,
+    Question,
+    Slot,
+    Stage,
+    Stratum,
+    Study,
+)
+from survey.models.predictor import TRIES
 from survey.selectors.questions import eligible_questions
 from survey.study_file import DesignConfig, StudyConfig
 
 from . import files
 from .auditing import record
+from .dealing import deal_short
 from .hashing import digest
 from .locks import locked_stage
 from .seeds import derive, generator
@@ -38,8 +51,12 @@ def design_of(config: DesignConfig) -> Design:
     return Uniform()
 
 
-def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
+def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, via: str = "command") -> Stage:
     """Plan a draft stage from its stored candidate set, drawing a uniform one where none is stored. Safe to call twice.
+
+    Args:
+        short_booklets: where one question is in more slots than there are booklets, deal into more, shorter ones. They
+            are paid in full, so that a person decides this and no worker does.
 
     Raises:
         PlanRefused: the design does not fit the candidates, or the slots cannot be dealt into booklets.
@@ -53,7 +70,7 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
             "which trains the predictor and plans this stage"
         )
     questions = drawable_questions(stage)
-    draft = _draft(stage, questions)
+    draft = _draft(stage, questions, short_booklets=short_booklets)
     with transaction.atomic():
         stage = locked_stage(stage.pk)
         if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
@@ -61,7 +78,14 @@ def plan_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         if not CandidateSet.objects.filter(stage=stage, file_sha256=draft.candidates.file_sha256).exists():
             raise StateRefused(f"the candidates of stage {stage.index} were scored meanwhile: plan it again")
         _write(stage, questions, draft)
-        record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256)
+        record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256, booklets=draft.booklets)
+        # Planned by a person where the worker was refused: the worker's step finds it done.
+        JobStep.objects.filter(
+            stage__study=stage.study_id,
+            stage__index=stage.index - 1,
+            kind=JobStep.Kind.PLAN,
+            state=JobStep.State.FAILED,
+        ).update(state=JobStep.State.QUEUED, tries_left=TRIES, error="", sent_at=None, finished_at=None)
     return stage
 
 
@@ -114,6 +138,18 @@ def drawable_questions(stage: Stage) -> list[Question]:
     return questions
 
 
+def question_set_digest(study: Study) -> str:
+    """Of what decides which questions are drawn from: the bank, the study's filters and the flags as they are now."""
+    flagged = study.bank.questions.exclude(flag=Question.Flag.NONE).order_by("position")
+    return digest(
+        [
+            study.bank.sha256,
+            study.settings.questions.model_dump(mode="json"),
+            list(flagged.values_list("position", flat=True)),
+        ]
+    )
+
+
 def draw_candidates(stage: Stage, questions: Sequence[Question]) -> registry.Candidates:
     """The stage's uniform candidate set. The same seed and questions give the same set on every machine."""
     return registry.get(stage.study.instrument).draw_candidates(
@@ -125,6 +161,7 @@ def store_candidates(
     stage: Stage,
     candidates: registry.Candidates,
     *,
+    questions_sha256: str,
     scores: np.ndarray | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
@@ -143,6 +180,7 @@ def store_candidates(
         "seed": derive(stage.seed, "candidates"),
         "predictor_run": predictor_run,
         "file_sha256": files.store_array(rows),
+        "questions_sha256": questions_sha256,
     }
     if scores is None:
         stored, _created = CandidateSet.objects.get_or_create(stage=stage, defaults=values)
@@ -175,12 +213,25 @@ class _Draft:
         return float(self.drawn.inclusion_probability[slot])
 
 
-def _draft(stage: Stage, questions: Sequence[Question]) -> _Draft:
+def candidates_are_outdated(stage: Stage) -> bool:
+    """Whether a flag was set or taken off since the stage's candidates were drawn: their rows count other questions."""
+    stored = CandidateSet.objects.filter(stage=stage).first()
+    return stored is not None and stored.questions_sha256 != question_set_digest(stage.study)
+
+
+def _draft(stage: Stage, questions: Sequence[Question], *, short_booklets: bool) -> _Draft:
     study = stage.study
     instrument = registry.get(study.instrument)
+    if candidates_are_outdated(stage):
+        if CandidateSet.objects.get(stage=stage).predictor_run_id is not None:
+            raise StateRefused(
+                f"questions were flagged since the candidates of stage {stage.index} were scored: "
+                f"the workers score them again by themselves while stage {stage.index - 1} waits for this plan"
+            )
+        CandidateSet.objects.filter(stage=stage).delete()
     stored = CandidateSet.objects.filter(stage=stage).first()
     if stored is None:
-        stored = store_candidates(stage, draw_candidates(stage, questions))
+        stored = store_candidates(stage, draw_candidates(stage, questions), questions_sha256=question_set_digest(study))
     rows = files.load_array(stored.file_sha256)
     scores = rows[SCORE].astype(np.float64) if SCORE in (rows.dtype.names or ()) else None
     size = study.settings.sitting.items
@@ -193,14 +244,24 @@ def _draft(stage: Stage, questions: Sequence[Question]) -> _Draft:
             rng=generator(stage.seed, "draw"),
         )
         chosen = rows[drawn.selected]
+    except DesignError as exc:
+        raise PlanRefused(f"stage {stage.index} cannot be planned: {exc}") from exc
+    keys = [instrument.conflict_keys(row) for row in chosen]
+    try:
         dealt = deal(
-            conflict_keys=[instrument.conflict_keys(row) for row in chosen],
+            conflict_keys=keys,
             groups=[(Slot.Role.SAMPLED.value, int(stratum)) for stratum in drawn.stratum],
             size=size,
             rng=generator(stage.seed, "deal"),
         )
     except DesignError as exc:
-        raise PlanRefused(f"stage {stage.index} cannot be planned: {exc}") from exc
+        dealt = deal_short(keys, size=size, rng=generator(stage.seed, "deal_short"))
+        if not short_booklets:
+            raise PlanRefused(
+                f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {len(dealt)} sittings "
+                f"instead of {stage.settings.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
+                "--short-booklets"
+            ) from exc
     return _Draft(chosen, drawn, dealt, [instrument.item_key(row, questions) for row in chosen], stored)
 
 

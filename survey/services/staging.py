@@ -28,7 +28,7 @@ from .auditing import record
 from .expiry import expire_sitting
 from .hashing import digest, keyed_digest
 from .locks import locked_stage
-from .planning import plan_stage
+from .planning import plan_stage, question_set_digest
 from .seeds import derive
 
 Kind = JobStep.Kind
@@ -92,6 +92,8 @@ def close_stage(stage: Stage, *, now: bool = False, by: Any = None, via: str = "
         if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
             _move(stage, Stage.State.CLOSING, closing_at=timezone.now())
             record("close_stage", stage, by=by, via=via, now=now)
+        elif now and stage.state == Stage.State.CLOSING:
+            record("close_stage", stage, by=by, via=via, now=True)
         next_steps(stage)
     if now and stage.state == Stage.State.CLOSING:
         at = timezone.now()
@@ -188,13 +190,14 @@ def _queue_after_freeze(stage: Stage) -> None:
         if any(step.state != JobStep.State.DONE for step in steps):
             return
         run.refresh_from_db()
-    if following is None:
+    if following is None or following.state != Stage.State.DRAFT:
         return
+    questions = question_set_digest(stage.study)
     if run is not None:
-        step = _queue(stage, Kind.SCORE, [run.input_sha256, run.members, following.seed])
+        step = _queue(stage, Kind.SCORE, [run.input_sha256, run.members, following.seed, questions])
         if step.state != JobStep.State.DONE:
             return
-    _queue(stage, Kind.PLAN, [run.input_sha256 if run else "", following.seed])
+    _queue(stage, Kind.PLAN, [run.input_sha256 if run else "", following.seed, questions])
 
 
 def _predictor_run(stage: Stage) -> PredictorRun | None:

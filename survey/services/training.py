@@ -18,7 +18,7 @@ from survey.selectors.stages import frozen_answers, training_examples
 
 from . import files
 from .locks import locked_stage
-from .planning import draw_candidates, drawable_questions, store_candidates
+from .planning import draw_candidates, drawable_questions, question_set_digest, store_candidates
 
 
 class Claim(Protocol):
@@ -71,6 +71,7 @@ def score_candidates(held: Claim) -> None:
         held.finish({})
         return
     run = _run_of(stage)
+    questions_sha256 = question_set_digest(stage.study)
     questions = drawable_questions(following)
     candidates = draw_candidates(following, questions)
     inputs = registry.get(stage.study.instrument).predictor_inputs(rows=candidates.rows, questions=questions)
@@ -81,7 +82,9 @@ def score_candidates(held: Claim) -> None:
         # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
         following = locked_stage(following.pk)
         if following.state == Stage.State.DRAFT:
-            stored = store_candidates(following, candidates, scores=scores, predictor_run=run)
+            stored = store_candidates(
+                following, candidates, questions_sha256=questions_sha256, scores=scores, predictor_run=run
+            )
             held.finish({"scored": len(scores), "file_sha256": stored.file_sha256})
         else:
             held.finish({"scored": 0})

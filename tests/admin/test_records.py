@@ -8,7 +8,12 @@ from django.test import Client
 
 from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
 from survey.services.groups import ensure_researchers_group
-from survey.services.planning import draw_candidates, drawable_questions, store_candidates
+from survey.services.planning import (
+    draw_candidates,
+    drawable_questions,
+    question_set_digest,
+    store_candidates,
+)
 from tests import cast
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of
@@ -74,7 +79,9 @@ def test_a_questions_text_is_escaped_but_for_its_markup(question: Question, as_r
 def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(as_researcher: Client) -> None:
     study = cast.study()
     stage = stage_of(study)
-    store_candidates(stage, draw_candidates(stage, drawable_questions(stage)))
+    store_candidates(
+        stage, draw_candidates(stage, drawable_questions(stage)), questions_sha256=question_set_digest(study)
+    )
     question = Bank.objects.get().questions.first()
     assert question is not None
     response = flag(as_researcher, question, flag="broken", flag_reason="why")

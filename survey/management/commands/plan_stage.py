@@ -13,9 +13,15 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("index", metavar="INDEX", type=int)
+        parser.add_argument(
+            "--short-booklets",
+            action="store_true",
+            help="where one question is in more slots than there are booklets: more, shorter ones, paid in full",
+        )
 
-    def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
-        stage = planning.plan_stage(studies.find_stage(studies.find_study(slug), index))
+    def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, **options: Any) -> None:
+        stage = studies.find_stage(studies.find_study(slug), index)
+        stage = planning.plan_stage(stage, short_booklets=short_booklets)
         strata = ", ".join(f"{stratum.slots} of {stratum.size} in {stratum.name}" for stratum in stage.strata.all())
         self.stdout.write(
             f"{stage} is {stage.state}: {stage.slots.count()} slots in {stage.booklets.count()} booklets ({strata}), "

@@ -14,7 +14,7 @@ from django.utils import timezone
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
 from survey import tasks
-from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
+from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
 from survey.models.predictor import TRIES
 from survey.services import files, jobs, planning, staging, training
 from tests.survey import cast
@@ -366,6 +366,23 @@ def test_a_study_that_cannot_go_on_does_not_stop_the_others() -> None:
     due = jobs.due_steps()
     assert ("fine", "train") in {(step.stage.study.slug, step.kind) for step in due}
     assert ("broken", "train") not in {(step.stage.study.slug, step.kind) for step in due}
+
+
+def test_a_flag_set_between_scoring_and_planning_leads_to_a_new_scoring() -> None:
+    stage = cast.closed_stage(**TWO)
+    while True:
+        stage.refresh_from_db()
+        waiting = [step for step in staging.next_steps(stage) if step.state != JobStep.State.DONE]
+        if waiting[0].kind == JobStep.Kind.PLAN:
+            break
+        jobs.run_step(waiting[0].pk)
+    unwanted = Question.objects.get(position=0)
+    Question.objects.filter(pk=unwanted.pk).update(flag="sensitive", flag_reason="a complaint")
+    jobs.run_inline(stage)
+    following = cast.stage_of(stage.study, 2)
+    assert following.state == Stage.State.PLANNED
+    assert stage.job_steps.filter(kind=JobStep.Kind.SCORE).count() == 2
+    assert not following.slots.filter(item__pair__target=unwanted).exists()
 
 
 def test_a_step_is_sent_by_one_beat_and_again_only_after_a_while() -> None:

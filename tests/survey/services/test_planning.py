@@ -29,7 +29,13 @@ def scored_second_stage(slug: str = "small", **overrides: object) -> Stage:
     run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
     candidates = planning.draw_candidates(second, planning.drawable_questions(second))
     scores = np.random.default_rng(3).permutation(np.linspace(0.1, 0.9, len(candidates.rows)))
-    planning.store_candidates(second, candidates, scores=scores, predictor_run=run)
+    planning.store_candidates(
+        second,
+        candidates,
+        questions_sha256=planning.question_set_digest(study),
+        scores=scores,
+        predictor_run=run,
+    )
     return second
 
 
@@ -134,7 +140,25 @@ def test_more_slots_than_candidates_are_refused_with_both_numbers() -> None:
 def test_a_bank_too_small_for_the_booklets_is_refused() -> None:
     small = cast.bank(5, name="tiny", tasks=1)
     message = refused(cast.stage_of(cast.study(on=small, candidates={"size": 40})))
-    assert message.startswith("stage 1 cannot be planned")
+    assert message.startswith("stage 1 cannot be dealt") and "plan_stage small 1 --short-booklets" in message
+
+
+def test_a_person_may_choose_more_and_shorter_booklets_with_the_same_slots() -> None:
+    small = cast.bank(5, name="tiny", tasks=1)
+    stage = planning.plan_stage(cast.stage_of(cast.study(on=small, candidates={"size": 40})), short_booklets=True)
+    assert stage.slots.count() == 12 and stage.booklets.count() > 4
+    for booklet in stage.booklets.all():
+        pairs = [slot.item.pair for slot in booklet.slots.select_related("item__pair")]
+        asked = [key for pair in pairs for key in (pair.evidence_id, pair.target_id)]
+        assert 1 <= len(pairs) <= 3 and len(set(asked)) == len(asked)
+
+
+def test_candidates_scored_before_a_flag_was_set_are_never_planned() -> None:
+    second = scored_second_stage()
+    Question.objects.filter(position=0).update(flag="broken", flag_reason="a typing error")
+    with pytest.raises(StateRefused, match="flagged since the candidates of stage 2 were scored"):
+        planning.plan_stage(second)
+    assert not Slot.objects.exists()
 
 
 def test_a_stratum_that_is_too_small_is_refused() -> None:
@@ -177,7 +201,7 @@ def test_a_stage_that_draws_by_score_waits_for_the_scores() -> None:
 def test_scores_are_not_lost_to_somebody_who_plans_by_hand() -> None:
     second = scored_second_stage()
     unscored = planning.draw_candidates(second, planning.drawable_questions(second))
-    kept = planning.store_candidates(second, unscored)
+    kept = planning.store_candidates(second, unscored, questions_sha256="0" * 64)
     assert kept.predictor_run is not None and "score" in (files.load_array(kept.file_sha256).dtype.names or ())
 
 
@@ -185,8 +209,8 @@ def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch:
     stage = cast.stage_of(cast.study())
     draft = planning._draft
 
-    def slowly(*args: object) -> object:
-        made = draft(*args)  # type: ignore[arg-type]
+    def slowly(*args: object, **options: object) -> object:
+        made = draft(*args, **options)  # type: ignore[arg-type]
         CandidateSet.objects.update(file_sha256="f" * 64)
         return made
 

@@ -91,6 +91,15 @@ def test_closing_twice_queues_one_freeze() -> None:
     assert AuditEntry.objects.filter(action="close_stage").count() == 1
 
 
+def test_closing_now_what_is_closing_already_is_written_down_too() -> None:
+    stage = staging.close_stage(cast.open_stage())
+    staging.close_stage(stage, now=True)
+    assert [entry.detail["now"] for entry in AuditEntry.objects.filter(action="close_stage").order_by("pk")] == [
+        False,
+        True,
+    ]
+
+
 def test_only_a_closing_stage_is_frozen() -> None:
     with pytest.raises(StateRefused, match="is open; only a closing stage"):
         staging.freeze(cast.open_stage())
