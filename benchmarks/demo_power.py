@@ -20,7 +20,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-RESPONDENTS = 20
 
 
 def run_one(seed: int, *, null: bool) -> dict[str, Any]:
@@ -37,10 +36,10 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
 
     started = time.monotonic()
     load_starter_bank()
-    study = create_demo_study(seed=seed, respondents=RESPONDENTS)
+    study = create_demo_study(seed=seed)
     for stage in study.stages.select_related("study__bank").order_by("index"):
         staging.open_stage(stage)
-        for number in range(RESPONDENTS):
+        for number in range(stage.settings.sittings):
             take_part(study, number, null=null)
         jobs.run_inline(staging.close_stage(stage))
     verdict = verdict_on(study, null=null)

@@ -22,6 +22,7 @@ from survey.services import studies
 from .tables import decimal, percent, table
 
 STUDY_FILE = "studies/demo.toml"
+CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
 # Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
 RESEARCHER_EMAIL = "researcher@demo.invalid"
@@ -39,6 +40,8 @@ def create_demo_study(*, name: str = "demo", seed: int | None = None, respondent
         text = _changed(text, "seed", str(seed))
     if respondents is not None:
         text = _changed(text, "sittings", str(respondents))
+        # The top tenth must hold the slots that are drawn from it.
+        text = _changed(text, "size", str(max(1000, respondents * CANDIDATES_A_PERSON)))
     return studies.create_study(text=text, source_name=STUDY_FILE)
 
 

@@ -258,8 +258,8 @@ def _draft(stage: Stage, questions: Sequence[Question], *, short_booklets: bool)
         dealt = deal_short(keys, size=size, rng=generator(stage.seed, "deal_short"))
         if not short_booklets:
             raise PlanRefused(
-                f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {len(dealt)} sittings "
-                f"instead of {stage.settings.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
+                f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {len(dealt)} "
+                f"sittings instead of {stage.settings.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
                 "--short-booklets"
             ) from exc
     return _Draft(chosen, drawn, dealt, [instrument.item_key(row, questions) for row in chosen], stored)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from survey.models import Question, Study
 
 
+# Logits between pairs, a third of it in no text: clear enough that a few hundred answers teach a predictor something.
+PAIR_SD = 2.0
+
+
 @dataclass(frozen=True)
 class Known:
     index: int
@@ -39,6 +43,7 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World
         tasks=[question.task.name for question in questions],
         domains=[question.task.domain or question.task.name for question in questions],
         seed=seed,
+        pair_sd=PAIR_SD,
         null=null,
     )
     by_text: dict[str, Known] = {}

@@ -38,16 +38,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--null", action="store_true", help="changes do not depend on the pair: no lift must be seen"
         )
-        parser.add_argument("--respondents", type=int, default=20, metavar="N", help="in each stage (default: 20)")
+        parser.add_argument("--respondents", type=int, metavar="N", help="in each stage; default: the file's")
         parser.add_argument("--seed", type=int, metavar="S", help="of the study and its people; default: the file's")
         parser.add_argument("--port", type=int, default=settings.HUNCH_PORT)
 
     def handle(
-        self, *args: Any, exit: bool, null: bool, respondents: int, seed: int | None, port: int, **options: Any
+        self, *args: Any, exit: bool, null: bool, respondents: int | None, seed: int | None, port: int, **options: Any
     ) -> None:
         if settings.IN_PRODUCTION:
             raise CommandError("the demo makes up respondents and is for one machine; unset HUNCH_ENV to run it")
-        if respondents < 2:
+        if respondents is not None and respondents < 2:
             raise CommandError("--respondents: at least 2 are needed to compare stages")
         started = time.monotonic()
         try:
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             with ProcessManager(port=port, say=self.stderr.write) as self.services:
                 self.stdout.write("Starting web, worker, ml worker and beat ...")
                 self.services.wait_healthy(READY_WITHIN)
-                self._run_study(null=null, respondents=respondents)
+                self._run_study(null=null)
                 lines = stage_lines(self.study)
                 verdict = verdict_on(self.study, null=null)
                 seconds = time.monotonic() - started
@@ -82,24 +82,25 @@ class Command(BaseCommand):
             self.stderr.write(verdict.sentence)
             raise SystemExit(1)
 
-    def _prepare(self, *, seed: int | None, respondents: int) -> None:
+    def _prepare(self, *, seed: int | None, respondents: int | None) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
         bank = load_starter_bank()
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
         self.study = create_demo_study(seed=seed, respondents=respondents)
-        stages = self.study.stages.count()
-        self.stdout.write(f"Study      {self.study.slug}: {stages} stages of {respondents} people")
+        stages = self.study.settings.stages
+        self.stdout.write(f"Study      {self.study.slug}: {len(stages)} stages of {stages[0].sittings} people")
         if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():
             self.stdout.write(f"Note       {waiting} unfinished steps of earlier studies are worked off first")
         self.researcher, password = make_researcher()
         self.stdout.write(f"Login      {self.researcher.username}, password {password} (shown only now)")
 
-    def _run_study(self, *, null: bool, respondents: int) -> None:
+    def _run_study(self, *, null: bool) -> None:
         for stage in self.study.stages.select_related("study__bank").order_by("index"):
-            self._run_stage(stage, null=null, respondents=respondents)
+            self._run_stage(stage, null=null)
 
-    def _run_stage(self, stage: Stage, *, null: bool, respondents: int) -> None:
+    def _run_stage(self, stage: Stage, *, null: bool) -> None:
+        respondents = stage.settings.sittings
         staging.open_stage(stage)
         crowd = Crowd(
             study=self.study,
