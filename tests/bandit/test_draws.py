@@ -180,3 +180,13 @@ def test_a_test_set_gives_each_pair_its_replicates_and_different_people():
 def test_replicates_of_a_plain_draw_are_all_the_first():
     drawn = draw(design=Uniform(), n=3, scores=None, n_candidates=12, rng=np.random.default_rng(1))
     assert drawn.replicate.tolist() == [1, 1, 1]
+
+
+def test_any_two_candidates_can_be_in_a_softmax_draw_together():
+    rng = np.random.default_rng(20)
+    scores = np.linspace(0, 0.2, 6)
+    seen = set()
+    for _ in range(400):
+        drawn = draw(design=Softmax(temperature=1.0, floor=0.1), n=2, scores=scores, n_candidates=6, rng=rng)
+        seen.add(frozenset(drawn.selected.tolist()))
+    assert len(seen) == 15
