@@ -244,7 +244,7 @@ class TestSet(Design):
     Each drawn candidate gets `responses_per_pair` slots, its replicates, which dealing puts into different booklets.
     """
 
-    __test__ = False  # its name begins like a test's
+    __test__ = False  # pytest would collect it for its name
 
     pairs: int = 492
     responses_per_pair: int = 9

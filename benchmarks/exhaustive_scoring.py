@@ -50,7 +50,7 @@ def write_factors(file: Path, *, questions: int, rank: int) -> None:
 
 
 def draw_from(file: Path, *, slots: int, threads: int) -> dict[str, float | int | list[dict[str, object]]]:
-    """The child's work; `started` is when it was asked for."""
+    """The child's work: what was drawn from, and the most memory that took."""
     import numpy as np
 
     from bandit import EpsilonGreedy, FactoredScores, draw_exhaustively, universe_size
