@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.db.models import Sum
 
 from bandit.estimators import Comparison, compare_shares
+from survey import study_file
 from survey.instruments import registry
 from survey.models import Evaluation, JobStep, Stage, Study
 from survey.selectors.stages import counted_answers, outcome_table
 from survey.services import studies
+from survey.services.groups import ensure_researchers_group
 
 from .tables import decimal, percent, table
 
@@ -26,7 +26,6 @@ CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
 # Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
 RESEARCHER_EMAIL = "researcher@demo.invalid"
-MAY_DO = ("run_study", "export_study", "change_question", "add_apitoken")
 
 
 def create_demo_study(*, name: str = "demo", seed: int | None = None, respondents: int | None = None) -> Study:
@@ -41,7 +40,8 @@ def create_demo_study(*, name: str = "demo", seed: int | None = None, respondent
     if respondents is not None:
         text = _changed(text, "sittings", str(respondents))
         # The top tenth must hold the slots that are drawn from it.
-        text = _changed(text, "size", str(max(1000, respondents * CANDIDATES_A_PERSON)))
+        size = study_file.parse(text).candidates.size
+        text = _changed(text, "size", str(max(size, respondents * CANDIDATES_A_PERSON)))
     return studies.create_study(text=text, source_name=STUDY_FILE)
 
 
@@ -74,21 +74,8 @@ def make_researcher() -> tuple[Any, str]:
     password = secrets.token_urlsafe(12)
     user.set_password(password)
     user.save(update_fields=["password"])
-    user.user_permissions.set(_researchers_permissions())
+    user.groups.add(ensure_researchers_group())
     return user, password
-
-
-def _researchers_permissions() -> list[Permission]:
-    """Look at everything but who a panel's people are; run and export studies, flag a question, make an API token."""
-    ours = [config.label for config in apps.get_app_configs() if config.name.split(".")[0] == "survey"]
-    permissions = Permission.objects.filter(content_type__app_label__in=ours).exclude(
-        content_type__model="panelidentity"
-    )
-    return [
-        permission
-        for permission in permissions
-        if permission.codename.startswith("view_") or permission.codename in MAY_DO
-    ]
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,10 @@ def _check_booklets(
                 rng=generator(stage.seed, "deal"),
             )
         except DesignError as exc:
-            report(("stages", stage.index - 1), f"{len(questions)} questions do not fill its booklets: {exc}")
+            report(
+                ("stages", stage.index - 1),
+                f"{len(questions)} questions do not fill its booklets: {exc}, or take another seed",
+            )
 
 
 def _stages(study: Study) -> list[Stage]:

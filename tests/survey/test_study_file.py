@@ -9,6 +9,8 @@ import pytest
 from django.conf import settings
 from pydantic import BaseModel
 
+from predictors.registry import default_params
+from predictors.registry import names as predictor_names
 from survey import study_file
 from survey.study_file import StudyConfig, StudyFileError, _models_in
 
@@ -200,3 +202,11 @@ def documented() -> set[tuple[str, str, str]]:
 
 def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other() -> None:
     assert documented() == set(keys(StudyConfig))
+
+
+@pytest.mark.parametrize("name", predictor_names())
+def test_the_page_of_the_study_file_names_every_predictor_and_its_parameters(name: str) -> None:
+    page = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
+    section = page[page.index("## `[predictor]`") : page.index("## `[sitting]`")]
+    assert f'`"{name}"`' in section
+    assert [param for param in default_params(name) if f"`{param}`" not in section] == []

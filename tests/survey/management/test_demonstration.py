@@ -31,10 +31,10 @@ def test_the_demo_study_takes_the_next_free_slug(starter) -> None:
 
 
 def test_the_demo_study_stores_the_file_that_was_run(starter) -> None:
-    study = demonstration.create_demo_study(seed=99, respondents=3)
+    study = demonstration.create_demo_study(seed=99, respondents=8)
     stored = tomllib.loads(study.source_text)
     assert (study.seed, stored["seed"], stored["slug"]) == (99, 99, study.slug)
-    assert {stage["sittings"] for stage in stored["stages"]} == {3}
+    assert {stage["sittings"] for stage in stored["stages"]} == {8}
     assert study.settings.questions.max_words == 30
 
 
