@@ -148,7 +148,7 @@ def test_it_ends_every_process_that_it_started(
         children = services.descendants()
         assert len(children) >= 8  # redis, web and its two, two workers and their pools, beat
         services.process.send_signal(number)
-        assert services.process.wait(timeout=30) == status
+        assert services.process.wait(timeout=90) == status
         assert alive(children) == []
 
 

@@ -52,7 +52,7 @@ def test_an_assignment_has_three_responses_each_with_its_points_on_the_next_scre
     visitor = cast.Visitor(open_toy().study).to_items()
     assert set(visitor.step.screen.parts) == {"opening"}
     seen = []
-    for guess in ("what is", "the river of nothing", "zebra", "new item"):
+    for guess in ("what is", "the of nothing", "zebra", "zebra again"):
         step = visitor.post(guess=guess)
         seen.append((step.position, step.screen.name, step.screen.parts["points"]["value"]))
         assert step.screen.parts["last_guess"]["value"] == guess
