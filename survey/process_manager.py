@@ -216,6 +216,9 @@ class ProcessManager:
 
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._old_handlers[number] = signal.signal(number, leave)
+        # A shell starts a background job with INT ignored, and `kill -INT` would then end nothing.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            self._old_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     # The one thread
 
