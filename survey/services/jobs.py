@@ -20,7 +20,8 @@ from survey.models import JobStep, Stage
 
 from . import staging
 from .planning import candidates_are_outdated
-from .training import evaluate, score_candidates, train_member
+from .scoring import score_candidates
+from .training import evaluate, train_member
 
 logger = logging.getLogger(__name__)
 

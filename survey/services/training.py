@@ -1,4 +1,4 @@
-"""Training, scoring and evaluating: plain data to `predictors`, files to the storage, results to rows.
+"""Training and evaluating: plain data to `predictors`, files to the storage, results to rows.
 
 Every result is written through the claim of a job step, in one transaction with its end.
 """
@@ -17,8 +17,6 @@ from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
 from survey.selectors.stages import frozen_answers, training_examples
 
 from . import files
-from .locks import locked_stage
-from .planning import draw_candidates, drawable_questions, question_set_digest, store_candidates
 
 
 class Claim(Protocol):
@@ -33,7 +31,7 @@ class Claim(Protocol):
     def finish(self, result: dict[str, Any]) -> None: ...
 
 
-def _run_of(stage: Stage) -> PredictorRun:
+def run_of(stage: Stage) -> PredictorRun:
     return stage.predictor_runs.latest("created_at")
 
 
@@ -41,7 +39,7 @@ def train_member(held: Claim) -> None:
     """Train one member on every frozen answer up to and with the stage, and keep its files."""
     step = held.step
     stage = step.stage
-    run = _run_of(stage)
+    run = run_of(stage)
     study = stage.study
     inputs, labels = registry.get(study.instrument).examples(list(training_examples(stage)), study)
     held.heartbeat(0, 0, f"{len(labels)} answers")
@@ -61,33 +59,6 @@ def train_member(held: Claim) -> None:
             run.ready_at = timezone.now()
         run.save(update_fields=["members", "example_count", "seconds", "ready_at"])
         held.finish(dict(trained))
-
-
-def score_candidates(held: Claim) -> None:
-    """Draw the next stage's candidate set and score it with the new predictor."""
-    stage = held.step.stage
-    following = stage.following()
-    if following is None:
-        held.finish({})
-        return
-    run = _run_of(stage)
-    questions_sha256 = question_set_digest(stage.study)
-    questions = drawable_questions(following)
-    candidates = draw_candidates(following, questions)
-    inputs = registry.get(stage.study.instrument).predictor_inputs(rows=candidates.rows, questions=questions)
-    folders = [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
-    scores = predictor_training.score(folders, inputs, held.heartbeat)
-    with transaction.atomic():
-        held.lock()
-        # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
-        following = locked_stage(following.pk)
-        if following.state == Stage.State.DRAFT:
-            stored = store_candidates(
-                following, candidates, questions_sha256=questions_sha256, scores=scores, predictor_run=run
-            )
-            held.finish({"scored": len(scores), "file_sha256": stored.file_sha256})
-        else:
-            held.finish({"scored": 0})
 
 
 def evaluate(held: Claim) -> None:

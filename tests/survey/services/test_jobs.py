@@ -302,7 +302,7 @@ def test_a_database_that_did_not_answer_costs_a_try_and_not_the_step(monkeypatch
         raise OperationalError("database is locked")
 
     step = cast.run_until(cast.closed_stage(**TWO), "train")
-    monkeypatch.setattr(training, "_run_of", locked)
+    monkeypatch.setattr(training, "run_of", locked)
     assert jobs.run_step(step.pk) is False
     step.refresh_from_db()
     assert (step.state, step.tries_left) == ("queued", TRIES - 1)
