@@ -66,6 +66,50 @@ class ExtraFile:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A figure that can be estimated: one value an answer, whose mean over all candidates is meant.
+
+    `where`, where given, is true for the answers to the part of the candidates that the mean is over. A share has
+    values 0 and 1. `unit` is "share" or the unit in words.
+    """
+
+    name: str
+    title: str
+    unit: str
+    values: np.ndarray
+    where: np.ndarray | None = None
+
+    @property
+    def is_share(self) -> bool:
+        return self.unit == "share"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A difference that only chance should make: the mean of `values` where `second` less that where `first`."""
+
+    name: str
+    title: str
+    unit: str
+    values: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+@dataclass(frozen=True)
+class Estimands:
+    """What a study's answers are estimates of; arrays of one entry an answer.
+
+    The first of `measures` is the one that a predictor predicts, where the instrument has one. `retested` names those
+    that are compared between an item and its repeat.
+    """
+
+    measures: Sequence[Measure]
+    checks: Sequence[Check] = ()
+    retested: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Points:
     value: Decimal
     rule: str
@@ -167,6 +211,40 @@ class Instrument(ABC):
         """Named 0/1 or numeric results, one for each complete assignment (n,), that tables by stratum show. The first
         one is what a predictor predicts."""
         return {}
+
+    # Estimates
+    def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        """Over what an estimate is a mean, in words."""
+        return f"all {universe_size:,} items of the bank's {n_questions:,} questions"
+
+    def estimands(
+        self, assignments: Sequence["Assignment"], study: "Study", *, thresholds: Sequence[int] = ()
+    ) -> Estimands:
+        """What is estimated from these n complete assignments. `thresholds`: how small a change counts as none, for an
+        instrument that has changes; the first is the study's own."""
+        return Estimands(
+            measures=[
+                Measure(name, name.replace("_", " "), "share" if set(values.tolist()) <= {0.0, 1.0} else "mean", values)
+                for name, values in self.outcomes(assignments, study).items()
+            ]
+        )
+
+    def default_thresholds(self, study: "Study") -> tuple[int, ...]:
+        """The thresholds that are estimated unless others are asked for; the first is the study's own."""
+        return ()
+
+    def divisions(self, items: Sequence["Item"]) -> dict[str, np.ndarray]:
+        """How items can be told apart in tables, by name: the part each of the n items is in, as text (n,)."""
+        return {}
+
+    def item_features(self, items: Sequence["Item"]) -> np.ndarray:
+        """A few numbers that are known of an item before it is answered (n, k), for the model that assists the first
+        stage's estimate; k is 0 where there are none."""
+        return np.empty((len(items), 0))
+
+    def candidate_features(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> np.ndarray:
+        """The same for candidates (M, k)."""
+        return np.empty((len(rows), 0))
 
     # Simulation
     @abstractmethod

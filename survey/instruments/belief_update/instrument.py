@@ -9,10 +9,10 @@ from pydantic import Field
 from bandit.candidates import Pairs, uniform_pool, universe_size
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
-from survey.instruments.registry import Candidates, ExtraFile, Instrument, Options, Screen
+from survey.instruments.registry import Candidates, Estimands, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 
-from . import export, people, screens
+from . import estimands, export, people, screens
 from .labels import beliefs_of
 from .models import Belief, Pair
 
@@ -137,6 +137,27 @@ class BeliefUpdate(Instrument):
         threshold = self.options(study).threshold
         changed = [bool(beliefs_of(assignment).changed(threshold)) for assignment in assignments]
         return {"changed": np.asarray(changed, dtype=np.float64)}
+
+    def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        return estimands.in_words(universe_size=universe_size, n_questions=n_questions)
+
+    def estimands(
+        self, assignments: Sequence[Assignment], study: Study, *, thresholds: Sequence[int] = ()
+    ) -> Estimands:
+        return estimands.of_answers(assignments, thresholds or self.default_thresholds(study))
+
+    def default_thresholds(self, study: Study) -> tuple[int, ...]:
+        own = self.options(study).threshold
+        return (own, *(threshold for threshold in estimands.THRESHOLDS if threshold != own))
+
+    def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
+        return estimands.divisions(items)
+
+    def item_features(self, items: Sequence[Item]) -> np.ndarray:
+        return estimands.item_features(items)
+
+    def candidate_features(self, *, rows: np.ndarray, questions: Sequence[Question]) -> np.ndarray:
+        return estimands.candidate_features(rows, questions)
 
     def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.BeliefPerson:
         return people.BeliefPerson(study=study, seed=seed, null=null)

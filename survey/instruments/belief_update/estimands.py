@@ -1,0 +1,113 @@
+"""What the belief update's answers are estimates of, and how its pairs are told apart. Beliefs in percentage points."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from survey.instruments.registry import Check, Estimands, Measure
+
+from .labels import beliefs_of
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Item, Question, Task
+
+THRESHOLDS = (0, 5, 10)
+OUTCOMES = ("incorrect", "correct")
+NO_EVIDENCE = "no evidence"
+
+
+def in_words(*, universe_size: int, n_questions: int) -> str:
+    return (
+        f"all {universe_size:,} pairs of this bank's {n_questions:,} questions (evidence, target, outcome), each pair "
+        "counted once, so that the two outcomes count half each"
+    )
+
+
+def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -> Estimands:
+    """Shares, changes and beliefs of n complete answers. A change of at most the threshold counts as none."""
+    beliefs = [beliefs_of(answer) for answer in assignments]
+    prior = np.array([belief.prior for belief in beliefs], dtype=np.float64)
+    posterior = np.array([belief.posterior for belief in beliefs], dtype=np.float64)
+    outcome = np.array([answer.slot.item.pair.outcome for answer in assignments], dtype=object)
+    wrong, right = outcome == False, outcome == True  # noqa: E712 - None, without evidence, is neither
+    change = posterior - prior
+    counts = {threshold: np.abs(change) > threshold for threshold in thresholds}
+    return Estimands(
+        measures=[
+            *(_measure("changed", "share that changes", "share", counted, at) for at, counted in counts.items()),
+            *(_measure("change", "mean change", "points", counted * change, at) for at, counted in counts.items()),
+            *(
+                _measure("size", "mean absolute change", "points", counted * np.abs(change), at)
+                for at, counted in counts.items()
+            ),
+            Measure("prior", "mean prior", "points", prior),
+            Measure("posterior_incorrect", "mean posterior after an incorrect answer", "points", posterior, wrong),
+            Measure("posterior_correct", "mean posterior after a correct answer", "points", posterior, right),
+        ],
+        checks=[
+            Check(
+                "prior_by_outcome",
+                "prior of pairs shown as correct less that of pairs shown as incorrect",
+                "points",
+                prior,
+                first=wrong,
+                second=right,
+            )
+        ],
+        retested=("prior", *(f"changed_over_{threshold}" for threshold in thresholds[:1])),
+    )
+
+
+def _measure(name: str, title: str, unit: str, values: np.ndarray, threshold: int) -> Measure:
+    return Measure(
+        f"{name}_over_{threshold}", f"{title}, changes over {threshold}", unit, np.asarray(values, dtype=np.float64)
+    )
+
+
+def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
+    """By outcome, task and domain of evidence and target, and by both tasks; without evidence, that it is so."""
+    pairs = [item.pair for item in items]
+    evidence = [_task(pair.evidence.task) if pair.evidence else (NO_EVIDENCE, NO_EVIDENCE) for pair in pairs]
+    target = [_task(pair.target.task) for pair in pairs]
+    parts = {
+        "outcome": [NO_EVIDENCE if pair.outcome is None else OUTCOMES[pair.outcome] for pair in pairs],
+        "evidence_task": [task for task, _domain in evidence],
+        "target_task": [task for task, _domain in target],
+        "task_pair": [f"{one[0]} > {other[0]}" for one, other in zip(evidence, target, strict=True)],
+        "evidence_domain": [domain for _task, domain in evidence],
+        "target_domain": [domain for _task, domain in target],
+        "same_task": [
+            "same task" if one == other else "other task" for one, other in zip(evidence, target, strict=True)
+        ],
+    }
+    return {name: np.array(part, dtype=str) for name, part in parts.items()}
+
+
+def item_features(items: Sequence["Item"]) -> np.ndarray:
+    """Outcome, same task, same domain, each 0 or 1; shape (n, 3)."""
+    pairs = [item.pair for item in items]
+    parts = [(_task(pair.evidence.task) if pair.evidence else None, _task(pair.target.task)) for pair in pairs]
+    features = np.zeros((len(pairs), 3))
+    features[:, 0] = [bool(pair.outcome) for pair in pairs]
+    features[:, 1] = [one == other for one, other in parts]
+    features[:, 2] = [one is not None and one[1] == other[1] for one, other in parts]
+    return features
+
+
+def candidate_features(rows: np.ndarray, questions: Sequence["Question"]) -> np.ndarray:
+    """The same for candidates, shape (M, 3)."""
+    tasks = [_task(question.task) for question in questions]
+    task = np.unique([f"{name} of {domain}" for name, domain in tasks], return_inverse=True)[1]
+    domain = np.unique([domain for _name, domain in tasks], return_inverse=True)[1]
+    evidence, target = rows["evidence"], rows["target"]
+    features = np.empty((len(rows), 3))
+    features[:, 0] = rows["outcome"]
+    features[:, 1] = task[evidence] == task[target]
+    features[:, 2] = domain[evidence] == domain[target]
+    return features
+
+
+def _task(task: "Task") -> tuple[str, str]:
+    """Its name, and its domain or, where it has none, itself."""
+    return task.name, task.domain or task.name
