@@ -12,12 +12,15 @@ from survey.exceptions import HunchError
 
 class HunchCommand(BaseCommand):
     requires_system_checks: Any = ()
+    # A command that reads files alone must not ask for a database that nobody has made yet.
+    needs_database = True
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         if options.get("stderr"):
             self.stderr = OutputWrapper(options["stderr"])
         try:
-            self._refuse_old_database()
+            if self.needs_database:
+                self.refuse_old_database()
             return super().execute(*args, **options)
         except HunchError as exc:
             for line in exc.message.splitlines():
@@ -25,7 +28,7 @@ class HunchCommand(BaseCommand):
             raise SystemExit(1) from exc
 
     @staticmethod
-    def _refuse_old_database() -> None:
+    def refuse_old_database() -> None:
         try:
             executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
             missing = executor.migration_plan(executor.loader.graph.leaf_nodes())

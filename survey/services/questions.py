@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from survey.exceptions import FileErrors, HunchError
+from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Bank, Question, Task
 from survey.models.question import plain_text
 
@@ -113,6 +113,23 @@ def import_rows(
         except IntegrityError:  # Somebody else imported the same bank in this moment and took the version.
             continue
     raise HunchError(f"bank {bank_name!r} is being imported by others at this moment: try again")
+
+
+def find_bank(wanted: str) -> Bank:
+    """The newest version of the bank called `wanted`, or the one that NAME@VERSION names.
+
+    Raises:
+        NotFound: with the banks there are.
+    """
+    name, at, version = wanted.partition("@")
+    banks = Bank.objects.filter(name=name).order_by("-version")
+    if at:
+        banks = banks.filter(version=int(version)) if version.isdecimal() else banks.none()
+    bank = banks.first()
+    if bank is None:
+        known = ", ".join(f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10])
+        raise NotFound(f"bank: there is no {wanted!r}; there are: {known or 'none'}; import_questions adds one")
+    return bank
 
 
 def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:

@@ -1,0 +1,1 @@
+"""Arrays and frames in, tables and figures out. Imports neither Django nor models."""

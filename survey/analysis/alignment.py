@@ -1,0 +1,365 @@
+"""How far language models perform as people expect: tables 2 and 5 of the paper, with intervals. numpy alone.
+
+Notation (sections 2 and 5): for pair i = (x', x), `outcome` is t(x', f(x')), whether the model answered the evidence
+question correctly; `correct` is t(x, f(x)) on the target question; `change` is the predicted probability that a person
+who saw that outcome changes their belief; `belief` is what that person then expects, b(x | x', f). Fractions in [0, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+PAPER_ALPHAS = (1.0, 19.0, 50.0, 99.0)
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Mean beliefs, as fractions: before any evidence, after a correct and after an incorrect answer."""
+
+    prior: float
+    posterior_correct: float
+    posterior_incorrect: float
+
+    def __post_init__(self) -> None:
+        for name in ("prior", "posterior_correct", "posterior_incorrect"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise ValueError(f"{name}: {value!r} is not a belief; give a fraction above 0 and below 1, such as 0.6")
+
+
+# Section 3: over all responses of the authors' survey.
+PAPER_AVERAGES = Averages(prior=0.629, posterior_correct=0.663, posterior_incorrect=0.551)
+
+
+def threshold_of(alpha: ArrayLike) -> Floats:
+    """The deployment threshold that a weight stands for: alpha / (1 + alpha) (section 5)."""
+    weights = _alphas(alpha)
+    return weights / (1 + weights)
+
+
+def alpha_of(threshold: ArrayLike) -> Floats:
+    """The weight of a deployment threshold t in [0, 1): t / (1 - t).
+
+    Raises:
+        ValueError: a threshold below 0, or of 1 or more.
+    """
+    values = np.atleast_1d(np.asarray(threshold, dtype=np.float64))
+    if not ((values >= 0) & (values < 1)).all():
+        raise ValueError("threshold: must be at least 0 and below 1, for instance 0.95")
+    return values / (1 - values)
+
+
+def mixture_belief(change: ArrayLike, outcome: ArrayLike, averages: Averages) -> Floats:
+    """b = p * (average posterior after that outcome) + (1 - p) * (average prior), for n pairs (appendix C).
+
+    Args:
+        change: (n,) predicted probabilities of a change, for the outcome that the model really had.
+        outcome: (n,) 1 where the evidence question was answered correctly, else 0.
+
+    Raises:
+        ValueError: lengths differ, or values are out of range.
+    """
+    p = _fractions("change", change)
+    t = _binary("outcome", outcome, len(p))
+    after = np.where(t == 1, averages.posterior_correct, averages.posterior_incorrect)
+    return p * after + (1 - p) * averages.prior
+
+
+def change_for(outcome: ArrayLike, change_if_correct: ArrayLike, change_if_incorrect: ArrayLike) -> Floats:
+    """The prediction that goes with the outcome a model really had; all arguments have n entries."""
+    if_correct = _fractions("change_if_correct", change_if_correct)
+    if_incorrect = _fractions("change_if_incorrect", change_if_incorrect)
+    t = _binary("outcome", outcome, len(if_correct))
+    return np.where(t == 1, if_correct, if_incorrect)
+
+
+def weighted_accuracy(correct: ArrayLike, belief: ArrayLike, alphas: ArrayLike = PAPER_ALPHAS) -> Floats:
+    """Weighted generalized accuracy of n beliefs for each of k weights (equations 7 and 8), in [0, 1]; shape (k,).
+
+    sum(y b + alpha (1 - y)(1 - b)) / sum(y + alpha (1 - y)); NaN where the denominator is 0 (alpha 0, never correct).
+
+    Raises:
+        ValueError: lengths differ, values are out of range, no pair, or an alpha below 0.
+    """
+    sums = _sums(correct, belief)
+    return _ratio(sums[None, :], _alphas(alphas), 0)[0]
+
+
+def weighted_cross_entropy(correct: ArrayLike, belief: ArrayLike, alphas: ArrayLike = PAPER_ALPHAS) -> Floats:
+    """The same with losses -log b and -log(1 - b) instead (table 5), in nats; lower is better; shape (k,).
+
+    A belief of exactly 0 or 1 that is wrong costs infinitely much.
+
+    Raises:
+        ValueError: as `weighted_accuracy`.
+    """
+    sums = _sums(correct, belief)
+    return _ratio(sums[None, :], _alphas(alphas), 2)[0]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One language model's row for n pairs; the same n pairs, in the same order, for every model of a comparison.
+
+    `answered` says where the model has answers to both questions; elsewhere outcome and correct are ignored.
+    """
+
+    name: str
+    outcome: NDArray[np.int8]
+    correct: NDArray[np.int8]
+    answered: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One model: both measures for k weights, their intervals (k, 2), and how many pairs they rest on."""
+
+    name: str
+    pairs: int
+    alphas: Floats
+    accuracy: Floats
+    cross_entropy: Floats
+    accuracy_interval: Floats
+    cross_entropy_interval: Floats
+
+    @property
+    def thresholds(self) -> Floats:
+        return threshold_of(self.alphas)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """First model less second, over the pairs that both have answered: for k weights, intervals (k, 2), p (k,)."""
+
+    first: str
+    second: str
+    pairs: int
+    alphas: Floats
+    accuracy: Floats
+    accuracy_interval: Floats
+    accuracy_p: Floats
+    cross_entropy: Floats
+    cross_entropy_interval: Floats
+    cross_entropy_p: Floats
+
+
+class Comparison:
+    """Language models on the same pairs: scores, intervals and paired differences from one set of resamples.
+
+    Pairs are resampled with replacement, the same resample for every model, numerator and denominator together. The
+    predictions are taken as given. Averages are too, unless `averages_draws` brings resamples of them (a study's own,
+    resampled by respondent): then draw s of the pairs goes with draw s of the averages.
+
+    Args:
+        trials: m models over n pairs.
+        change_if_correct, change_if_incorrect: (n,) predicted probabilities of a change after either outcome.
+        averages_draws: (samples, 3) prior, posterior after correct, posterior after incorrect; or None.
+
+    Raises:
+        ValueError: lengths differ, values out of range, or a model without an answered pair.
+    """
+
+    def __init__(
+        self,
+        trials: list[Trial],
+        *,
+        change_if_correct: ArrayLike,
+        change_if_incorrect: ArrayLike,
+        averages: Averages = PAPER_AVERAGES,
+        averages_draws: ArrayLike | None = None,
+        samples: int = 10_000,
+        level: float = 0.95,
+        rng: np.random.Generator,
+    ) -> None:
+        if not trials:
+            raise ValueError("trials: give at least one language model")
+        if samples < 100:
+            raise ValueError(f"samples: {samples} resamples give no interval; use 100 or more")
+        if not 0 < level < 1:
+            raise ValueError(f"level: {level!r} must lie between 0 and 1, for instance 0.95")
+        self.trials = {trial.name: trial for trial in trials}
+        if len(self.trials) != len(trials):
+            raise ValueError("trials: two language models have the same name")
+        self.level = level
+        self.averages = averages
+        self._if_correct = _fractions("change_if_correct", change_if_correct)
+        self._if_incorrect = _fractions("change_if_incorrect", change_if_incorrect)
+        n = len(self._if_correct)
+        if not n:
+            raise ValueError("pairs: there are none")
+        if len(self._if_incorrect) != n:
+            raise ValueError(f"change_if_incorrect: {len(self._if_incorrect)} values for {n} pairs")
+        for trial in trials:
+            for name in ("outcome", "correct", "answered"):
+                if len(getattr(trial, name)) != n:
+                    raise ValueError(f"{trial.name}: {name} has {len(getattr(trial, name))} entries for {n} pairs")
+            if not trial.answered.any():
+                raise ValueError(f"{trial.name}: has answered no pair of the sample; import its answers first")
+        draws = None if averages_draws is None else np.asarray(averages_draws, dtype=np.float64)
+        if draws is not None and draws.shape != (samples, 3):
+            raise ValueError(f"averages_draws: shape {draws.shape} for {samples} resamples; give (samples, 3)")
+        self._draws = draws
+        # Counts of a multinomial are what drawing n pairs with replacement leaves; float32 holds them exactly.
+        self._counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float32)
+
+    def belief(self, name: str) -> Floats:
+        """(n,) the mixture's belief for every pair, meaningful where the model has answered."""
+        trial = self.trials[name]
+        outcome = np.where(trial.answered, trial.outcome, 0)
+        change = change_for(outcome, self._if_correct, self._if_incorrect)
+        return mixture_belief(change, outcome, self.averages)
+
+    def score(self, name: str, alphas: ArrayLike = PAPER_ALPHAS) -> Score:
+        trial = self.trials[name]
+        weights = _alphas(alphas)
+        point, resampled = self._sums_of(trial, trial.answered)
+        accuracy, entropy = _ratio(resampled, weights, 0), _ratio(resampled, weights, 2)
+        return Score(
+            name=name,
+            pairs=int(trial.answered.sum()),
+            alphas=weights,
+            accuracy=_ratio(point[None], weights, 0)[0],
+            cross_entropy=_ratio(point[None], weights, 2)[0],
+            accuracy_interval=self._interval(accuracy),
+            cross_entropy_interval=self._interval(entropy),
+        )
+
+    def difference(self, first: str, second: str, alphas: ArrayLike = PAPER_ALPHAS) -> Difference:
+        """Paired over the pairs that both models have answered.
+
+        Raises:
+            ValueError: the two models have no pair in common.
+        """
+        one, other = self.trials[first], self.trials[second]
+        both = one.answered & other.answered
+        if not both.any():
+            raise ValueError(f"{first} and {second}: have answered no pair of the sample in common")
+        weights = _alphas(alphas)
+        found = []
+        for column in (0, 2):
+            points, resamples = zip(
+                *[
+                    (_ratio(point[None], weights, column)[0], _ratio(resampled, weights, column))
+                    for point, resampled in (self._sums_of(one, both), self._sums_of(other, both))
+                ],
+                strict=True,
+            )
+            gap = resamples[0] - resamples[1]
+            found.append((points[0] - points[1], self._interval(gap), _p_of(gap)))
+        (accuracy, accuracy_interval, accuracy_p), (entropy, entropy_interval, entropy_p) = found
+        return Difference(
+            first=first,
+            second=second,
+            pairs=int(both.sum()),
+            alphas=weights,
+            accuracy=accuracy,
+            accuracy_interval=accuracy_interval,
+            accuracy_p=accuracy_p,
+            cross_entropy=entropy,
+            cross_entropy_interval=entropy_interval,
+            cross_entropy_p=entropy_p,
+        )
+
+    def _sums_of(self, trial: Trial, rows: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """The six sums of `_terms` over the given rows, and over each resample: shapes (6,) and (samples, 6)."""
+        outcome, correct = trial.outcome[rows], trial.correct[rows]
+        change = change_for(outcome, self._if_correct[rows], self._if_incorrect[rows])
+        terms = _terms(correct, mixture_belief(change, outcome, self.averages))
+        point = terms.sum(axis=0)
+        counts = self._counts[:, rows]
+        if self._draws is None:
+            return point, (counts @ terms.astype(np.float32)).astype(np.float64)
+        resampled = np.empty((len(counts), terms.shape[1]))
+        step = max(1, 2_000_000 // max(1, counts.shape[1]))
+        for start in range(0, len(counts), step):
+            part = slice(start, start + step)
+            prior, after_correct, after_incorrect = (self._draws[part, k][:, None] for k in range(3))
+            after = np.where(outcome == 1, after_correct, after_incorrect)
+            belief = change * after + (1 - change) * prior
+            resampled[part] = np.einsum("sn,snk->sk", counts[part], _terms(correct, belief))
+        return point, resampled
+
+    def _interval(self, resampled: Floats) -> Floats:
+        """(k, 2): percentiles over the resamples in which the ratio is defined."""
+        tail = (1 - self.level) / 2
+        finite = np.where(np.isfinite(resampled), resampled, np.nan)
+        with np.errstate(all="ignore"):
+            if np.isnan(finite).all(axis=0).any():
+                return np.stack([_quantile(column, tail) for column in finite.T])
+            return np.nanquantile(finite, [tail, 1 - tail], axis=0).T
+
+
+def _quantile(column: Floats, tail: float) -> Floats:
+    known = column[np.isfinite(column)]
+    return np.quantile(known, [tail, 1 - tail]) if len(known) else np.full(2, np.nan)
+
+
+def _p_of(gap: Floats) -> Floats:
+    """Two-sided bootstrap p: twice the smaller share of resamples on either side of 0, at least 1 / (samples + 1)."""
+    known = np.isfinite(gap)
+    n = known.sum(axis=0)
+    below = ((gap <= 0) & known).sum(axis=0)
+    above = ((gap >= 0) & known).sum(axis=0)
+    return np.where(n > 0, np.minimum(1.0, 2 * (np.minimum(below, above) + 1) / (n + 1)), np.nan)
+
+
+def _terms(correct: NDArray[np.int8], belief: Floats) -> Floats:
+    """(..., 6) of every pair: y b, (1 - y)(1 - b), -y log b, -(1 - y) log(1 - b), y, 1 - y."""
+    y = np.broadcast_to(correct.astype(np.float64), belief.shape)
+    with np.errstate(divide="ignore"):
+        gain, loss = -np.log(belief), -np.log1p(-belief)
+    return np.stack(
+        [y * belief, (1 - y) * (1 - belief), np.where(y == 1, gain, 0.0), np.where(y == 0, loss, 0.0), y, 1 - y],
+        axis=-1,
+    )
+
+
+def _sums(correct: ArrayLike, belief: ArrayLike) -> Floats:
+    b = _fractions("belief", belief)
+    y = _binary("correct", correct, len(b))
+    if not len(b):
+        raise ValueError("pairs: there are none")
+    return _terms(y, b).sum(axis=0)
+
+
+def _ratio(sums: Floats, alphas: Floats, first: int) -> Floats:
+    """(rows, k) of sums (rows, 6): accuracy for first = 0, cross-entropy for first = 2."""
+    numerator = sums[:, first, None] + alphas * sums[:, first + 1, None]
+    denominator = sums[:, 4, None] + alphas * sums[:, 5, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
+
+
+def _alphas(alphas: ArrayLike) -> Floats:
+    values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("alpha: must be a finite number of 0 or more; alpha 19 stands for a threshold of 95 %")
+    return values
+
+
+def _fractions(name: str, values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: shape {array.shape}; give one number a pair")
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(f"{name}: must lie between 0 and 1 everywhere")
+    return array
+
+
+def _binary(name: str, values: ArrayLike, n: int) -> NDArray[np.int8]:
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise ValueError(f"{name}: shape {array.shape} for {n} pairs; give one value a pair")
+    if not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name}: use 1 for correct and 0 for incorrect")
+    return array.astype(np.int8)
+
+
+def averages_as_row(averages: Averages) -> Floats:
+    """(3,) prior, posterior after correct, posterior after incorrect: a row of `averages_draws`."""
+    return np.asarray(astuple(averages))

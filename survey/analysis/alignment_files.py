@@ -1,0 +1,256 @@
+"""The files that alignment is computed from: a sample of pairs with predictions, answers of language models, questions.
+
+Standard library and numpy. Every cell is taken as text: in published files an option may read "nan".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .alignment import Trial
+
+SAMPLE_COLUMNS = ("q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect")
+ANSWER_COLUMNS = ("llm", "question_id", "correct")
+QUESTION_COLUMNS = ("id", "source", "question")
+YES_NO = {"1": 1, "0": 0, "1.0": 1, "0.0": 0, "true": 1, "false": 0}
+SHOWN = 10
+
+
+class FileProblem(ValueError):
+    """What is wrong with a file: one line a problem, `FILE:LINE: column: what to do`."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        shown = list(lines[:SHOWN])
+        if more := len(lines) - len(shown):
+            shown.append(f"and {more} more problem{'s' if more > 1 else ''}")
+        super().__init__("\n".join(shown))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """n pairs: evidence question, target question, and the predicted probability of a change after either outcome."""
+
+    evidence: list[tuple[str, str]]
+    target: list[tuple[str, str]]
+    change_if_correct: NDArray[np.float64]
+    change_if_incorrect: NDArray[np.float64]
+    file: str
+    lines: list[int]
+
+    def __len__(self) -> int:
+        return len(self.evidence)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which questions each language model answered correctly: model -> question id -> 0 or 1, in the file's order."""
+
+    correct: Mapping[str, Mapping[str, int]]
+    file: str
+
+
+def read_sample(path: Path | str) -> Sample:
+    """
+    Raises:
+        FileProblem: unreadable, columns missing, a prediction missing or not a probability, or no row.
+    """
+    problems: list[str] = []
+    evidence, target, if_correct, if_incorrect, lines = [], [], [], [], []
+    for line, row in _rows(path, SAMPLE_COLUMNS):
+        predictions = []
+        for column in ("pred_if_correct", "pred_if_incorrect"):
+            value = _probability(row[column])
+            if value is None:
+                problems.append(
+                    f"{path}:{line}: {column}: {row[column][:40]!r} is not a probability; "
+                    "give every pair a prediction between 0 and 1, or leave the row out"
+                )
+            predictions.append(value)
+        if None in predictions:
+            continue
+        evidence.append((row["source1"], row["q1"]))
+        target.append((row["source2"], row["q2"]))
+        if_correct.append(predictions[0])
+        if_incorrect.append(predictions[1])
+        lines.append(line)
+    if problems:
+        raise FileProblem(problems)
+    if not evidence:
+        raise FileProblem([f"{path}:1: file: holds no pair; add at least one row under the header"])
+    return Sample(
+        evidence=evidence,
+        target=target,
+        change_if_correct=np.asarray(if_correct, dtype=np.float64),
+        change_if_incorrect=np.asarray(if_incorrect, dtype=np.float64),
+        file=str(path),
+        lines=lines,
+    )
+
+
+def read_answers(path: Path | str) -> Answers:
+    """
+    Raises:
+        FileProblem: unreadable, columns missing, a value that is neither 0 nor 1, two rows that contradict each other.
+    """
+    problems: list[str] = []
+    correct: dict[str, dict[str, int]] = {}
+    for line, row in _rows(path, ANSWER_COLUMNS):
+        value = YES_NO.get(row["correct"].strip().lower())
+        llm, question = row["llm"].strip(), row["question_id"].strip()
+        if value is None:
+            problems.append(f"{path}:{line}: correct: {row['correct'][:40]!r} is neither 0 nor 1")
+        if not llm or not question:
+            problems.append(f"{path}:{line}: {'llm' if not llm else 'question_id'}: is empty; name it")
+        if value is None or not llm or not question:
+            continue
+        known = correct.setdefault(llm, {}).setdefault(question, value)
+        if known != value:
+            problems.append(
+                f"{path}:{line}: correct: {llm} has both a right and a wrong answer to {question}; keep one"
+            )
+    if problems:
+        raise FileProblem(problems)
+    if not correct:
+        raise FileProblem([f"{path}:1: file: holds no answer; add at least one row under the header"])
+    return Answers(correct=correct, file=str(path))
+
+
+def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
+    """(id, source, text) of every question, in the file's order.
+
+    Raises:
+        FileProblem: unreadable or columns missing.
+    """
+    for _line, row in _rows(path, QUESTION_COLUMNS):
+        yield row["id"].strip(), row["source"], row["question"]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The models' rows for a sample, and in words what could not be matched."""
+
+    trials: list[Trial]
+    notes: list[str]
+
+
+def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: Answers) -> Matched:
+    """Find every model's answers to a sample's pairs, by the questions' source and text.
+
+    A text may stand under several ids: for each model the first one, in the order of the questions, that it has an
+    answer to. A model without answers to a pair's questions is scored on its other pairs, which the notes say.
+
+    Raises:
+        FileProblem: a pair's question is not among the questions; or the answers are to other questions altogether.
+    """
+    wanted = {*sample.evidence, *sample.target}
+    ids: dict[tuple[str, str], list[str]] = {}
+    known: set[str] = set()
+    for question, source, text in questions:
+        known.add(question)
+        if (source, text) in wanted:
+            ids.setdefault((source, text), []).append(question)
+    problems = [
+        f"{sample.file}:{line}: {column}: no question of source {key[0]!r} has this text: {key[1][:60]!r}; "
+        "give the bank or file that the sample was drawn from"
+        for line, *pair in zip(sample.lines, sample.evidence, sample.target, strict=True)
+        for column, key in zip(("q1", "q2"), pair, strict=True)
+        if key not in ids
+    ]
+    if problems:
+        raise FileProblem(problems)
+    notes = []
+    strangers = {llm: [one for one in given if one not in known] for llm, given in answers.correct.items()}
+    for llm, unknown in strangers.items():
+        if len(unknown) == len(answers.correct[llm]):
+            problems.append(
+                f"{answers.file}: question_id: none of the {len(unknown)} questions that {llm} answered is among the "
+                f"questions given (the first: {unknown[0]!r}); these are answers for another bank"
+            )
+        elif unknown:
+            notes.append(
+                f"{llm}: {len(unknown)} of its {len(answers.correct[llm])} answers are to questions that are not among "
+                f"those given (the first: {unknown[0]!r}); they are left out"
+            )
+    if problems:
+        raise FileProblem(problems)
+    trials = []
+    for llm, given in answers.correct.items():
+        trial = _trial(llm, given, sample, ids)
+        if missing := int((~trial.answered).sum()):
+            lines = [line for line, there in zip(sample.lines, trial.answered, strict=True) if not there]
+            rest = ", ..." if missing > SHOWN else ""
+            notes.append(
+                f"{llm}: no answer to both questions of {missing} of {len(sample)} pairs "
+                f"(lines {', '.join(map(str, lines[:SHOWN]))}{rest}); it is scored on the other {len(sample) - missing}"
+            )
+        if trial.answered.any():
+            trials.append(trial)
+    if not trials:
+        raise FileProblem([f"{answers.file}: no language model has answered both questions of any pair", *notes])
+    return Matched(trials=trials, notes=notes)
+
+
+def _trial(llm: str, given: Mapping[str, int], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
+    def look(key: tuple[str, str]) -> int:
+        return next((given[one] for one in ids[key] if one in given), -1)
+
+    outcome = np.asarray([look(key) for key in sample.evidence], dtype=np.int8)
+    correct = np.asarray([look(key) for key in sample.target], dtype=np.int8)
+    answered = (outcome >= 0) & (correct >= 0)
+    return Trial(
+        name=llm, outcome=np.where(answered, outcome, 0), correct=np.where(answered, correct, 0), answered=answered
+    )
+
+
+def _probability(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None
+
+
+def _rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each row of a CSV file as texts, with the line on which it begins; further columns are allowed."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as exc:
+        raise FileProblem([f"{path}:1: file: cannot be read ({exc.strerror}); check the path"]) from exc
+    except UnicodeDecodeError as exc:
+        raise FileProblem([f"{path}:1: file: is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"]) from exc
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            values = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as exc:
+            raise FileProblem([f"{path}:{line}: row: not CSV ({exc}); check the quotes"]) from exc
+        if not values:
+            continue
+        if header is None:
+            header = values
+            if missing := [name for name in columns if name not in header]:
+                raise FileProblem(
+                    [
+                        f"{path}:{line}: header: has no column {', '.join(map(repr, missing))}; it needs "
+                        f"{', '.join(columns)}"
+                    ]
+                )
+            continue
+        if len(values) != len(header):
+            raise FileProblem(
+                [f"{path}:{line}: row: has {len(values)} fields and the header {len(header)}; quote texts with commas"]
+            )
+        yield line, dict(zip(header, values, strict=True))
+    if header is None:
+        raise FileProblem([f"{path}:1: file: is empty; it needs a header with {', '.join(columns)}"])
