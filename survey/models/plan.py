@@ -21,7 +21,12 @@ class Item(models.Model):
 
 
 class CandidateSet(models.Model):
-    """The items a stage could draw from. The items and their scores are one content-addressed file."""
+    """The items a stage could draw from, and what they were scored with, as content-addressed files.
+
+    A pool's items and scores are one file. Of all there are, nothing is listed: `file_sha256` holds the factors of the
+    pair scorer (empty where the design asks for no scores), `shortlist_sha256` what the predictor itself gave the best
+    of them, and `drawn_sha256` what it gave the items that the stage draws.
+    """
 
     class Kind(models.TextChoices):
         POOL = "pool", "uniform pool"
@@ -36,7 +41,13 @@ class CandidateSet(models.Model):
     predictor_run = models.ForeignKey(
         PredictorRun, on_delete=models.PROTECT, null=True, blank=True, related_name="candidate_sets"
     )
-    file_sha256 = models.CharField(max_length=64)
+    excluded = models.PositiveBigIntegerField(default=0, help_text="Items that may not be drawn: those planned before.")
+    file_sha256 = models.CharField(max_length=64, blank=True)
+    shortlist_sha256 = models.CharField(max_length=64, blank=True)
+    drawn_sha256 = models.CharField(max_length=64, blank=True)
+    fidelity = models.JSONField(
+        default=dict, blank=True, help_text="How well the pair scorer ranks fresh pairs as the predictor does."
+    )
     questions_sha256 = models.CharField(max_length=64, help_text="Of the questions that the rows count through.")
 
     class Meta:
@@ -57,7 +68,7 @@ class Stratum(models.Model):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="strata")
     name = models.CharField(max_length=20)
     size = models.PositiveBigIntegerField(help_text="Candidates in it.")
-    slots = models.PositiveIntegerField(help_text="Candidates drawn from it.")
+    slots = models.PositiveIntegerField(help_text="Candidates drawn from it; each has as many slots as replicates.")
     lowest_score = models.FloatField(null=True, blank=True)
     mean_score = models.FloatField(null=True, blank=True)
     highest_score = models.FloatField(null=True, blank=True)
@@ -113,6 +124,17 @@ class Slot(models.Model):
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="slots")
     replicate = models.PositiveSmallIntegerField(default=1)
     role = models.CharField(max_length=10, choices=Role.choices)
+    control_kind = models.CharField(
+        max_length=24, blank=True, help_text="What a control slot asks, by the instrument's name for it."
+    )
+    repeat_of = models.ForeignKey(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="repeats",
+        help_text="The slot of the same booklet that a repeat asks again.",
+    )
     stratum = models.ForeignKey(Stratum, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     inclusion_probability = models.FloatField(
         null=True, blank=True, help_text="Given the candidate set, its cut and all earlier answers."
@@ -126,11 +148,25 @@ class Slot(models.Model):
         ordering = ["stage", "number"]
         constraints = [
             models.UniqueConstraint(fields=["stage", "number"], name="slot_number_unique_in_stage"),
-            models.UniqueConstraint(fields=["stage", "item", "replicate"], name="slot_item_once_a_replicate"),
+            # By role: the holdout and the controls are drawn apart and may meet what was sampled.
+            models.UniqueConstraint(
+                fields=["stage", "role", "item", "replicate"],
+                condition=~Q(role="repeat"),
+                name="slot_item_once_a_replicate",
+            ),
+            models.UniqueConstraint(fields=["repeat_of"], name="slot_repeated_at_most_once"),
             models.UniqueConstraint(fields=["booklet", "position"], name="slot_position_unique_in_booklet"),
             models.CheckConstraint(
                 condition=Q(role__in=["sampled", "holdout", "control", "repeat", "practice", "check"]),
                 name="slot_role_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(role="control") & ~Q(control_kind="") | ~Q(role="control") & Q(control_kind=""),
+                name="slot_control_has_a_kind",
+            ),
+            models.CheckConstraint(
+                condition=Q(role="repeat", repeat_of__isnull=False) | ~Q(role="repeat") & Q(repeat_of__isnull=True),
+                name="slot_repeat_names_its_slot",
             ),
             models.CheckConstraint(
                 condition=Q(booklet__isnull=True, position__isnull=True)

@@ -105,6 +105,12 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "slot_number_unique_in_stage": lambda w: double(w.a(Slot), replicate=2, booklet_id=None, position=None),
     "slot_item_once_a_replicate": lambda w: double(w.a(Slot), number=999, booklet_id=None, position=None),
     "slot_position_unique_in_booklet": lambda w: double(w.a(Slot), number=999, replicate=2),
+    "slot_repeated_at_most_once": lambda w: [
+        double(w.a(Slot), number=number, role="repeat", repeat_of_id=w.a(Slot).pk, booklet_id=None, position=None)
+        for number in (998, 999)
+    ],
+    "slot_control_has_a_kind": lambda w: change(w.a(Slot), role="control"),
+    "slot_repeat_names_its_slot": lambda w: change(w.a(Slot), role="repeat"),
     "slot_role_known": lambda w: change(w.a(Slot), role="decoy"),
     "slot_booklet_and_position_together": lambda w: change(w.a(Slot), position=None),
     "slot_drawn_has_probabilities": lambda w: change(w.a(Slot), inclusion_probability=None),
