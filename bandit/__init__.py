@@ -20,6 +20,7 @@ from bandit.estimators import (
     cross_fit_folds,
     difference_mean,
     hajek,
+    hajek_difference,
     horvitz_thompson,
     majority_labels,
     naive_mean,
@@ -29,6 +30,7 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
+from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
@@ -82,7 +84,9 @@ __all__ = [
     "false_change_rate",
     "find_cut",
     "fisher_f_upper_tail",
+    "fit_logistic",
     "hajek",
+    "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
     "kish_size",
@@ -90,6 +94,7 @@ __all__ = [
     "naive_mean",
     "pair_from_rank",
     "plan_roles",
+    "predict_logistic",
     "rank_of",
     "retest_correlation",
     "share_by_stratum",

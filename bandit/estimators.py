@@ -299,6 +299,31 @@ def hajek(
     )
 
 
+def hajek_difference(
+    *, values: ArrayLike, probability: ArrayLike, cluster: ArrayLike, first: ArrayLike, second: ArrayLike
+) -> Estimate:
+    """The weighted mean in domain `second` less that in `first`; arrays of shape (n,), the domains true or false.
+
+    `stratified_difference` for designs with unequal chances; the other arguments as for `hajek`.
+    """
+    value = _values(values)
+    weight = 1 / _probabilities(probability, value.size)
+    one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
+    means, residuals = [], []
+    for inside in (one, other):
+        relative = np.where(inside, weight, 0.0) / weight[inside].sum()
+        mean = float(np.dot(relative, value))
+        means.append(mean)
+        residuals.append(relative * (value - mean))
+    return _estimate(
+        value=means[1] - means[0],
+        contributions=residuals[1] - residuals[0],
+        cluster=cluster,
+        weight=weight,
+        inside=one | other,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Majorities:
     """The answers to items that several people answered each; arrays of shape (items,), in the order of `item`.

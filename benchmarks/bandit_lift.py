@@ -81,36 +81,9 @@ def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
 def fit(
     columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64], task_sd: float
 ) -> NDArray[np.float64]:
-    """Logistic regression with an intercept for each respondent, by Newton's method; the respondents' are left out.
-
-    Normal priors on all effects but the first; that of the respondents' is learnt along the way (an EM step each time).
-    `person` is in increasing order.
-    """
+    """Normal priors on all effects but the first; each respondent has an intercept of their own."""
     precision = np.concatenate([[1e-6], np.full(SHARED - 1, 1.0), np.full(OWN, task_sd**-2)])
-    beta = np.zeros(precision.size)
-    starts = np.flatnonzero(np.diff(person, prepend=-1))
-    index = np.repeat(np.arange(starts.size), np.diff(starts, append=person.size))
-    own, own_precision = np.zeros(starts.size), 1.0
-    for _ in range(12):
-        chance = 1 / (1 + np.exp(-(columns @ beta + own[index])))
-        weighted = columns * (chance * (1 - chance))[:, None]
-        # The respondents' block is diagonal: eliminated before the rest is solved.
-        diagonal = np.add.reduceat(chance * (1 - chance), starts) + own_precision
-        across = np.add.reduceat(weighted, starts, axis=0)
-        slope = columns.T @ (label - chance) - precision * beta
-        own_slope = np.add.reduceat(label - chance, starts) - own_precision * own
-        left = weighted.T @ columns + np.diag(precision) - (across / diagonal[:, None]).T @ across
-        step = np.linalg.solve(left, slope - across.T @ (own_slope / diagonal))
-        beta += step
-        own += (own_slope - across @ step) / diagonal
-        own_precision = 1 / float(np.mean(own**2 + 1 / diagonal))
-        if np.abs(step).max() < 1e-3:
-            break
-    return beta
-
-
-def predict(columns: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 / (1 + np.exp(-(columns @ beta)))
+    return bandit.fit_logistic(columns=columns, label=label, precision=precision, cluster=person)
 
 
 def trained(columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -118,7 +91,7 @@ def trained(columns: NDArray[np.float64], label: NDArray[np.float64], person: ND
     apart = person % 3 == 0
 
     def likelihood(task_sd: float) -> float:
-        chance = predict(columns[apart], fit(columns[~apart], label[~apart], person[~apart], task_sd))
+        chance = bandit.predict_logistic(columns[apart], fit(columns[~apart], label[~apart], person[~apart], task_sd))
         return float(np.log(np.where(label[apart] == 1, chance, 1 - chance)).sum())
 
     return fit(columns, label, person, max(TASK_SDS, key=likelihood))
@@ -135,7 +108,7 @@ def one_study(job: tuple[int, float]) -> tuple[float, float, float]:
         score = None
         if stage:
             beta = trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
-            score = predict(columns, beta)
+            score = bandit.predict_logistic(columns, beta)
         if stage == STAGES - 1:
             average = bandit.average_over_people(chance, PERSON_SD)
             return (

@@ -106,21 +106,10 @@ def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
 
 
 def fit(columns: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logistic regression with a weak ridge, by Newton's method."""
-    beta, ridge = np.zeros(columns.shape[1]), np.full(columns.shape[1], 0.5)
+    """Logistic regression with a weak ridge."""
+    ridge = np.full(columns.shape[1], 0.5)
     ridge[0] = 1e-3
-    for _ in range(8):
-        chance = predict(columns, beta)
-        slope = columns.T @ (label - chance) - ridge * beta
-        step = np.linalg.solve((columns * (chance * (1 - chance))[:, None]).T @ columns + np.diag(ridge), slope)
-        beta += step
-        if np.abs(step).max() < 1e-5:
-            break
-    return beta
-
-
-def predict(columns: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 / (1 + np.exp(-(columns @ beta)))
+    return bandit.fit_logistic(columns=columns, label=label, precision=ridge, iterations=8, tolerance=1e-5)
 
 
 def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
@@ -133,7 +122,7 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
     for number in range(STAGES):
         pool = bandit.uniform_pool(n_questions=TASKS.size, size=POOL, rng=rng).pairs
         columns = features(pool)
-        score = predict(columns, fit(np.concatenate(seen), np.concatenate(labels))) if number else None
+        score = bandit.predict_logistic(columns, fit(np.concatenate(seen), np.concatenate(labels))) if number else None
         design = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1) if number else bandit.Uniform()
         drawn = bandit.draw(design=design, n=SLOTS, scores=score, n_candidates=POOL, rng=rng)
         sizes = [stratum.size for stratum in drawn.strata]
@@ -196,7 +185,7 @@ def assisted(
     if score is None:
         score, predictions = np.zeros(len(columns)), np.zeros(at.size)
         for fold in bandit.cross_fit_folds(cluster=person, item=at, rng=rng):
-            everywhere = predict(columns, fit(columns[at[fold.train]], changed[fold.train]))
+            everywhere = bandit.predict_logistic(columns, fit(columns[at[fold.train]], changed[fold.train]))
             predictions[fold.held] = everywhere[at[fold.held]]
             score = score + everywhere * fold.held.mean()
     else:

@@ -15,6 +15,7 @@ from bandit import (
     difference_mean,
     draw,
     hajek,
+    hajek_difference,
     horvitz_thompson,
     majority_labels,
     naive_mean,
@@ -441,3 +442,15 @@ def test_more_folds_than_respondents_are_refused(folds):
         cross_fit_folds(cluster=np.arange(11), item=np.arange(11), rng=np.random.default_rng(1), folds=folds)
     with pytest.raises(DesignError, match="2 items for 11 answers"):
         cross_fit_folds(cluster=np.arange(11), item=[1, 2], rng=np.random.default_rng(1), folds=2)
+
+
+def test_a_difference_between_domains_with_equal_chances_is_that_of_the_stratified_estimate() -> None:
+    rng = np.random.default_rng(5)
+    value, cluster, first = rng.normal(size=90), np.repeat(np.arange(30), 3), rng.random(90) < 0.4
+    weighted = hajek_difference(values=value, probability=np.full(90, 0.2), cluster=cluster, first=first, second=~first)
+    stratified = stratified_difference(
+        values=value, stratum=np.zeros(90, dtype=int), sizes=[450], cluster=cluster, first=first, second=~first
+    )
+    assert weighted.value == pytest.approx(value[~first].mean() - value[first].mean())
+    assert weighted.value == pytest.approx(stratified.value, abs=1e-12)
+    assert weighted.standard_error == pytest.approx(stratified.standard_error, abs=1e-12)
