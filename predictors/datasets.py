@@ -1,0 +1,352 @@
+"""Training and test rows from CSV files in the columns of the paper's released data. Standard library and numpy.
+
+Two kinds of file are known by their columns:
+
+- `q1, q2, source1, source2, previous_correct, belief_change`: a row is an answer, a majority label, or a fraction of
+  answers. Optional columns are `weight` (0 or more), `responses` (how many answers the label sums up) and `respondent`.
+- `q1, q2, source1, source2, pred_if_correct, pred_if_incorrect`: a pair with a model's two predictions, read as two
+  rows with soft labels, one for each outcome.
+
+Every cell is taken as text, so an option that reads "nan" stays what it is. Questions in the bank's markup become the
+plain text that predictors read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.errors import PredictorError
+from predictors.pairs import Pair, Progress
+from predictors.registry import Estimator
+
+TEXT_COLUMNS = ("q1", "q2", "source1", "source2")
+LABEL_COLUMNS = (*TEXT_COLUMNS, "previous_correct", "belief_change")
+SOFT_COLUMNS = (*TEXT_COLUMNS, "pred_if_correct", "pred_if_incorrect")
+
+_MARKUP = re.compile(r"</?b>|<br>")
+_YES_NO = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
+_PROBLEMS_SHOWN = 10
+# Files write shares with two decimals or more.
+_ROUNDING = 0.005
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """n rows to learn from or to measure on.
+
+    Attributes:
+        pairs: n pairs, in plain text.
+        labels: float64 (n,) in [0, 1], the share of the answers that are changes.
+        weights: float64 (n,), 0 or more.
+        responses: int64 (n,), how many answers a label sums up; 1 where the file does not say.
+        majority: bool (n,), the label is the majority of several answers and not their share.
+        counted: bool (n,), the label is a share of a known number of answers: labels * responses are whole numbers.
+        respondents: n names, or None where not every row has one.
+        pair_ids: int64 (n,), equal for rows that show the same evidence, outcome and target.
+        questions: n times both questions as the file has them, markup and all.
+        source: the files' names.
+    """
+
+    pairs: list[Pair]
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    responses: NDArray[np.int64]
+    majority: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
+    respondents: list[str] | None
+    pair_ids: NDArray[np.int64]
+    questions: list[tuple[str, str]]
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def outcomes(self) -> NDArray[np.int64]:
+        """int64 (n,), 1 where the evidence question was answered correctly."""
+        return np.array([pair.outcome for pair in self.pairs], dtype=np.int64)
+
+    @property
+    def says_responses(self) -> bool:
+        """Whether some label is known to sum up answers."""
+        return bool((self.majority | self.counted).any())
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> PairTable:
+        """The given rows, by index or by mask."""
+        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        indices = chosen.tolist()
+        return PairTable(
+            pairs=[self.pairs[index] for index in indices],
+            labels=self.labels[chosen],
+            weights=self.weights[chosen],
+            responses=self.responses[chosen],
+            majority=self.majority[chosen],
+            counted=self.counted[chosen],
+            respondents=None if self.respondents is None else [self.respondents[index] for index in indices],
+            pair_ids=self.pair_ids[chosen],
+            questions=[self.questions[index] for index in indices],
+            source=self.source,
+        )
+
+    def require_both_classes(self) -> None:
+        """
+        Raises:
+            PredictorError: rows of both classes are needed, and one class has no row with weight.
+        """
+        counting = self.labels[self.weights > 0]
+        for constant in (0, 1):
+            if (counting == constant).all():
+                raise PredictorError(
+                    f"{self.source}: belief_change: all {len(counting)} rows with weight are {constant}; "
+                    f"rows of the class {1 - constant} are needed too."
+                )
+
+
+def fit_on(estimator: Estimator, table: PairTable, progress: Progress | None = None) -> Estimator:
+    """Fit an estimator on a table's rows; returns it.
+
+    An estimator with `uses_responses` is told how many answers each label sums up, where that is known. To any other a
+    share of k answers counts as k single answers.
+
+    Raises:
+        PredictorError: the rows cannot be learnt from. Stopped: `progress` returned False.
+    """
+    if getattr(estimator, "uses_responses", False):
+        responses = table.responses if table.says_responses else None
+        learner: Any = estimator
+        return learner.fit(table.pairs, table.labels, table.weights, progress, responses=responses)
+    weights = table.weights * np.where(table.counted, table.responses, 1)
+    return estimator.fit(table.pairs, table.labels, weights, progress)
+
+
+def predict_on(estimator: Estimator, table: PairTable, progress: Progress | None = None) -> NDArray[np.float64]:
+    """Probability of each row's label being 1, (n,)."""
+    return estimator.predict_proba(table.pairs, progress)[:, 1]
+
+
+def plain_text(text: str) -> str:
+    """A question as a reader sees it: `<br>` is a line break, `<b>` and `</b>` are dropped, all else is text."""
+    return _MARKUP.sub(lambda found: "\n" if found[0] == "<br>" else "", text).strip()
+
+
+def read(path: Path | str) -> PairTable:
+    """The rows of one CSV file (UTF-8), in their order.
+
+    Raises:
+        PredictorError: the file cannot be read, lacks columns or rows, or holds a cell that cannot be used; one line
+            a problem, `FILE:LINE: column: what to do`.
+    """
+    header, lines = _lines(Path(path))
+    if set(LABEL_COLUMNS) <= set(header):
+        rows = _labelled(str(path), header, lines)
+    elif set(SOFT_COLUMNS) <= set(header):
+        rows = _soft(str(path), header, lines)
+    else:
+        lacking = [name for name in LABEL_COLUMNS if name not in header]
+        raise PredictorError(
+            f"{path}:1: the columns {', '.join(lacking)} are missing; "
+            f"a file has {', '.join(LABEL_COLUMNS)}, or pred_if_correct and pred_if_incorrect in place of the last two."
+        )
+    rows.refuse_problems()
+    return rows.table()
+
+
+def join(tables: Sequence[PairTable]) -> PairTable:
+    """Several tables as one, in their order.
+
+    Raises:
+        PredictorError: there are none.
+    """
+    if not tables:
+        raise PredictorError("tables: there are none; give at least one file.")
+    pairs = [pair for table in tables for pair in table.pairs]
+    named = [table.respondents for table in tables]
+    return PairTable(
+        pairs=pairs,
+        labels=np.concatenate([table.labels for table in tables]),
+        weights=np.concatenate([table.weights for table in tables]),
+        responses=np.concatenate([table.responses for table in tables]),
+        majority=np.concatenate([table.majority for table in tables]),
+        counted=np.concatenate([table.counted for table in tables]),
+        respondents=None if None in named else [name for names in named for name in names or ()],
+        pair_ids=_numbered(pairs),
+        questions=[both for table in tables for both in table.questions],
+        source=", ".join(table.source for table in tables),
+    )
+
+
+class _Rows:
+    """Rows while they are read, with what is wrong with them."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[str] = []
+        self.pairs: list[Pair] = []
+        self.labels: list[float] = []
+        self.weights: list[float] = []
+        self.responses: list[int] = []
+        self.respondents: list[str] = []
+        self.questions: list[tuple[str, str]] = []
+        self.states_responses = False
+        self.states_respondents = False
+
+    def problem(self, line: int, column: str, text: str) -> None:
+        self.problems.append(f"{self.file}:{line}: {column}: {text}")
+
+    def texts(self, line: int, cells: dict[str, str]) -> tuple[str, str, str, str]:
+        """Both texts and both tasks of a row."""
+        for column in TEXT_COLUMNS:
+            if not plain_text(cells[column]):
+                self.problem(line, column, "is empty; every pair has two questions and their tasks.")
+        return (plain_text(cells["q1"]), plain_text(cells["q2"]), cells["source1"].strip(), cells["source2"].strip())
+
+    def number(
+        self, line: int, cells: dict[str, str], column: str, meaning: str, allowed: Callable[[float], bool]
+    ) -> float:
+        """The number in a cell; a problem is noted and 0 returned where there is none or it is not allowed."""
+        try:
+            value = float(cells[column])
+        except ValueError:
+            value = float("nan")
+        if not allowed(value):  # Every comparison with NaN is false, so NaN is refused here too.
+            self.problem(line, column, f"{cells[column][:40]!r} is not {meaning}.")
+            return 0.0
+        return value
+
+    def refuse_problems(self) -> None:
+        if not self.problems and not self.pairs:
+            raise PredictorError(f"{self.file}: has a header and no rows; give at least one pair.")
+        if self.problems:
+            shown = self.problems[:_PROBLEMS_SHOWN]
+            if more := len(self.problems) - len(shown):
+                shown.append(f"{self.file}: and {more} more problem{'s' if more > 1 else ''}.")
+            raise PredictorError("\n".join(shown))
+
+    def table(self) -> PairTable:
+        labels = np.array(self.labels)
+        responses = np.array(self.responses, dtype=np.int64)
+        # Where every label is 0 or 1 although it sums up several answers, it tells which side most of them were on.
+        all_whole = bool(np.isin(labels, (0.0, 1.0)).all())
+        several = responses > 1
+        return PairTable(
+            pairs=self.pairs,
+            labels=labels,
+            weights=np.array(self.weights),
+            responses=responses,
+            majority=several & all_whole,
+            counted=np.full(len(labels), self.states_responses) & ~(several & all_whole),
+            respondents=self.respondents if self.states_respondents else None,
+            pair_ids=_numbered(self.pairs),
+            questions=self.questions,
+            source=self.file,
+        )
+
+
+def _labelled(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str, str]]]) -> _Rows:
+    rows = _Rows(file)
+    rows.states_responses = "responses" in header
+    rows.states_respondents = "respondent" in header
+    for line, cells in lines:
+        texts = rows.texts(line, cells)
+        outcome = _YES_NO.get(cells["previous_correct"].strip().lower())
+        if outcome is None:
+            rows.problem(line, "previous_correct", f"{cells['previous_correct'][:40]!r} is neither 1 nor 0.")
+        label = float(_YES_NO.get(cells["belief_change"].strip().lower(), -1))
+        if label < 0:
+            label = rows.number(
+                line, cells, "belief_change", "a number between 0 (belief kept) and 1 (changed)", lambda v: 0 <= v <= 1
+            )
+        weight, responses = 1.0, 1
+        if "weight" in header:
+            weight = rows.number(line, cells, "weight", "a number of 0 or more", lambda v: 0 <= v < np.inf)
+        if rows.states_responses:
+            count = rows.number(
+                line, cells, "responses", "a whole number of 1 or more", lambda v: 1 <= v < 2**31 and v == int(v)
+            )
+            responses = int(count) or 1
+            share = round(label * responses) / responses
+            if abs(label - share) > _ROUNDING:
+                rows.problem(line, "belief_change", f"{cells['belief_change']} is not a share of {responses} answers.")
+            label = share
+        if rows.states_respondents and not cells["respondent"].strip():
+            rows.problem(line, "respondent", "is empty; name one in every row, or leave the column out.")
+        rows.pairs.append(Pair(*texts, outcome or 0))
+        rows.labels.append(label)
+        rows.weights.append(weight)
+        rows.responses.append(responses)
+        rows.respondents.append(cells.get("respondent", "").strip())
+        rows.questions.append((cells["q1"], cells["q2"]))
+    if rows.weights and not any(rows.weights) and not rows.problems:
+        raise PredictorError(f"{file}: weight: every weight is 0; at least one row must count.")
+    return rows
+
+
+def _soft(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str, str]]]) -> _Rows:
+    rows = _Rows(file)
+    for line, cells in lines:
+        texts = rows.texts(line, cells)
+        for column, outcome in (("pred_if_correct", 1), ("pred_if_incorrect", 0)):
+            label = rows.number(line, cells, column, "a probability between 0 and 1", lambda v: 0 <= v <= 1)
+            rows.pairs.append(Pair(*texts, outcome))
+            rows.labels.append(label)
+            rows.weights.append(1.0)
+            rows.responses.append(1)
+            rows.questions.append((cells["q1"], cells["q2"]))
+    return rows
+
+
+def _lines(path: Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The header, and the cells of each row by column with the number of the line on which the row ends."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as exc:
+        raise PredictorError(f"{path}: cannot be read ({exc.strerror}); check the path.") from exc
+    except UnicodeDecodeError as exc:
+        raise PredictorError(f"{path}: is not UTF-8 (byte {exc.start}); save it as UTF-8.") from exc
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        header = [name.strip() for name in next(reader, [])]
+    except csv.Error as exc:
+        raise PredictorError(f"{path}:1: is not CSV ({exc}).") from exc
+    if not any(header):
+        raise PredictorError(f"{path}: is empty; its first line names the columns {', '.join(LABEL_COLUMNS)}.")
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if twice:
+        raise PredictorError(f"{path}:1: the column {twice[0]} is there twice; keep one.")
+    return header, _cells(path, header, reader)
+
+
+def _cells(path: Path, header: list[str], reader: Iterator[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    line = 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as exc:
+            raise PredictorError(f"{path}:{line + 1}: is not CSV ({exc}).") from exc
+        line = reader.line_num  # type: ignore[attr-defined]
+        if not cells:  # A blank line, which editors leave at the end.
+            continue
+        if len(cells) != len(header):
+            raise PredictorError(
+                f"{path}:{line}: has {len(cells)} cells and the header {len(header)}; "
+                "put texts with commas or line breaks into quotation marks."
+            )
+        yield line, dict(zip(header, cells, strict=True))
+
+
+def _numbered(pairs: Sequence[Pair]) -> NDArray[np.int64]:
+    """Numbers from 0, equal for equal questions and outcome."""
+    seen: dict[tuple[str, str, int], int] = {}
+    numbers = [seen.setdefault((pair.evidence_text, pair.target_text, pair.outcome), len(seen)) for pair in pairs]
+    return np.array(numbers, dtype=np.int64)
