@@ -1,0 +1,237 @@
+"""Predictors side by side on the same test rows: training, predicting, and every figure about it. Light at import.
+
+What table 1, tables 3 and 4 and figure 3 (right) of the paper show, with intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors import registry
+from predictors.datasets import PairTable, fit_on, join, predict_on
+from predictors.evaluation import (
+    auc_by_group,
+    calibration,
+    count_log_likelihood,
+    evaluate_with_intervals,
+    paired_difference,
+    rank_curve,
+    roc_curve,
+)
+from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
+from predictors.evaluation.intervals import Difference, EvaluationWithIntervals
+from predictors.evaluation.metrics import CountLikelihood, Metric, Part
+from predictors.pairs import Progress
+from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
+
+# The rows of table 1 that need neither a large language model nor a server, and our own.
+LOCAL = ("previous_correct", "same_task", "embedding_xgboost", "bert", "hybrid")
+GROUPINGS = ("evidence_task", "target_task", "task_pair")
+SEEDS_ON_CPU, SEEDS_OF_PAPER = 2, 5
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One predictor's probabilities for n test rows, float64 (n,), NaN where none was made; seconds of work."""
+
+    name: str
+    probabilities: NDArray[np.float64]
+    seconds: float
+
+
+class Curves(TypedDict):
+    """What the figures of one predictor are drawn from."""
+
+    roc: list[tuple[float, float]]
+    calibration: Calibration
+    rank: list[RankPoint]
+
+
+class Comparison(TypedDict):
+    """Everything about predictors on `n` rows; each mapping is by predictor.
+
+    `differences` are against `reference`, which has none itself. `question_disjoint` is about the rows that have no
+    question in common with any training row, None where there is no such row. `counts` is there where labels are shares
+    of known numbers of answers.
+    """
+
+    n: int
+    reference: str
+    metrics: dict[str, EvaluationWithIntervals]
+    differences: dict[str, dict[Metric, dict[Part, Difference]]]
+    question_disjoint: dict[str, EvaluationWithIntervals] | None
+    groups: dict[str, dict[str, GroupAreas]]
+    curves: dict[str, Curves]
+    counts: NotRequired[dict[str, CountLikelihood]]
+
+
+def local_predictors() -> list[str]:
+    """The predictors that are compared when nobody names any."""
+    return [name for name in LOCAL if name in registry.PREDICTORS]
+
+
+def default_seeds(*, as_in_paper: bool) -> int:
+    """How many networks `bert` averages: as many as the paper where a GPU trains them, 2 otherwise. Imports torch."""
+    if as_in_paper:
+        return SEEDS_OF_PAPER
+    import torch
+
+    return SEEDS_OF_PAPER if torch.cuda.is_available() else SEEDS_ON_CPU
+
+
+def without_test_pairs(train: PairTable, test: PairTable) -> PairTable:
+    """The training rows whose pair is no test pair, its reverse or its other outcome."""
+    return train.take(~shares_group(train.pairs, test.pairs))
+
+
+def train_and_predict(
+    name: str,
+    params: Mapping[str, Any],
+    *,
+    seed: int,
+    train: PairTable,
+    test: PairTable,
+    progress: Progress | None = None,
+) -> Predictions:
+    """Fit the predictor `name` on the training rows and predict the test rows.
+
+    Raises:
+        PredictorError: unknown name or setting, unusable rows, no checkpoint. Stopped: `progress` returned False.
+    """
+    started = perf_counter()
+    estimator = fit_on(registry.create(name, dict(params), seed), train, progress)
+    return Predictions(name, predict_on(estimator, test, progress), perf_counter() - started)
+
+
+def folds_of(
+    table: PairTable, extra: PairTable | None, *, folds: int, rng: np.random.Generator, question_disjoint: bool = False
+) -> tuple[PairTable, list[Fold]]:
+    """`table` and `extra` as one, and folds of it that test rows of `table` alone."""
+    whole = table if extra is None else join([table, extra])
+    cut = question_disjoint_split if question_disjoint else split
+    made = cut(whole.pairs, whole.respondents, folds=folds, rng=rng)
+    return whole, [replace(fold, test=fold.test[fold.test < len(table)]) for fold in made]
+
+
+def cross_validate(
+    name: str,
+    params: Mapping[str, Any],
+    *,
+    seed: int,
+    table: PairTable,
+    folds: Sequence[Fold],
+    progress: Progress | None = None,
+) -> Predictions:
+    """Predict each row that a fold tests, by the predictor `name` fitted on the fold's training rows.
+
+    Raises:
+        PredictorError: as `train_and_predict`; the message names the fold.
+    """
+    started = perf_counter()
+    found = cross_predict(lambda: registry.create(name, dict(params), seed), table, folds, progress=progress)
+    return Predictions(name, found, perf_counter() - started)
+
+
+def compare(
+    test: PairTable,
+    predictions: Iterable[Predictions],
+    *,
+    train: PairTable | None,
+    seed: int,
+    samples: int = 1000,
+) -> Comparison:
+    """Measure predictors on the same rows and the same resamples.
+
+    Respondents and pairs are resampled together where respondents are known, else pairs. The reference is `bert` where
+    it is there, else the predictor with the highest area under the curve.
+
+    Args:
+        train: the training rows, for `question_disjoint`; None leaves that out.
+        seed: of the resamples.
+
+    Raises:
+        ValueError: there are no predictions.
+    """
+    columns = {one.name: one.probabilities for one in predictions}
+    if not columns:
+        raise ValueError("predictions: there are none to compare.")
+
+    def measured(table: PairTable, rows: NDArray[np.bool_]) -> dict[str, EvaluationWithIntervals]:
+        return {
+            name: evaluate_with_intervals(
+                table.labels,
+                column[rows],
+                table.outcomes,
+                sample_weight=table.weights,
+                cluster=_cluster(table),
+                rng=np.random.default_rng(seed),
+                samples=samples,
+            )
+            for name, column in columns.items()
+        }
+
+    everything = np.ones(len(test), dtype=bool)
+    metrics = measured(test, everything)
+    reference = "bert" if "bert" in columns else max(columns, key=lambda name: metrics[name]["auc"]["overall"] or 0.0)
+    fresh = everything & False if train is None else ~shares_question(test.pairs, train.pairs)
+    found = Comparison(
+        n=len(test),
+        reference=reference,
+        metrics=metrics,
+        differences={
+            name: paired_difference(
+                test.labels,
+                column,
+                columns[reference],
+                test.outcomes,
+                sample_weight=test.weights,
+                cluster=_cluster(test),
+                rng=np.random.default_rng(seed),
+                samples=samples,
+            )
+            for name, column in columns.items()
+            if name != reference
+        },
+        question_disjoint=measured(test.take(fresh), fresh) if fresh.any() else None,
+        groups={name: _by_groups(test, column) for name, column in columns.items()},
+        curves={name: _curves(test, column) for name, column in columns.items()},
+    )
+    if test.counted.any():
+        counted = test.take(test.counted)
+        changed = np.rint(counted.labels * counted.responses)
+        found["counts"] = {
+            name: count_log_likelihood(changed, counted.responses, column[test.counted])
+            for name, column in columns.items()
+        }
+    return found
+
+
+def _cluster(table: PairTable) -> Any:
+    return table.pair_ids if table.respondents is None else (np.array(table.respondents), table.pair_ids)
+
+
+def _by_groups(test: PairTable, column: NDArray[np.float64]) -> dict[str, GroupAreas]:
+    groups: dict[str, list[Any]] = {
+        "evidence_task": [pair.evidence_task for pair in test.pairs],
+        "target_task": [pair.target_task for pair in test.pairs],
+        "task_pair": [(pair.evidence_task, pair.target_task) for pair in test.pairs],
+    }
+    return {
+        grouping: auc_by_group(test.labels, column, groups[grouping], sample_weight=test.weights)
+        for grouping in GROUPINGS
+    }
+
+
+def _curves(test: PairTable, column: NDArray[np.float64]) -> Curves:
+    roc = roc_curve(test.labels, column, sample_weight=test.weights)
+    return Curves(
+        roc=list(zip(roc.false_positive_rate.tolist(), roc.true_positive_rate.tolist(), strict=True)),
+        calibration=calibration(test.labels, column, sample_weight=test.weights),
+        rank=rank_curve(test.labels, column, sample_weight=test.weights),
+    )
