@@ -1,4 +1,4 @@
-"""The study file (TOML): its keys, their defaults and their limits. Imports pydantic and nothing of survey.
+"""The study file (TOML): its keys, their defaults and limits. Imports pydantic, bandit's designs, nothing of survey.
 
 `parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem: a
 study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
@@ -7,10 +7,13 @@ study can be reviewed, versioned and preregistered as the file it is. docs/study
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from bandit.designs import Design, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform
+from bandit.errors import DesignError
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 # Fields of the pages' own in every form; a check or question of that name could not be told from them.
@@ -42,20 +45,94 @@ class QuestionsConfig(Strict):
     max_words: int | None = Field(default=None, ge=1)
 
 
+# Which keys of [candidates] belong to which kind.
+CANDIDATES: dict[str, tuple[str, ...]] = {"pool": ("size",), "exhaustive": ("scored_pairs", "rank", "shortlist")}
+
+
 class CandidatesConfig(Strict):
-    kind: Literal["pool"] = "pool"
+    kind: Literal["pool", "exhaustive"] = "pool"
     size: int = Field(default=3000, ge=1, le=5_000_000)
+    scored_pairs: int = Field(default=12_000, ge=200, le=5_000_000)
+    rank: int = Field(default=64, ge=1, le=1000)
+    shortlist: int = Field(default=0, ge=0, le=5_000_000)
+
+
+DESIGNS: dict[str, type[Design]] = {
+    "uniform": Uniform,
+    "epsilon_greedy": EpsilonGreedy,
+    "softmax": Softmax,
+    "uncertainty": Uncertainty,
+    "test_set": TestSet,
+}
+# Those that can be drawn from all items there are: the others ask for a number of every single one.
+EXHAUSTIVE_DESIGNS = ("uniform", "epsilon_greedy", "test_set")
+
+
+def design_defaults(kind: str) -> dict[str, Any]:
+    """A design's own parameters with their defaults: `bandit` is where these are written down."""
+    known: Any = DESIGNS[kind]
+    return {field.name: field.default for field in fields(known) if field.default is not MISSING}
 
 
 class DesignConfig(Strict):
-    kind: Literal["uniform", "epsilon_greedy"] = "uniform"
-    epsilon: float = Field(default=0.1, ge=0, le=1)
-    top_fraction: float = Field(default=0.1, gt=0, lt=1)
+    """A design and its own parameters; those of other designs are None."""
+
+    kind: Literal["uniform", "epsilon_greedy", "softmax", "uncertainty", "test_set"] = "uniform"
+    epsilon: float | None = Field(default=None, ge=0, le=1)
+    top_fraction: float | None = Field(default=None, gt=0, lt=1)
+    floor: float | None = Field(default=None, ge=0, le=1)
+    temperature: float | None = Field(default=None, gt=0)
+    by: Literal["closeness", "disagreement"] | None = None
+    pairs: int | None = Field(default=None, ge=1, le=100_000)
+    responses_per_pair: int | None = Field(default=None, ge=1, le=1000)
+    bottom_fraction: float | None = Field(default=None, gt=0, lt=1)
+    top_share: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_in_its_defaults(cls, given: Any) -> Any:
+        """What is stored with a study says what was run, whatever the defaults are by then."""
+        if not isinstance(given, Mapping) or given.get("kind") not in DESIGNS:
+            return given
+        return {**design_defaults(given["kind"]), **{key: value for key, value in given.items() if value is not None}}
+
+    @model_validator(mode="after")
+    def fits_its_kind(self) -> "DesignConfig":
+        try:
+            self.build()
+        except DesignError as exc:
+            raise ValueError(str(exc)) from exc
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The design's own parameters."""
+        return {name: getattr(self, name) for name in design_defaults(self.kind)}
+
+    def build(self) -> Design:
+        return DESIGNS[self.kind](**self.parameters)
+
+
+class RolesConfig(Strict):
+    """Slots beside the sampled ones. `control_kinds` are the instrument's; none given means all that it has."""
+
+    holdout: float = Field(default=0.1, ge=0, lt=1)
+    controls: float = Field(default=0.0667, ge=0, lt=1)
+    control_kinds: list[Name] | None = Field(default=None, min_length=1)
+
+
+class StageRolesConfig(Strict):
+    """What differs from the study's roles in one stage."""
+
+    holdout: float | None = Field(default=None, ge=0, lt=1)
+    controls: float | None = Field(default=None, ge=0, lt=1)
+    control_kinds: list[Name] | None = Field(default=None, min_length=1)
 
 
 class StageConfig(Strict):
     sittings: int = Field(ge=1, le=100_000)
     design: DesignConfig = DesignConfig()
+    roles: StageRolesConfig = StageRolesConfig()
     opens: Literal["by_hand", "automatically"] = "by_hand"
     train: bool = True
 
@@ -65,11 +142,30 @@ class SittingConfig(Strict):
     expires_after_minutes: int = Field(default=60, ge=1, le=24 * 60)
 
 
-class PredictorConfig(Strict):
-    """The predictor that scores the next stage's candidates. `params` are checked by the predictor itself."""
+class PredictorChoice(Strict):
+    """A predictor by its name. `params` are checked by the predictor itself."""
 
     name: str = "bert"
     params: dict[str, Any] = {}
+
+
+class ComparedConfig(PredictorChoice):
+    """One more predictor, trained on the same answers and judged beside the main one."""
+
+    name: str
+
+
+class PredictorConfig(PredictorChoice):
+    """The predictor that scores the next stage's candidates, and others to compare with it."""
+
+    compared: list[ComparedConfig] = Field(default=[], max_length=10)
+
+    @model_validator(mode="after")
+    def predictors_differ(self) -> "PredictorConfig":
+        choices = [(choice.name, choice.params) for choice in (self, *self.compared)]
+        if any(choice in choices[:place] for place, choice in enumerate(choices)):
+            raise ValueError("two predictors are the same: change the name or a parameter of one")
+        return self
 
 
 class InstrumentConfig(Strict):
@@ -189,6 +285,7 @@ class StudyConfig(Strict):
     instrument: InstrumentConfig = InstrumentConfig()
     questions: QuestionsConfig = QuestionsConfig()
     candidates: CandidatesConfig = CandidatesConfig()
+    roles: RolesConfig = RolesConfig()
     predictor: PredictorConfig | None = None
     sitting: SittingConfig = SittingConfig()
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
@@ -223,18 +320,36 @@ class StudyConfig(Strict):
                 strangers = sorted(set(texts) - known)
                 if strangers:
                     raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
+        return self
+
+    @model_validator(mode="after")
+    def stages_follow_each_other(self) -> "StudyConfig":
         for number, stage in enumerate(self.stages, start=1):
-            if stage.design.kind != "epsilon_greedy":
+            kind = stage.design.kind
+            if kind == "uniform":
                 continue
             if number == 1:
                 raise ValueError("stages.1.design: the first stage has no predictor, so its design must be uniform")
             if self.predictor is None:
-                raise ValueError(f"stages.{number}.design: epsilon_greedy needs a [predictor]")
+                raise ValueError(f"stages.{number}.design: {kind} needs a [predictor]")
             if not self.stages[number - 2].train:
+                raise ValueError(f"stages.{number - 1}.train: stage {number} is {kind}, so this stage must train")
+            if self.candidates.kind == "exhaustive" and kind not in EXHAUSTIVE_DESIGNS:
                 raise ValueError(
-                    f"stages.{number - 1}.train: stage {number} is epsilon_greedy, so this stage must train"
+                    f"stages.{number}.design: {kind} needs a number for every single candidate and cannot draw from "
+                    'all there are: use [candidates] kind = "pool"'
                 )
+            if kind == "test_set" and stage.roles.holdout:
+                raise ValueError(f"stages.{number}.roles: a test set is held out itself: remove holdout")
         return self
+
+    def roles_of(self, index: int) -> RolesConfig:
+        """The roles of stage `index` (from 1). A test set needs no holdout beside it."""
+        stage = self.stages[index - 1]
+        own = {key: value for key, value in stage.roles.model_dump().items() if value is not None}
+        if stage.design.kind == "test_set":
+            own["holdout"] = 0.0
+        return self.roles.model_copy(update=own)
 
     def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
         """The block's text under a sitting's levels; the last condition that changes it wins."""
@@ -355,10 +470,36 @@ def parse(text: str) -> StudyConfig:
         message = re.sub(r" \(at .*\)", "", str(exc))
         raise StudyFileError([Problem(line=line, field="file", message=f"not TOML: {message}")]) from exc
     lines = _lines_of_keys(text)
+    foreign = list(_keys_of_another_kind(raw, lines))
     try:
-        return StudyConfig.model_validate(raw)
+        config = StudyConfig.model_validate(raw)
     except ValidationError as exc:
-        raise StudyFileError([_problem(error, lines) for error in exc.errors(include_url=False)]) from exc
+        problems = [_problem(error, lines) for error in exc.errors(include_url=False)]
+        raise StudyFileError([*foreign, *problems]) from exc
+    if foreign:
+        raise StudyFileError(foreign)
+    return config
+
+
+def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[Problem]:
+    """Keys that are known, but say nothing for the kind that was chosen. In a stored study they do no harm."""
+    designs = {kind: tuple(design_defaults(kind)) for kind in DESIGNS}
+    stages = raw.get("stages")
+    tables: list[tuple[Path, Any, dict[str, tuple[str, ...]], str]] = [
+        (("stages", index, "design"), stage.get("design"), designs, "uniform")
+        for index, stage in enumerate(stages if isinstance(stages, list) else [])
+        if isinstance(stage, Mapping)
+    ]
+    tables.append((("candidates",), raw.get("candidates"), CANDIDATES, "pool"))
+    for path, table, kinds, default in tables:
+        if not isinstance(table, Mapping) or (kind := table.get("kind", default)) not in kinds:
+            continue
+        known = {key for keys in kinds.values() for key in keys}
+        for key in table:
+            if key in known and key not in kinds[kind]:
+                field = ".".join(str(part + 1) if isinstance(part, int) else part for part in (*path, key))
+                own = ", ".join(kinds[kind]) or "no parameters"
+                yield Problem(_line_of((*path, key), lines), field, f'kind = "{kind}" has {own}: remove this key')
 
 
 def problem_at(text: str, path: Path, message: str) -> StudyFileError:

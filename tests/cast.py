@@ -28,6 +28,7 @@ BASE: dict[str, Any] = {
     "bank": "cast",
     "seed": 7,
     "candidates": {"size": 200},
+    "roles": {"holdout": 0, "controls": 0},
     "sitting": {"items": 3},
     "stages": [{"sittings": 4}, {"sittings": 2}],
     "blocks": [

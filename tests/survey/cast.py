@@ -67,6 +67,7 @@ def study(slug: str = "small", *, on: Bank | None = None, **overrides: Any) -> S
             "bank": on.name,
             "seed": 7,
             "candidates": {"size": 400},
+            "roles": {"holdout": 0, "controls": 0},
             "sitting": {"items": 3, "expires_after_minutes": 30},
             "stages": [{"sittings": 4}],
             "blocks": BLOCKS,
