@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from predictors import registry
 from predictors.datasets import PairTable, fit_on, join, predict_on
+from predictors.errors import PredictorError
 from predictors.evaluation import (
     auc_by_group,
     calibration,
@@ -106,7 +107,7 @@ def train_and_predict(
     """
     started = perf_counter()
     estimator = fit_on(registry.create(name, dict(params), seed), train, progress)
-    return Predictions(name, predict_on(estimator, test, progress), perf_counter() - started)
+    return _checked(Predictions(name, predict_on(estimator, test, progress), perf_counter() - started))
 
 
 def folds_of(
@@ -135,6 +136,8 @@ def cross_validate(
     """
     started = perf_counter()
     found = cross_predict(lambda: registry.create(name, dict(params), seed), table, folds, progress=progress)
+    tested = np.isin(np.arange(len(table)), np.concatenate([fold.test for fold in folds]))
+    _checked(Predictions(name, found[tested], 0.0))
     return Predictions(name, found, perf_counter() - started)
 
 
@@ -210,6 +213,18 @@ def compare(
             for name, column in columns.items()
         }
     return found
+
+
+def _checked(predictions: Predictions) -> Predictions:
+    """Refuse what cannot be measured here, where one predictor fails, and not later, where all would."""
+    wrong = ~((predictions.probabilities >= 0) & (predictions.probabilities <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise PredictorError(
+            f"{predictions.name}: predicted {predictions.probabilities[row]} for row {row}, which is no probability; "
+            "its training did not converge, try a lower learning rate."
+        )
+    return predictions
 
 
 def _cluster(table: PairTable) -> Any:
