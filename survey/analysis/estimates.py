@@ -1,0 +1,343 @@
+"""What a study's answers say about all its items: stage by stage, together, and beside the naive figure.
+
+Joins `bandit`'s estimators. Arrays in, figures out: imports neither Django nor models. A part is the sampled or the
+holdout slots of one stage; every estimate of a part uses that stage's probabilities alone, and the parts' weights in
+the mean of them come from the plans (bandit.combining), never from the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bandit
+from bandit import Agreement, Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a predictor that has not seen the answers says: of each answer's item (n,), and over each stratum.
+
+    `means`, `variances`: over all candidates of each stratum; the variances may be missing where the candidates are
+    all there are. `source` says in words whose predictions they are.
+    """
+
+    values: NDArray[np.float64]
+    means: tuple[float, ...]
+    variances: tuple[float, ...] | None
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The sampled or the holdout slots of a stage with the n answers to them that count; arrays of shape (n,).
+
+    `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given where the candidates are a
+    uniform pool out of so many. `planned_probability`: the inclusion probability of every planned slot.
+    """
+
+    stage: int
+    role: str
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    slots: tuple[int, ...]
+    universe_size: int | None
+    stratum: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    planned_probability: NDArray[np.float64]
+    predictions: Predictions | None = None
+
+    @property
+    def title(self) -> str:
+        return f"stage {self.stage}" if self.role == "sampled" else f"stage {self.stage} {self.role}"
+
+    @cached_property
+    def is_unequal(self) -> bool:
+        """Whether candidates of one stratum had different chances (softmax)."""
+        if len(self.names) > 1 or not self.planned_probability.size:
+            return False
+        return bool(np.ptp(self.planned_probability) > 0)
+
+    @cached_property
+    def answered(self) -> tuple[int, ...]:
+        return tuple(np.bincount(self.stratum, minlength=len(self.names)).tolist())
+
+    @cached_property
+    def design_weight(self) -> float:
+        """What the plan is worth for a mean over all candidates, in equally weighted slots; 0 if it says nothing."""
+        if self.is_unequal:
+            return bandit.kish_size(self.planned_probability)
+        return bandit.design_weight(sizes=self.sizes, slots=self.slots)
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Why no mean over all candidates can be had from this part; empty if it can."""
+        for name, slots in zip(self.names, self.slots, strict=True):
+            if not slots:
+                return f"gives the candidates in {name} probability 0"
+        for name, count in zip(self.names, self.answered, strict=True):
+            if not count:
+                return f"no answers in {name}" if len(self.names) > 1 else "no answers"
+        return ""
+
+
+@dataclass(frozen=True)
+class StageFigure:
+    """A part's own estimate, or why there is none; `weight` is its weight in the mean over the stages."""
+
+    stage: int
+    role: str
+    estimate: Estimate | None
+    reason: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: the stages' estimates, their fixed-weight mean, and the plain mean of the answers beside it."""
+
+    name: str
+    title: str
+    unit: str
+    stages: tuple[StageFigure, ...]
+    combined: Estimate | None
+    agreement: Agreement | None
+    naive: Estimate | None
+
+    @property
+    def notes(self) -> str:
+        """What a reader must know of it: too few answers, stages left out, stages that disagree."""
+        found = []
+        if self.combined is None:
+            found.append("no estimate")
+        elif self.combined.too_few:
+            found.append(f"too few: {self.combined.too_few}")
+        if left_out := [f"{_title(stage)} ({stage.reason})" for stage in self.stages if stage.reason]:
+            found.append(f"left out: {', '.join(left_out)}")
+        if self.agreement is not None and self.agreement.p < 0.05:
+            found.append(f"the stages differ by more than chance (p = {self.agreement.p:.3f})")
+        return "; ".join(found)
+
+
+@dataclass(frozen=True)
+class DivisionFigures:
+    """The figures inside each part of a division of the items (or people), and the difference where there are two."""
+
+    name: str
+    labels: tuple[str, ...]
+    figures: tuple[tuple[Figure, ...], ...] = field(repr=False)
+    """By label, then measure."""
+    differences: tuple[Figure, ...] = ()
+    """By measure: the second label less the first; empty unless there are exactly two."""
+
+
+def estimate(
+    part: Part, values: NDArray[np.float64], *, where: NDArray[np.bool_] | None = None, share: bool = False
+) -> tuple[Estimate | None, str]:
+    """The mean over all candidates (of the domain `where`) from one part, or None and the reason.
+
+    `values`, `where`: one entry an answer, shape (n,). Weights are N_h / r_h, or 1 / inclusion probability where the
+    design gives each candidate a chance of its own.
+    """
+    if part.obstacle:
+        return None, part.obstacle
+    inside = None if where is None or where.all() else where
+    if inside is not None and not inside.any():
+        return None, "no answers there"
+    if part.is_unequal:
+        found = bandit.hajek(
+            values=values, probability=part.probability, cluster=part.cluster, domain=inside, share=share
+        )
+    else:
+        found = bandit.stratified_mean(values=values, domain=inside, share=share, **_strata(part))
+    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+
+
+def difference(
+    part: Part, values: NDArray[np.float64], *, first: NDArray[np.bool_], second: NDArray[np.bool_]
+) -> tuple[Estimate | None, str]:
+    """The mean over the candidates in `second` less that over those in `first`, from one part; else as `estimate`."""
+    if part.obstacle:
+        return None, part.obstacle
+    if not first.any() or not second.any():
+        return None, "no answers on one side"
+    if part.is_unequal:
+        found = bandit.hajek_difference(
+            values=values, probability=part.probability, cluster=part.cluster, first=first, second=second
+        )
+    else:
+        found = bandit.stratified_difference(values=values, first=first, second=second, **_strata(part))
+    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+
+
+def assisted(part: Part, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
+    """The model-assisted mean of one part by its predictions; the plain one, with a reason, where it has none."""
+    if part.obstacle:
+        return None, part.obstacle
+    predictions = part.predictions
+    if predictions is None or part.is_unequal:
+        return estimate(part, values)
+    found = bandit.difference_mean(
+        values=values,
+        predictions=predictions.values,
+        prediction_means=predictions.means,
+        prediction_variances=predictions.variances,
+        **_strata(part),
+    )
+    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+
+
+def combine(
+    parts: Sequence[Part],
+    found: Sequence[tuple[Estimate | None, str]],
+    *,
+    name: str,
+    title: str,
+    unit: str,
+    naive: Estimate | None,
+) -> Figure:
+    """The fixed-weight mean of the parts' estimates; parts without one are left out, with their reasons."""
+    weights = [
+        part.design_weight if one is not None else 0.0 for part, (one, _reason) in zip(parts, found, strict=True)
+    ]
+    combined = None
+    if any(weights):
+        combined = bandit.combine_stages(estimates=[one for one, _reason in found], design_weights=weights)
+    shares = combined.weights if combined is not None else tuple(0.0 for _part in parts)
+    return Figure(
+        name=name,
+        title=title,
+        unit=unit,
+        stages=tuple(
+            StageFigure(stage=part.stage, role=part.role, estimate=one, reason=reason, weight=share)
+            for part, (one, reason), share in zip(parts, found, shares, strict=True)
+        ),
+        combined=combined.estimate if combined is not None else None,
+        agreement=combined.agreement if combined is not None else None,
+        naive=naive,
+    )
+
+
+def naive(
+    parts: Sequence[Part], values: Sequence[NDArray[np.float64]], masks: Sequence[NDArray[np.bool_] | None], share: bool
+) -> Estimate | None:
+    """The plain mean of all answers, whichever stage asked them."""
+    kept = [value if mask is None else value[mask] for value, mask in zip(values, masks, strict=True)]
+    cluster = [part.cluster if mask is None else part.cluster[mask] for part, mask in zip(parts, masks, strict=True)]
+    pooled = np.concatenate(kept) if kept else np.empty(0)
+    return bandit.naive_mean(values=pooled, cluster=np.concatenate(cluster), share=share) if pooled.size else None
+
+
+def folded_predictions(
+    part: Part,
+    values: NDArray[np.float64],
+    *,
+    item: NDArray[np.int64],
+    features: NDArray[np.float64],
+    candidates: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Predictions | None:
+    """Predictions for a stage that no earlier answers can train: a logistic regression, by folds of people and items.
+
+    `values` (n,) are 0 or 1, `features` (n, k) those of the answers' items, `candidates` (M, k) those of all candidates
+    of the one stratum. None where there are no features, or too few people for two folds.
+    """
+    people = np.unique(part.cluster).size
+    if not features.shape[1] or people < 10 or len(part.names) != 1:
+        return None
+    predicted, everywhere = np.zeros(values.size), np.zeros(len(candidates))
+    known, every = _with_intercept(features), _with_intercept(candidates)
+    ridge = np.full(known.shape[1], 0.5)
+    ridge[0] = 1e-3
+    for fold in bandit.cross_fit_folds(cluster=part.cluster, item=item, rng=rng):
+        if not fold.train.any() or not fold.held.any():
+            return None
+        fitted = bandit.fit_logistic(columns=known[fold.train], label=values[fold.train], precision=ridge)
+        predicted[fold.held] = bandit.predict_logistic(known[fold.held], fitted)
+        everywhere += bandit.predict_logistic(every, fitted) * fold.held.mean()
+    return Predictions(
+        values=predicted,
+        means=(float(everywhere.mean()),),
+        variances=(float(everywhere.var()),),
+        source="a logistic regression on what is known of the items, by folds of people and items",
+    )
+
+
+def calibrated_predictions(
+    part: Part,
+    values: NDArray[np.float64],
+    *,
+    item: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    means: Sequence[float],
+    rng: np.random.Generator,
+) -> Predictions | None:
+    """Predictions from scores that are no probabilities (a factored scorer's integers): a line, fitted by folds.
+
+    `scores` (n,) of the answers' items, `means` over all candidates of each stratum. The candidates are all there are.
+    """
+    if np.unique(part.cluster).size < 10:
+        return None
+    spread = float(scores.std())
+    if not spread:
+        return None
+    centre = float(scores.mean())
+    scaled, over_all = (scores - centre) / spread, (np.asarray(means) - centre) / spread
+    predicted, averages = np.zeros(values.size), np.zeros(len(means))
+    for fold in bandit.cross_fit_folds(cluster=part.cluster, item=item, rng=rng):
+        if fold.train.sum() < 2 or not fold.held.any():
+            return None
+        design = _with_intercept(scaled[fold.train][:, None])
+        line = np.linalg.lstsq(design, values[fold.train], rcond=None)[0]
+        predicted[fold.held] = line[0] + line[1] * scaled[fold.held]
+        averages += (line[0] + line[1] * over_all) * fold.held.mean()
+    return Predictions(
+        values=predicted,
+        means=tuple(averages.tolist()),
+        variances=None,
+        source="the scorer that planned the stage, on a line fitted by folds of people and items",
+    )
+
+
+def as_json(value: Any) -> Any:
+    """Data classes as plain JSON values, with what an `Estimate` says of itself; NaN and infinity become null."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if is_dataclass(value) and not isinstance(value, type):
+        row = {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+        if isinstance(value, Estimate):
+            row["too_few"] = value.too_few
+        if isinstance(value, Figure):
+            row["notes"] = value.notes
+        return row
+    if isinstance(value, Mapping):
+        return {str(key): as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _strata(part: Part) -> dict[str, Any]:
+    return {
+        "stratum": part.stratum,
+        "sizes": part.sizes,
+        "cluster": part.cluster,
+        "universe_size": part.universe_size,
+    }
+
+
+def _with_intercept(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.column_stack([np.ones(len(features)), features])
+
+
+def _title(stage: StageFigure) -> str:
+    return f"stage {stage.stage}" if stage.role == "sampled" else f"stage {stage.stage} {stage.role}"

@@ -1,0 +1,332 @@
+"""`manage.py estimate SLUG`: what a study's answers say about all items, with honest intervals."""
+
+import csv
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bandit import Estimate
+from survey.analysis.estimates import DivisionFigures, Figure
+from survey.exceptions import HunchError
+from survey.management.command import HunchCommand
+from survey.management.tables import table
+from survey.services import estimating, studies
+from survey.services.estimating import Report
+from survey.services.writing import replace_file
+
+COLUMNS = (
+    *("figure", "title", "unit", "division", "label", "kind", "stage", "role", "weight"),
+    *("value", "standard_error", "low", "high", "method", "degrees_of_freedom", "answers", "respondents"),
+    *("effective_sample_size", "weight_lowest", "weight_highest", "too_few", "notes"),
+)
+SLOT_COLUMNS = ("division", "label", "planned", *estimating.STATES)
+
+
+def thresholds_of(text: str) -> list[int]:
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        values = [-1]
+    if not all(0 <= value < 100 for value in values) or len(set(values)) != len(values):
+        raise ArgumentTypeError(f"{text!r} is not a list of different whole numbers from 0 to 99, such as 0,5,10")
+    return values
+
+
+class Command(HunchCommand):
+    help = "Estimate, from all answers that count by now, what respondents would answer over all items."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        parser.add_argument(
+            "--by",
+            action="append",
+            default=[],
+            metavar="DIVISION",
+            help="also inside each outcome, evidence_task, target_task, task_pair, ... or level of a condition; "
+            "may be given again",
+        )
+        parser.add_argument(
+            "--threshold",
+            type=thresholds_of,
+            default=[],
+            metavar="T,...",
+            help="what size of change still counts as none (points); the first one is what is shown by --by",
+        )
+        parser.add_argument("--out", type=Path, metavar="DIR", help="write estimates.csv, slots.csv and estimates.json")
+
+    def handle(
+        self,
+        *args: Any,
+        slug: str,
+        by: list[str],
+        threshold: list[int],
+        out: Path | None,
+        **options: Any,
+    ) -> None:
+        report = estimating.estimate(studies.find_study(slug), thresholds=threshold, by=by)
+        for line in _page(report):
+            self.stdout.write(line)
+        if out is not None:
+            for path in _write(report, out):
+                self.stdout.write(f"wrote {path}")
+
+
+# Printing
+
+
+def _page(report: Report) -> Iterator[str]:
+    yield f"{report.study}: {report.title}"
+    yield f"Over {report.estimand}: what this study's respondents would answer on average."
+    for assumption in report.assumptions:
+        yield f"- {assumption}"
+    if report.provisional:
+        yield "- Provisional: a stage that counts here is not frozen yet."
+    yield ""
+    yield f"{report.answers} answers of {report.respondents} respondents, by stage and stratum"
+    yield table(
+        ["stage", "role", "design", "stratum", "candidates", "planned", *estimating.STATES, "mean", "weight"],
+        list(_strata(report)),
+    )
+    yield ""
+    yield "All stages together"
+    header = ["figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "weights", "agree p"]
+    assisted = [report.assisted] if report.assisted else []
+    rows = [_row(figure, figure.title) for figure in report.figures]
+    rows[1:1] = [_row(figure, f"{figure.title}, model-assisted") for figure in assisted]
+    yield table(header, rows)
+    yield from _notes([*report.figures, *assisted])
+    if report.assisted:
+        for part in report.parts:
+            if part.predictions:
+                yield f"Model assistance, stage {part.stage}: {part.predictions}."
+    for check in report.checks:
+        yield ""
+        yield _check(check)
+    yield ""
+    yield "Each stage by itself"
+    yield table(
+        ["figure", *(_part_title(part.stage, part.role) for part in report.parts)],
+        [
+            [figure.title, *(_short(stage.estimate, figure.unit) or f"({stage.reason})" for stage in figure.stages)]
+            for figure in report.figures
+        ],
+    )
+    others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])
+    for division in report.divisions:
+        yield ""
+        yield from _division(division, others)
+    yield from _noise(report)
+    for name, lines in report.slots.items():
+        yield ""
+        yield f"Slots by {name}"
+        yield table(
+            [name, "planned", *estimating.STATES],
+            [
+                [line.label, str(line.planned), *(str(getattr(line, state)) for state in estimating.STATES)]
+                for line in lines
+            ],
+        )
+
+
+def _part_title(stage: int, role: str) -> str:
+    return f"stage {stage}" if role == "sampled" else f"{stage} {role}"
+
+
+def _strata(report: Report) -> Iterator[list[str]]:
+    total = sum(part.weight for part in report.parts)
+    for part in report.parts:
+        for line in part.strata:
+            yield [
+                str(part.stage),
+                part.role,
+                part.design,
+                line.name,
+                f"{line.size:,}",
+                str(line.planned),
+                *(str(getattr(line, state)) for state in estimating.STATES),
+                "-" if line.mean is None else f"{line.mean:.3f}",
+                f"{100 * part.weight / total:.0f} %" if total else "-",
+            ]
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.2f}"
+
+
+def _short(estimate: Estimate | None, unit: str) -> str:
+    if estimate is None:
+        return ""
+    low, high = estimate.interval
+    return f"{_number(estimate.value, unit)} [{_number(low, unit)}, {_number(high, unit)}]"
+
+
+def _row(figure: Figure, title: str) -> list[str]:
+    naive = "-" if figure.naive is None else _number(figure.naive.value, figure.unit)
+    found = figure.combined
+    if found is None:
+        return [title, "-", "-", "-", naive, *["-"] * 5]
+    low, high = found.interval
+    return [
+        title + (" *" if figure.notes else ""),
+        _number(found.value, figure.unit),
+        f"{_number(low, figure.unit)} to {_number(high, figure.unit)}",
+        _number(found.standard_error, figure.unit),
+        naive,
+        str(found.n),
+        str(found.n_clusters),
+        f"{found.effective_sample_size:.0f}",
+        f"{found.weight_range[0]:.2f} to {found.weight_range[1]:.2f}",
+        "-" if figure.agreement is None else f"{figure.agreement.p:.3f}",
+    ]
+
+
+def _notes(figures: Sequence[Figure]) -> Iterator[str]:
+    """Each note once, with the figures that it is about."""
+    by_note: dict[str, list[str]] = {}
+    for figure in figures:
+        if figure.notes:
+            by_note.setdefault(figure.notes, []).append(figure.title)
+    for note, titles in by_note.items():
+        yield f"* {'all figures' if len(titles) == len(figures) else ', '.join(titles)}: {note}"
+
+
+def _check(check: Figure) -> str:
+    found = check.combined
+    if found is None:
+        return f"Check: {check.title}: cannot be had ({check.notes})"
+    p = found.p_two_sided()
+    verdict = "no more than chance makes" if p >= 0.05 else "MORE than chance makes: look for what went wrong"
+    return f"Check: {check.title}: {_short(found, check.unit)} {check.unit}, p = {p:.3f}: {verdict}."
+
+
+def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[str]:
+    """Without the figures whose names end on `others`, the further thresholds: the files have them."""
+    yield f"By {division.name}"
+    rows = [
+        [label, figure.title, *_row(figure, "")[1:8], figure.notes]
+        for label, figures in zip(division.labels, division.figures, strict=True)
+        for figure in figures
+        if figure.combined is not None and not figure.name.endswith(others)
+    ]
+    header = [division.name, "figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "note"]
+    yield table(header, rows)
+    for figure in division.differences:
+        if figure.combined is not None and not figure.name.endswith(others):
+            yield (
+                f"{division.labels[1]} less {division.labels[0]}, {figure.title}: "
+                f"{_short(figure.combined, figure.unit)}, p = {figure.combined.p_two_sided():.3g}"
+            )
+    silent = [
+        label
+        for label, figures in zip(division.labels, division.figures, strict=True)
+        if all(figure.combined is None for figure in figures)
+    ]
+    if silent:
+        yield f"No estimate: {', '.join(silent)}"
+
+
+def _noise(report: Report) -> Iterator[str]:
+    noise = report.noise
+    if not noise.false_changes and not noise.retests:
+        return
+    yield ""
+    yield "Noise of the answers, from the controls"
+    for kind, estimate in noise.false_changes.items():
+        yield (
+            f"- changes without reason, {kind.replace('_', ' ')}: {_short(estimate, 'share')} "
+            f"({estimate.n} answers of {estimate.n_clusters} people)"
+            + (f"; too few: {estimate.too_few}" if estimate.too_few else "")
+        )
+    for name, retest in noise.retests.items():
+        low, high = retest.interval
+        yield (
+            f"- asked twice, {name.replace('_', ' ')}: correlation {retest.correlation:.2f} [{low:.2f}, {high:.2f}], "
+            f"the same in {100 * retest.same:.0f} % ({retest.n} items, {retest.n_clusters} people)"
+        )
+    if noise.ceiling is not None:
+        yield f"- no predictor can have an AUC above {noise.ceiling:.3f} on answers with this noise"
+
+
+# Writing
+
+
+def _write(report: Report, folder: Path) -> list[Path]:
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, header, rows in (
+            ("estimates.csv", COLUMNS, list(_rows(report))),
+            ("slots.csv", SLOT_COLUMNS, list(_slot_rows(report))),
+        ):
+            with replace_file(folder / name) as path, path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(header)
+                writer.writerows(rows)
+            written.append(folder / name)
+        with replace_file(folder / "estimates.json") as path:
+            path.write_text(json.dumps(report.as_json(), indent=1, allow_nan=False), encoding="utf-8")
+        written.append(folder / "estimates.json")
+    except OSError as exc:
+        raise HunchError(f"{folder}: cannot be written: {exc.strerror}") from exc
+    return written
+
+
+def _rows(report: Report) -> Iterator[list[Any]]:
+    for figure in report.figures:
+        yield from _figure_rows(figure, "combined")
+    if report.assisted:
+        yield from _figure_rows(report.assisted, "assisted")
+    for figure in report.checks:
+        yield from _figure_rows(figure, "check")
+    for division in report.divisions:
+        for label, figures in zip(division.labels, division.figures, strict=True):
+            for figure in figures:
+                yield from _figure_rows(figure, "combined", division.name, label)
+        for figure in division.differences:
+            yield from _figure_rows(figure, "difference", division.name, f"{division.labels[1]} - {division.labels[0]}")
+
+
+def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "") -> Iterator[list[Any]]:
+    before = [figure.name, figure.title, figure.unit, division, label]
+    yield [*before, kind, "", "", "", *_values(figure.combined), figure.notes]
+    if figure.naive is not None:
+        yield [*before, "naive", "", "", "", *_values(figure.naive), ""]
+    for stage in figure.stages:
+        yield [
+            *before,
+            f"{kind}, one stage",
+            stage.stage,
+            stage.role,
+            stage.weight,
+            *_values(stage.estimate),
+            stage.reason,
+        ]
+
+
+def _values(estimate: Estimate | None) -> list[Any]:
+    if estimate is None:
+        return [""] * 12
+    return [
+        estimate.value,
+        estimate.standard_error,
+        *estimate.interval,
+        estimate.method,
+        estimate.degrees_of_freedom,
+        estimate.n,
+        estimate.n_clusters,
+        estimate.effective_sample_size,
+        *estimate.weight_range,
+        estimate.too_few,
+    ]
+
+
+def _slot_rows(report: Report) -> Iterator[list[Any]]:
+    for part in report.parts:
+        for line in part.strata:
+            title = f"stage {part.stage} {part.role} {line.name}"
+            yield ["stratum", title, line.planned, *(getattr(line, state) for state in estimating.STATES)]
+    for name, lines in report.slots.items():
+        for slots in lines:
+            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in estimating.STATES)]
