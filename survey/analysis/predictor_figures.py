@@ -58,6 +58,8 @@ def rank_figure(curves: Mapping[str, Curves], path: Path) -> None:
     def draw(axes: Axes) -> None:
         for index, (name, found) in enumerate(curves.items()):
             _points(axes, index, name, [100 * point["rank"] for point in found["rank"]], found["rank"])
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 1)
         axes.set_xlabel("percentile of predicted probability of change")
         axes.set_ylabel("fraction of beliefs that changed")
         axes.set_title("Changes found by rank of prediction (95 % intervals)", fontsize=11)
@@ -88,11 +90,11 @@ def auc_figure(metrics: Mapping[str, EvaluationWithIntervals], path: Path) -> No
             )  # fmt: skip
         axes.axhline(0.5, color="0.4", linewidth=1, linestyle="--")
         axes.set_xticks(range(len(metrics)), list(metrics), rotation=20, ha="right")
-        axes.set_ylim(0, 1)
+        axes.set_ylim(0, 1.12)  # Room for the legend above the bars.
         axes.set_ylabel("area under the ROC curve")
         axes.set_title("How well changes are told from kept beliefs (95 % intervals)", fontsize=11)
 
-    _save(draw, path, size=(7, 4.5))
+    _save(draw, path, size=(7, 4.5), legend={"loc": "upper left", "ncols": len(PARTS)})
 
 
 def _points(axes: Axes, index: int, name: str, places: Sequence[float], points: Sequence[Any]) -> None:
@@ -116,7 +118,7 @@ def _colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
-def _save(draw: Callable[[Axes], None], path: Path, *, size: tuple[float, float]) -> None:
+def _save(draw: Callable[[Axes], None], path: Path, *, size: tuple[float, float], legend: Any = None) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -127,5 +129,5 @@ def _save(draw: Callable[[Axes], None], path: Path, *, size: tuple[float, float]
         draw(axes)
         axes.grid(alpha=0.25)
         if axes.get_legend_handles_labels()[0]:  # None where a test set of one class leaves nothing to draw.
-            axes.legend(frameon=False, fontsize=9)
+            axes.legend(frameon=False, fontsize=9, **(legend or {}))
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "Hunch"})

@@ -152,14 +152,16 @@ class Command(HunchCommand):
             for section in predictor_report.sections(found, seconds):
                 self.stdout.write(section)
             if out is not None:
-                facts: dict[str, Any] = {
+                facts = {
                     "train": train,
                     "test": test,
+                    "folds": folds if test is None else None,
                     "seed": seed,
                     "samples": samples,
                     "settings": params,
+                    "seconds": seconds,
+                    "failures": failures,
                 }
-                facts |= {"folds": None if test else folds, "seconds": seconds, "failures": failures}
                 self._write(out, found, measurement.rows, made, facts)
         if failures:
             raise PredictorsFailed("\n".join(failures.values()))

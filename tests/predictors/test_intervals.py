@@ -1,0 +1,173 @@
+"""Bootstrap intervals and paired differences: laws on known truths."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from predictors.errors import PredictorError
+from predictors.evaluation import METRICS, PARTS, evaluate, evaluate_with_intervals, paired_difference
+from predictors.evaluation import intervals as implementation
+
+
+def drawn(rng, n, shift=1.0):
+    """Labels, outcomes and probabilities with a known area under the curve: two normals, `shift` apart."""
+    labels = rng.integers(0, 2, n)
+    outcomes = rng.integers(0, 2, n)
+    return labels, 1 / (1 + np.exp(-(rng.normal(size=n) + shift * labels))), outcomes
+
+
+def rng_of(seed):
+    return np.random.default_rng(seed)
+
+
+def test_the_point_estimates_are_those_of_evaluate():
+    labels, probabilities, outcomes = drawn(rng_of(0), 200)
+    found = evaluate_with_intervals(labels, probabilities, outcomes, rng=rng_of(1), samples=50)
+    plain = evaluate(labels, probabilities, outcomes)
+    assert {key: found[key] for key in ("n", "nll", "auc")} == plain
+    for metric in METRICS:
+        for part in PARTS:
+            low, high = found["intervals"][metric][part]
+            assert low < plain[metric][part] < high
+
+
+def test_each_resample_is_measured_as_scikit_learn_would():
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    rng = rng_of(0)
+    labels, probabilities, outcomes = drawn(rng, 60)
+    probabilities = np.round(probabilities, 1)  # ties
+    weights = rng.uniform(0.5, 2, 60)
+    found = implementation._resampled(labels, [probabilities], outcomes, weights, None, rng_of(3), 20, 0.95)
+    counts = np.concatenate(list(implementation._counts([], 60, rng_of(3), 20)))
+    for index, count in enumerate(counts):
+        for part, rows in (("overall", outcomes >= 0), ("previous_correct", outcomes == 1)):
+            weight = (count * weights)[rows]
+            auc = roc_auc_score(labels[rows], probabilities[rows], sample_weight=weight)
+            nll = log_loss(labels[rows], probabilities[rows], sample_weight=weight)
+            assert found["auc"][part][0, index] == pytest.approx(auc, abs=1e-12)
+            assert found["nll"][part][0, index] == pytest.approx(nll, abs=1e-12)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    truth = NormalDist().cdf(1 / np.sqrt(2))
+    rng = rng_of(0)
+    covered = 0
+    for _ in range(200):
+        labels, probabilities, outcomes = drawn(rng, 200)
+        found = evaluate_with_intervals(labels, probabilities, outcomes, rng=rng, samples=199, level=0.9)
+        low, high = found["intervals"]["auc"]["overall"]
+        covered += low <= truth <= high
+    assert 0.84 <= covered / 200 <= 0.96
+
+
+@pytest.mark.parametrize("two_way", [False, True])
+def test_copies_of_a_row_are_no_further_evidence_when_clusters_are_named(two_way):
+    labels, probabilities, outcomes = drawn(rng_of(0), 100)
+    nine = [np.repeat(column, 9) for column in (labels, probabilities, outcomes)]
+    unit = np.repeat(np.arange(100), 9)
+
+    def width(columns, cluster):
+        found = evaluate_with_intervals(*columns, rng=rng_of(1), samples=400, cluster=cluster)
+        low, high = found["intervals"]["auc"]["overall"]
+        return high - low
+
+    single = width((labels, probabilities, outcomes), None)
+    cluster = (unit, np.arange(900)) if two_way else unit
+    assert width(nine, None) == pytest.approx(single / 3, rel=0.25)
+    if two_way:  # The second kind of cluster adds the rows' own chance, so it can only widen.
+        assert single < width(nine, cluster) < 1.3 * single
+    else:
+        assert width(nine, cluster) == pytest.approx(single, rel=0.2)
+
+
+def test_clusters_may_be_named_by_any_labels():
+    labels, probabilities, outcomes = drawn(rng_of(0), 60)
+    numbers = np.arange(60) % 20
+    texts = np.array([f"person {number:02d}" for number in numbers])
+    one, other = (
+        evaluate_with_intervals(labels, probabilities, outcomes, cluster=cluster, rng=rng_of(1), samples=50)
+        for cluster in (numbers, texts)
+    )
+    assert one == other
+
+
+def test_blocks_of_resamples_do_not_change_the_kind_of_result(monkeypatch):
+    labels, probabilities, outcomes = drawn(rng_of(0), 50)
+    monkeypatch.setattr(implementation, "_NUMBERS_AT_ONCE", 150)
+    blocks = list(implementation._counts([], 50, rng_of(0), 10))
+    assert [len(block) for block in blocks] == [3, 3, 3, 1]
+    assert all((block.sum(axis=1) == 50).all() for block in blocks)
+    found = evaluate_with_intervals(labels, probabilities, outcomes, rng=rng_of(0), samples=200)
+    low, high = found["intervals"]["auc"]["overall"]
+    assert 0.1 < high - low < 0.6
+
+
+def test_what_is_not_defined_has_no_interval():
+    found = evaluate_with_intervals([1, 1, 1], [0.4, 0.5, 0.6], [1, 1, 1], rng=rng_of(0), samples=20)
+    assert found["intervals"]["auc"] == dict.fromkeys(PARTS)
+    assert found["intervals"]["nll"]["previous_incorrect"] is None
+    assert found["intervals"]["nll"]["overall"] is not None
+
+
+def test_rows_without_weight_take_no_part_in_the_draw():
+    labels, probabilities, outcomes = drawn(rng_of(0), 80)
+    weight = np.repeat([1.0, 0.0], 40)
+    whole = evaluate_with_intervals(
+        labels, probabilities, outcomes, sample_weight=weight, rng=rng_of(2), samples=30, cluster=np.arange(80)
+    )
+    half = evaluate_with_intervals(labels[:40], probabilities[:40], outcomes[:40], rng=rng_of(2), samples=30)
+    assert whole["n"] == 40
+    assert whole["intervals"]["nll"] == half["intervals"]["nll"]
+
+
+def test_a_clearly_better_predictor_differs_and_an_equal_one_does_not():
+    rng = rng_of(0)
+    labels, probabilities, outcomes = drawn(rng, 400, shift=2.0)
+    noise = rng.uniform(size=400)
+    found = paired_difference(labels, probabilities, noise, outcomes, rng=rng_of(1), samples=300)
+    auc, nll = found["auc"]["overall"], found["nll"]["overall"]
+    assert auc["interval"][0] > 0.2 and nll["interval"][1] < 0
+    assert auc["p"] == pytest.approx(2 / 301)
+    same = paired_difference(labels, probabilities, probabilities, outcomes, rng=rng_of(1), samples=300)
+    for metric in METRICS:
+        assert same[metric]["overall"] == {"difference": 0.0, "interval": [0.0, 0.0], "p": 1.0}
+
+
+def test_a_paired_difference_is_sharper_than_two_intervals():
+    rng = rng_of(0)
+    labels, probabilities, outcomes = drawn(rng, 300)
+    near = np.clip(probabilities + rng.normal(scale=0.02, size=300), 0.01, 0.99)
+    difference = paired_difference(labels, probabilities, near, outcomes, rng=rng_of(1), samples=200)
+    alone = evaluate_with_intervals(labels, probabilities, outcomes, rng=rng_of(1), samples=200)
+    low, high = difference["auc"]["overall"]["interval"]
+    lowest, highest = alone["intervals"]["auc"]["overall"]
+    assert high - low < (highest - lowest) / 3
+
+
+def test_p_is_about_uniform_where_there_is_no_difference():
+    rng = rng_of(0)
+    small = 0
+    for _ in range(150):
+        labels, probabilities, outcomes = drawn(rng, 100, shift=0.0)
+        other = rng.uniform(size=100)
+        found = paired_difference(labels, rng.permutation(probabilities), other, outcomes, rng=rng, samples=99)
+        small += found["auc"]["overall"]["p"] <= 0.1
+    assert 0.03 <= small / 150 <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"samples": 0}, "samples: 0"),
+        ({"level": 1.0}, "level: 1.0"),
+        ({"cluster": [1]}, "cluster: shape"),
+        ({"cluster": ([1, 2], [1])}, "cluster: shape"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused_by_name(arguments, message):
+    with pytest.raises(PredictorError, match=message):
+        evaluate_with_intervals([1, 0], [0.5, 0.4], [1, 0], rng=rng_of(0), **arguments)
