@@ -1,4 +1,4 @@
-"""Saved predictors: JSON and safetensors in a folder with a manifest, never pickle.
+"""Saved predictors: JSON, safetensors and XGBoost's own files in a folder with a manifest, never pickle.
 
 Imports nothing heavy; the estimator's own module is imported when a folder is loaded. `manifest.json` names the kind
 and the SHA-256 of every file, holds no time and no path, and is written last: a folder without it is unfinished.
@@ -23,6 +23,7 @@ KINDS: dict[str, str] = {
     "same_task": "predictors.estimators.logistic.SameTask",
     "bert_member": "predictors.estimators.bert.BertMember",
     "bert": "predictors.estimators.bert.BertPredictor",
+    "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
 }
 
 

@@ -16,6 +16,7 @@ PREDICTORS: dict[str, str] = {
     "previous_correct": "predictors.estimators.logistic.PreviousCorrect",
     "same_task": "predictors.estimators.logistic.SameTask",
     "bert": "predictors.estimators.bert.BertPredictor",
+    "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
 }
 
 

@@ -61,9 +61,7 @@ class BertSettings:
         if self.token_budget is not None:
             at_least["token_budget"] = 1
         for name, least in at_least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise PredictorError(f"{name}: {value!r} is not a whole number of {least} or more.")
+            _require_whole(name, getattr(self, name), least)
         for name in ("learning_rate", "max_grad_norm"):
             _require_number(name, getattr(self, name), above=0.0)
         if self.head_learning_rate is not None:
@@ -75,11 +73,9 @@ class BertSettings:
                 raise PredictorError(f"dropout: {self.dropout!r} must be below 1.")
         if self.head not in ("paper", "segments"):
             raise PredictorError(f"head: {self.head!r} is not known; use 'paper' or 'segments'.")
-        if not any(self.bfloat16 is choice for choice in (True, False)) and self.bfloat16 != "auto":
-            raise PredictorError(f"bfloat16: {self.bfloat16!r} is not true, false or 'auto'.")
+        _require_bfloat16(self.bfloat16)
         for name in ("checkpoint", "device"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise PredictorError(f"{name}: {getattr(self, name)!r} is not a text.")
+            _require_text(name, getattr(self, name))
 
     @property
     def rate_of_head(self) -> float:
@@ -89,12 +85,117 @@ class BertSettings:
         return 1e-3 if self.head == "segments" else self.learning_rate
 
 
-Settings = LogisticSettings | BertSettings
+@dataclass(frozen=True)
+class EmbeddingXgboostSettings:
+    """Boosted trees over fixed sentence embeddings of both texts and the outcome (section 4).
+
+    The defaults suit a few hundred to some ten thousand rows: many small, slow trees, each seeing a part of the rows
+    and of the hundreds of columns.
+
+    embeddings: `bundled:minilm-l6`, a local folder, a Hugging Face id, `endpoint:MODEL` or `voyage:MODEL` (see
+        `predictors.embeddings`).
+    trees, depth, learning_rate: boosting rounds, greatest depth of a tree, and how much of each tree is added.
+    subsample, column_sample: share of rows and of columns that a tree may use.
+    min_child_weight: least sum of p (1 - p) over the rows of a leaf, weights having mean 1.
+    l2: penalty on the squared values of leaves.
+    """
+
+    heavy: ClassVar[bool] = True
+
+    embeddings: str = BUNDLED_CHECKPOINT
+    trees: int = 300
+    depth: int = 4
+    learning_rate: float = 0.03
+    subsample: float = 0.7
+    column_sample: float = 0.3
+    min_child_weight: float = 2.0
+    l2: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_whole("trees", self.trees, 1)
+        _require_whole("depth", self.depth, 1)
+        for name in ("learning_rate", "subsample", "column_sample"):
+            _require_number(name, getattr(self, name), above=0.0)
+            if getattr(self, name) > 1:
+                raise PredictorError(f"{name}: {getattr(self, name)!r} must be at most 1.")
+        _require_number("min_child_weight", self.min_child_weight)
+        _require_number("l2", self.l2)
+        _require_text("embeddings", self.embeddings)
+
+
+@dataclass(frozen=True)
+class CausalLmSettings:
+    """A causal language model fine-tuned on prompts that end in 0 or 1 (section 4; the defaults are the paper's).
+
+    checkpoint: a local folder or a Hugging Face id of a causal model, for instance meta-llama/Llama-2-7b-hf.
+    adaptation: `full` moves every weight; `lora` moves small matrices beside them and saves only those.
+    lora_rank, lora_alpha, lora_dropout: of the small matrices; they count for lora_alpha / lora_rank.
+    lora_targets: `all-linear`, or names of the layers to adapt with commas between: `q_proj,v_proj`.
+    members: networks in the ensemble, each from a seed of its own, their probabilities averaged.
+    epochs, batch_size, weight_decay, max_grad_norm: AdamW, linear schedule without warm-up.
+    learning_rate: None means 1e-5 for `full` and 2e-4 for `lora`.
+    gradient_accumulation: so many batches are added up to one step of the optimiser.
+    max_length: tokens of a prompt with its answer; longer ones lose the ends of both questions fairly.
+    token_budget: tokens in one forward pass when scoring. None means 1,024 on a processor and 16,384 on a GPU.
+    bfloat16: True, False or "auto" (where the processor or GPU computes in it).
+    device: "auto", "cpu", "cuda", "cuda:1", ...
+    """
+
+    heavy: ClassVar[bool] = True
+
+    checkpoint: str = "meta-llama/Llama-2-7b-hf"
+    adaptation: Literal["full", "lora"] = "full"
+    lora_rank: int = 16
+    lora_alpha: float = 32.0
+    lora_dropout: float = 0.05
+    lora_targets: str = "all-linear"
+    members: int = 1
+    epochs: int = 3
+    batch_size: int = 4
+    learning_rate: float | None = None
+    gradient_accumulation: int = 1
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    max_length: int = 1024
+    token_budget: int | None = None
+    bfloat16: bool | Literal["auto"] = "auto"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("members", "epochs", "batch_size", "gradient_accumulation", "lora_rank", "max_length"):
+            _require_whole(name, getattr(self, name), 1)
+        if self.token_budget is not None:
+            _require_whole("token_budget", self.token_budget, 1)
+        for name in ("max_grad_norm", "lora_alpha"):
+            _require_number(name, getattr(self, name), above=0.0)
+        if self.learning_rate is not None:
+            _require_number("learning_rate", self.learning_rate, above=0.0)
+        for name in ("weight_decay", "lora_dropout"):
+            _require_number(name, getattr(self, name))
+        if self.lora_dropout >= 1:
+            raise PredictorError(f"lora_dropout: {self.lora_dropout!r} must be below 1.")
+        if self.adaptation not in ("full", "lora"):
+            raise PredictorError(f"adaptation: {self.adaptation!r} is not known; use 'full' or 'lora'.")
+        _require_bfloat16(self.bfloat16)
+        for name in ("checkpoint", "device", "lora_targets"):
+            _require_text(name, getattr(self, name))
+
+    @property
+    def rate(self) -> float:
+        """The learning rate: LoRA's fresh matrices need larger steps than pretrained weights."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 2e-4 if self.adaptation == "lora" else 1e-5
+
+
+Settings = LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings
 
 SETTINGS: dict[str, type[Settings]] = {
     "previous_correct": LogisticSettings,
     "same_task": LogisticSettings,
     "bert": BertSettings,
+    "embedding_xgboost": EmbeddingXgboostSettings,
+    "causal_lm": CausalLmSettings,
 }
 
 
@@ -119,3 +220,18 @@ def _require_number(name: str, value: object, above: float | None = None) -> Non
     if not is_number or value < 0 or value == float("inf") or (above is not None and value <= above):  # type: ignore[operator]
         bound = "above 0" if above is not None else "of 0 or more"
         raise PredictorError(f"{name}: {value!r} is not a number {bound}.")
+
+
+def _require_whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PredictorError(f"{name}: {value!r} is not a whole number of {least} or more.")
+
+
+def _require_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise PredictorError(f"{name}: {value!r} is not a text.")
+
+
+def _require_bfloat16(value: object) -> None:
+    if not any(value is choice for choice in (True, False)) and value != "auto":
+        raise PredictorError(f"bfloat16: {value!r} is not true, false or 'auto'.")
