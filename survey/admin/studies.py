@@ -74,6 +74,11 @@ def _plan(stage: Stage, user: Any) -> str:
     return f"Stage {stage.index} is planned."
 
 
+def _plan_uniformly(stage: Stage, user: Any) -> str:
+    staging.choose_uniform(stage, by=user, via="admin")
+    return _plan(Stage.objects.select_related("study__bank").get(pk=stage.pk), user)
+
+
 def _open(stage: Stage, user: Any) -> str:
     staging.open_stage(stage, by=user, via="admin")
     return f"Stage {stage.index} is open."
@@ -106,6 +111,15 @@ ACTIONS = (
         "Draws the stage's items and deals them into booklets, from the stage's stored seed. A plan is never changed.",
         _can_plan,
         _plan,
+    ),
+    StageAction(
+        "plan-uniformly",
+        "Plan uniformly",
+        "The stage before left its predictor nothing to learn from: all its answers were alike, or there were none. "
+        "This draws the stage uniformly instead of as the study file says, and writes down that it did.",
+        lambda section, all_of_them: _is_next(section, all_of_them) and staging.waits_for_a_choice(section.stage),
+        _plan_uniformly,
+        is_final=True,
     ),
     StageAction(
         "open",

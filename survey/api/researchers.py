@@ -79,7 +79,7 @@ class StageList(ResearcherView):
                 {
                     "stage": stage.index,
                     "state": stage.state,
-                    "design": study.settings.stages[stage.index - 1].design.kind,
+                    "design": stage.settings.design.kind,
                     "slots": progress.slots,
                     "counted": progress.counted,
                     "late": progress.late,

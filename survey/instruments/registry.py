@@ -185,8 +185,40 @@ class Instrument(ABC):
         """Inputs for a predictor and their labels (n,), one for each complete assignment."""
         raise TypeError(f"{self.name} has no predictor")
 
-    def evaluate(self, assignments: Sequence["Assignment"], scores: np.ndarray, study: "Study") -> dict[str, Any]:
-        """Metrics of the scores (n,) that a predictor gave these n complete assignments before they were answered."""
+    def learnable(self, assignments: Sequence["Assignment"], study: "Study") -> np.ndarray:
+        """Which of the complete assignments `examples` makes something of: bool (n,)."""
+        return np.ones(len(assignments), dtype=bool)
+
+    def evaluate(
+        self,
+        assignments: Sequence["Assignment"],
+        scores: np.ndarray,
+        study: "Study",
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Metrics of the scores (n,) that a predictor which has not seen them gives these n learnable assignments.
+
+        Args:
+            weights: what each counts (n,); None counts each once.
+            clusters: the respondents (n,); whole ones are resampled by `rng` for the intervals.
+        """
+        raise TypeError(f"{self.name} has no predictor")
+
+    def compare(
+        self,
+        assignments: Sequence["Assignment"],
+        scores: np.ndarray,
+        others: np.ndarray,
+        study: "Study",
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """The differences of those metrics between two predictors: those of `scores` less those of `others`."""
         raise TypeError(f"{self.name} has no predictor")
 
     @abstractmethod

@@ -14,7 +14,8 @@ from django.db.models import Sum
 from bandit.estimators import Comparison, compare_shares
 from survey import study_file
 from survey.instruments import registry
-from survey.models import Evaluation, JobStep, Stage, Study
+from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
+from survey.selectors.leaderboard import figures_of
 from survey.selectors.stages import counted_answers, outcome_table
 from survey.services import studies
 from survey.services.groups import ensure_researchers_group
@@ -95,7 +96,8 @@ class StageLine:
     def of(cls, stage: Stage) -> "StageLine":
         found = outcome_table(stage)
         shares = {name: stratum.share for name, stratum in found.by_stratum.items()} if found else {}
-        evaluation = Evaluation.objects.filter(stage=stage).order_by("-created_at").first()
+        judged = Evaluation.objects.filter(stage=stage, predictor_run__role=PredictorRun.Role.MAIN).first()
+        naive = figures_of(judged.metrics.get("naive", {}) if judged else {})
         planning = stage.job_steps.filter(
             kind__in=[JobStep.Kind.SCORE, JobStep.Kind.PLAN], state=JobStep.State.DONE, finished_at__isnull=False
         )
@@ -105,8 +107,8 @@ class StageLine:
             share=found.share if found else None,
             top=shares.get("top"),
             rest=shares.get("rest"),
-            auc=(evaluation.metrics.get("auc") or {}).get("overall") if evaluation else None,
-            training_seconds=stage.predictor_runs.aggregate(seconds=Sum("seconds"))["seconds"],
+            auc=naive["auc"]["overall"].value,
+            training_seconds=stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).aggregate(s=Sum("seconds"))["s"],
             planning_seconds=sum(step.seconds or 0 for step in planning) if planning else None,
         )
 

@@ -16,7 +16,7 @@ STILL_AFTER = 20.0  # seconds without any movement, after which the workers may 
 
 
 class StepsFailed(HunchError):
-    """A step failed and a person must look; the message says how to retry."""
+    """A step failed, or had nothing to work with, and a person must look; the message says what to do."""
 
     code = "steps_failed"
     status = 500
@@ -43,7 +43,7 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
         check: called now and then; raises to stop waiting (the process manager has given up).
 
     Raises:
-        StepsFailed: with the error of each failed step.
+        StepsFailed: with the error of each failed step; or the next stage waits for a person's choice.
     """
     bars: dict[int, Any] = {}
     moved_at, seen, warned = time.monotonic(), "", False
@@ -62,6 +62,9 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
                     "\n".join(f"{step}, member {step.member}: {step.error}" for step in failed)
                     + f"\nmend the cause, then: manage.py retry_steps {stage.study.slug}"
                 )
+            following = stage.following()
+            if following is not None and staging.waits_for_a_choice(following):
+                raise StepsFailed(staging.choice_to_make(stage.study.slug, following.index))
             now = str([(step.pk, step.state, step.attempt, step.progress_done) for step in steps])
             if now != seen:
                 moved_at, seen = time.monotonic(), now

@@ -31,10 +31,21 @@ class SnapshotAnswer(models.Model):
 class PredictorRun(models.Model):
     """One training of a predictor on the answers up to and with a stage."""
 
+    class Role(models.TextChoices):
+        MAIN = "main", "main"
+        COMPARED = "compared", "compared"
+        BASELINE = "baseline", "baseline"
+
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="predictor_runs")
     name = models.CharField(max_length=60, help_text="Name in the registry of predictors.")
+    role = models.CharField(
+        max_length=10, choices=Role.choices, default=Role.MAIN, help_text="Only the main one plans a stage."
+    )
     params = models.JSONField(default=dict)
     seed = models.BigIntegerField()
+    kept_back_through = models.PositiveSmallIntegerField(
+        default=0, help_text="The pairs that the plans of the stages up to this one hold out were kept from it."
+    )
     input_sha256 = models.CharField(max_length=64)
     example_count = models.PositiveIntegerField()
     members = models.JSONField(default=dict, help_text="Member number to its files: name to sha256.")
@@ -47,6 +58,9 @@ class PredictorRun(models.Model):
         ordering = ["stage", "created_at"]
         constraints = [
             models.UniqueConstraint(fields=["stage", "name", "input_sha256"], name="predictor_run_once_an_input"),
+            models.CheckConstraint(
+                condition=Q(role__in=["main", "compared", "baseline"]), name="predictor_run_role_known"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -58,7 +72,12 @@ class PredictorRun(models.Model):
 
 
 class Evaluation(models.Model):
-    """How a predictor did on a stage's answers that it had not seen."""
+    """How a predictor did on a stage's answers that it had not seen.
+
+    `metrics` has the instrument's figures under `weighted` and `naive` (the sampled answers by the design's weights,
+    and as they came) and `holdout` (the uniform holdout, where the stage has one); under `difference`, by the same
+    names, what the main predictor's figures are subtracted from.
+    """
 
     predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="evaluations")
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="evaluations")
@@ -101,6 +120,14 @@ class JobStep(models.Model):
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="job_steps")
     kind = models.CharField(max_length=10, choices=Kind.choices)
+    predictor_run = models.ForeignKey(
+        PredictorRun,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="job_steps",
+        help_text="What a training step trains.",
+    )
     member = models.PositiveSmallIntegerField(default=0)
     input_sha256 = models.CharField(max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)

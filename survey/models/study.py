@@ -8,9 +8,11 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from survey.study_file import StageConfig, StudyConfig
+from survey.study_file import DesignConfig, StageConfig, StudyConfig
 
 from .question import Bank
+
+UNIFORM_BY_CHOICE = "uniform_by_choice"  # In a stage's manifest: why it does not draw as the study file says.
 
 
 class Study(models.Model):
@@ -130,7 +132,11 @@ class Stage(models.Model):
 
     @property
     def settings(self) -> StageConfig:
-        return self.study.settings.stages[self.index - 1]
+        """What the study file says, but for a design that a person had to replace (`staging.choose_uniform`)."""
+        planned = self.study.settings.stages[self.index - 1]
+        if self.manifest.get(UNIFORM_BY_CHOICE):
+            return planned.model_copy(update={"design": DesignConfig()})
+        return planned
 
     @property
     def is_last(self) -> bool:

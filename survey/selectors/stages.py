@@ -1,6 +1,6 @@
 """How far a stage is, and which answers count."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,9 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from survey.instruments import registry
-from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
+from survey.models import Assignment, Booklet, Item, PredictorRun, Sitting, Slot, Stage, Study
+
+BATCH = 2000
 
 
 def free_booklets(stage: Stage) -> QuerySet[Booklet]:
@@ -98,10 +100,67 @@ def frozen_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,))
     return list(with_answers(rows, stage.study).order_by("slot__number"))
 
 
-def training_examples(stage: Stage) -> Iterator[Assignment]:
-    """Every frozen answer up to and with this stage, in the order of stages and plans."""
-    for earlier in stage.study.stages.filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
-        yield from frozen_answers(earlier)
+def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> list[Assignment]:
+    """Every frozen answer up to and with this stage that may train, in the order of stages and plans.
+
+    Only sampled slots train. An answer on the same pair as one that is held out never does, whichever way round the
+    pair was shown and whenever it was answered: a predictor that has seen it would be judged on what it knows.
+
+    Args:
+        kept_back_through: the last stage whose plan says what is held out; by default the last one that is planned.
+    """
+    study = stage.study
+    held_out = held_out_keys(study, through=kept_back_through)
+    answers: list[Assignment] = []
+    for earlier in study.stages.filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
+        earlier.study = study
+        if earlier.settings.design.kind != "test_set":
+            answers += frozen_answers(earlier)
+    if not held_out:
+        return answers
+    keys = pair_keys([answer.slot.item for answer in answers], study)
+    return [answer for answer, key in zip(answers, keys, strict=True) if key not in held_out]
+
+
+def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
+    """What an item is about, in no order: equal for a pair, its reverse and its other outcome."""
+    instrument = registry.get(study.instrument)
+    found: list[frozenset[Any]] = []
+    for start in range(0, len(items), BATCH):
+        found += map(frozenset, instrument.conflict_keys_of(items[start : start + BATCH]))
+    return found
+
+
+def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:
+    """The pairs whose answers never train: those of the holdouts and of a test set, in any stage that is planned."""
+    stages = study.stages.exclude(state=Stage.State.DRAFT)
+    tests = [stage for stage in stages if stage.settings.design.kind == "test_set"]
+    slots = Slot.objects.filter(Q(role=Slot.Role.HOLDOUT) | Q(role=Slot.Role.SAMPLED, stage__in=tests))
+    if through is not None:
+        slots = slots.filter(stage__index__lte=through)
+    items = Item.objects.filter(pk__in=slots.filter(stage__study=study).values("item"))
+    return set(pair_keys(list(items), study))
+
+
+def last_planned(study: Study) -> int:
+    """The number of the last stage that has a plan; 0 where none has."""
+    planned = study.stages.exclude(state=Stage.State.DRAFT).order_by("index").last()
+    return planned.index if planned else 0
+
+
+def main_run(stage: Stage) -> PredictorRun | None:
+    """The training of the study's predictor on the answers up to and with this stage."""
+    return stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).order_by("created_at").last()
+
+
+def runs_in_force(stage: Stage) -> list[PredictorRun]:
+    """The predictors that this stage's answers judge: the newest ones trained before it, the main one first."""
+    ready = PredictorRun.objects.filter(stage__study=stage.study_id, stage__index__lt=stage.index).exclude(
+        ready_at=None
+    )
+    newest = ready.order_by("-stage__index").values_list("stage__index", flat=True).first()
+    runs = list(ready.filter(stage__index=newest).select_related("stage__study").order_by("pk")) if newest else []
+    return sorted(runs, key=lambda run: run.role != PredictorRun.Role.MAIN)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ again once its lease is over.
 """
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -19,7 +21,7 @@ from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
 
 from . import staging
-from .planning import candidates_are_outdated
+from .candidates import candidates_are_outdated
 from .scoring import score_candidates
 from .training import evaluate, train_member
 
@@ -27,9 +29,12 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=90)
 HEARTBEAT_SECONDS = 2.0
+# Work that cannot say how far it is has its lease renewed beside it, but not for ever: it might hang.
+RENEW_EVERY = LEASE.total_seconds() / 3
+RENEW_AT_MOST = timedelta(hours=1)
 # A task that was sent and not begun after this long was lost with its broker or worker, and is sent again.
 SEND_AGAIN = timedelta(seconds=30)
-ML_KINDS = (JobStep.Kind.TRAIN, JobStep.Kind.SCORE)
+ML_KINDS = (JobStep.Kind.TRAIN, JobStep.Kind.SCORE, JobStep.Kind.EVALUATE)
 
 Progress = Callable[[int, int, str], bool]
 
@@ -60,6 +65,32 @@ class Claim:
                 progress_text=text[:200],
             )
         )
+
+    @contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Renew the lease from a thread of its own, for as long as work goes on that gives no heartbeats."""
+        over = threading.Event()
+        until = time.monotonic() + RENEW_AT_MOST.total_seconds()
+
+        def renew() -> None:
+            try:
+                while not over.wait(RENEW_EVERY) and time.monotonic() < until:
+                    now = timezone.now()
+                    try:
+                        self._mine().update(heartbeat_at=now, lease_until=now + LEASE)
+                    except OperationalError as exc:
+                        # The work may hold the database in a long transaction; the next renewal is soon enough.
+                        logger.info("step %s: no heartbeat now (%s)", self.step.pk, exc)
+            finally:
+                connection.close()  # A thread has a connection of its own.
+
+        thread = threading.Thread(target=renew, name=f"step-{self.step.pk}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def lock(self) -> None:
         """Inside a transaction: make sure the claim is ours and stays so until the commit.
@@ -146,11 +177,15 @@ def run_step(step_id: int) -> bool:
     staging.next_steps(stage)
     if step.kind == JobStep.Kind.PLAN:
         staging.open_if_automatic(stage.following())
+    if step.kind == JobStep.Kind.TRAIN:
+        # A predictor that took longer than the next stage, or was mended after it, is judged on it now.
+        for later in stage.study.stages.filter(index__gt=stage.index, state=Stage.State.FROZEN):
+            staging.next_steps(later)
     return True
 
 
 def _freeze(held: Claim) -> None:
-    with transaction.atomic():
+    with held.kept_alive(), transaction.atomic():
         held.lock()
         held.finish(staging.freeze(held.step.stage))
 
@@ -163,7 +198,8 @@ def _plan(held: Claim) -> None:
     if following.state == Stage.State.DRAFT and candidates_are_outdated(following):
         held.finish({"outdated": "questions were flagged since the scoring; what is next is scored anew"})
         return
-    planned = staging.plan_stage(following, via="worker")
+    with held.kept_alive():
+        planned = staging.plan_stage(following, via="worker")
     held.finish({"plan_sha256": planned.plan_sha256})
 
 

@@ -4,6 +4,7 @@ Closing admits nobody and waits until nobody inside can give an answer that coun
 the steps of `next_steps` follow, each a row that says what it works on, so that whatever dies is found and done again.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -14,7 +15,6 @@ from survey.exceptions import StateRefused
 from survey.instruments import registry
 from survey.models import (
     Assignment,
-    CandidateSet,
     JobStep,
     PredictorRun,
     Sitting,
@@ -22,16 +22,28 @@ from survey.models import (
     Stage,
 )
 from survey.models.predictor import TRIES
-from survey.selectors.stages import sittings_inside, with_answers
+from survey.models.study import UNIFORM_BY_CHOICE
+from survey.selectors.stages import last_planned, main_run, runs_in_force, sittings_inside, with_answers
 
 from .auditing import record
+from .candidates import question_set_digest
 from .expiry import expire_sitting
 from .hashing import digest, keyed_digest
 from .locks import locked_stage
-from .planning import plan_stage, question_set_digest
+from .planning import plan_stage
 from .seeds import derive
 
 Kind = JobStep.Kind
+BASELINES = ("previous_correct", "same_task")  # They cost nothing to train.
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A predictor that a stage's answers train."""
+
+    role: PredictorRun.Role
+    name: str
+    params: dict[str, Any]
 
 
 def _move(stage: Stage, state: Stage.State, **changes: Any) -> None:
@@ -158,8 +170,12 @@ def answer_digest(answer: Assignment, instrument: registry.Instrument) -> str:
     )
 
 
-def _queue(stage: Stage, kind: JobStep.Kind, inputs: Any, *, member: int = 0) -> JobStep:
-    step, _created = JobStep.objects.get_or_create(stage=stage, kind=kind, member=member, input_sha256=digest(inputs))
+def _queue(
+    stage: Stage, kind: JobStep.Kind, inputs: Any, *, member: int = 0, run: PredictorRun | None = None
+) -> JobStep:
+    step, _created = JobStep.objects.get_or_create(
+        stage=stage, kind=kind, member=member, input_sha256=digest(inputs), defaults={"predictor_run": run}
+    )
     return step
 
 
@@ -177,21 +193,48 @@ def next_steps(stage: Stage) -> list[JobStep]:
 
 
 def _queue_after_freeze(stage: Stage) -> None:
-    candidates = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
-    if candidates and candidates.predictor_run:
-        _queue(stage, Kind.EVALUATE, [stage.snapshot_sha256, candidates.predictor_run.input_sha256])
-    following = stage.following()
-    run = _predictor_run(stage)
-    if run is not None:
-        steps = [
-            _queue(stage, Kind.TRAIN, [run.input_sha256], member=member)
-            for member in range(predictor_training.members_of(run.name, run.params))
-        ]
-        if any(step.state != JobStep.State.DONE for step in steps):
+    _queue_evaluation(stage)
+    choices = _predictors_of(stage)
+    main = _run(stage, choices[0]) if choices else None
+    if main is not None:
+        if not _is_trained(main):
             return
-        run.refresh_from_db()
-    if following is None or following.state != Stage.State.DRAFT:
+        main.refresh_from_db()
+    following = stage.following()
+    if following is not None and following.state == Stage.State.DRAFT:
+        _queue_plan(stage, following, main)
+    elif main is not None and main.is_ready:
+        # Only now, since the next stage's people must not wait for predictors that plan nothing.
+        for choice in choices[1:]:
+            _is_trained(_run(stage, choice))
+
+
+def _queue_evaluation(stage: Stage) -> None:
+    """Judge the predictors in force once each is trained or has failed; again when a failed one was mended."""
+    runs = runs_in_force(stage)
+    if not runs:
         return
+    going_on = JobStep.objects.filter(
+        stage=runs[0].stage_id, kind=Kind.TRAIN, state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]
+    )
+    if not going_on.exists():
+        _queue(stage, Kind.EVALUATE, [stage.snapshot_sha256, *sorted(run.input_sha256 for run in runs)])
+
+
+def _is_trained(run: PredictorRun) -> bool:
+    """Whether every member's training is over; queues what is not."""
+    steps = [
+        _queue(run.stage, Kind.TRAIN, [run.input_sha256], member=member, run=run)
+        for member in range(predictor_training.members_of(run.name, run.params))
+    ]
+    return all(step.state == JobStep.State.DONE for step in steps)
+
+
+def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:
+    if run is not None and not run.is_ready:
+        if following.settings.design.kind != "uniform":
+            return  # See `waits_for_a_choice`.
+        run = None
     questions = question_set_digest(stage.study)
     if run is not None:
         step = _queue(stage, Kind.SCORE, [run.input_sha256, run.members, following.seed, questions])
@@ -200,24 +243,104 @@ def _queue_after_freeze(stage: Stage) -> None:
     _queue(stage, Kind.PLAN, [run.input_sha256 if run else "", following.seed, questions])
 
 
-def _predictor_run(stage: Stage) -> PredictorRun | None:
-    """The run that this stage's answers lead to; None where the study, the stage or the instrument has none."""
+def _predictors_of(stage: Stage) -> list[Choice]:
+    """What this stage's answers train, the main predictor first; nothing where the study or the instrument has none.
+
+    The baselines are always among them: a figure that stands alone says little.
+    """
     study = stage.study
     wanted = study.settings.predictor
     if wanted is None or not stage.settings.train or not registry.get(study.instrument).predicts:
-        return None
-    snapshots = list(
-        study.stages.filter(index__lte=stage.index).order_by("index").values_list("snapshot_sha256", flat=True)
-    )
+        return []
+    compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
+    named = {wanted.name, *(other.name for other in compared)}
+    baselines = [Choice(PredictorRun.Role.BASELINE, name, {}) for name in BASELINES if name not in named]
+    return [Choice(PredictorRun.Role.MAIN, wanted.name, wanted.params), *compared, *baselines]
+
+
+def _run(stage: Stage, choice: Choice) -> PredictorRun:
+    """The training of a predictor on the answers up to and with this stage.
+
+    What is held out is settled when the row is made: a stage that is planned by hand later must not make two members
+    of one ensemble learn from different answers.
+    """
+    for run in stage.predictor_runs.filter(role=choice.role, name=choice.name).order_by("pk"):
+        if run.params == choice.params:
+            return run
+    study = stage.study
+    through = last_planned(study)
+    stages = study.stages.order_by("index")
+    snapshots = list(stages.filter(index__lte=stage.index).values_list("snapshot_sha256", flat=True))
+    later_plans = list(stages.filter(index__gt=stage.index, index__lte=through).values_list("plan_sha256", flat=True))
     seed = derive(stage.seed, "predictor")
-    inputs = digest([wanted.name, wanted.params, seed, snapshots])
+    inputs = [choice.name, choice.params, seed, snapshots, *later_plans]
     run, _created = PredictorRun.objects.get_or_create(
         stage=stage,
-        name=wanted.name,
-        input_sha256=inputs,
-        defaults={"params": wanted.params, "seed": seed, "example_count": 0},
+        name=choice.name,
+        input_sha256=digest(inputs),
+        defaults={
+            "role": choice.role,
+            "params": choice.params,
+            "seed": seed,
+            "kept_back_through": through,
+            "example_count": 0,
+        },
     )
     return run
+
+
+def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
+    """Let a stage that should be drawn by a predictor be drawn uniformly, since the predictor did not come about.
+
+    A person decides this and no worker does: it changes what the study file says, so that it stands in the manifest.
+
+    Raises:
+        StateRefused: the stage is planned, or uniform anyway, or a predictor can still plan it or has scored it.
+    """
+    with transaction.atomic():
+        stage = locked_stage(stage.pk)
+        if stage.manifest.get(UNIFORM_BY_CHOICE):
+            return stage
+        if stage.state != Stage.State.DRAFT:
+            raise StateRefused(f"stage {stage.index} is {stage.state}: its plan is never changed")
+        if stage.settings.design.kind == "uniform":
+            raise StateRefused(f"stage {stage.index} is uniform in the study file: plan it without --uniform")
+        before = stage.preceding()
+        if before is None or before.state != Stage.State.FROZEN:
+            raise StateRefused(f"stage {stage.index - 1} is not frozen yet: close it first, and let it train")
+        run = main_run(before)
+        if run is not None and run.is_ready:
+            raise StateRefused(f"stage {stage.index} has its predictor, and the workers plan it: `study_status` shows")
+        stage.record(**{UNIFORM_BY_CHOICE: _why_untrained(run)})
+        stage.save(update_fields=["manifest"])
+        record("choose_uniform", stage, by=by, via=via, reason=stage.manifest[UNIFORM_BY_CHOICE])
+    return stage
+
+
+def _why_untrained(run: PredictorRun | None) -> str:
+    for step in run.job_steps.order_by("member") if run is not None else ():
+        if reason := step.result.get("nothing_to_learn") or step.error:
+            return str(reason)
+    return "no predictor was trained"
+
+
+def waits_for_a_choice(stage: Stage | None) -> bool:
+    """Whether a stage should be drawn by a predictor that had nothing to learn from: a person must plan it."""
+    if stage is None or stage.state != Stage.State.DRAFT or stage.settings.design.kind == "uniform":
+        return False
+    before = stage.preceding()
+    run = main_run(before) if before is not None and before.state == Stage.State.FROZEN else None
+    if run is None or run.is_ready:
+        return False
+    return not run.job_steps.exclude(state=JobStep.State.DONE).exists() and run.job_steps.exists()
+
+
+def choice_to_make(slug: str, index: int) -> str:
+    """What a person can do about a stage that waits for a choice."""
+    return (
+        f"stage {index} should be drawn by a predictor that had nothing to learn from. To draw it uniformly instead: "
+        f"manage.py plan_stage {slug} {index} --uniform"
+    )
 
 
 def pipeline_status(stage: Stage) -> list[JobStep]:

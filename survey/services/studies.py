@@ -20,7 +20,7 @@ from survey import study_file
 from survey.exceptions import FileErrors, NotFound, PlanRefused, StateRefused
 from survey.instruments import registry
 from survey.models import Bank, CompletionCode, Question, Stage, Study
-from survey.study_file import StudyConfig, StudyFileError
+from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 
 from .auditing import record
 from .planning import check_designs, design_of, draw_candidates, drawable_questions
@@ -169,25 +169,28 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
 
 
 def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:
-    wanted = config.predictor
-    if wanted is None:
+    if config.predictor is None:
         return
     if instrument is not None and not instrument.predicts:
         report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
+    _check_choice(config.predictor, ("predictor",), report)
+    for index, compared in enumerate(config.predictor.compared):
+        _check_choice(compared, ("predictor", "compared", index), report)
+
+
+def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None:
     if wanted.name not in predictor_names():
-        report(
-            ("predictor", "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}"
-        )
+        report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
         return
     known = default_params(wanted.name)
     for name in wanted.params:
         if name not in known:
-            report(("predictor", "params", name), f"unknown; {wanted.name} has: {', '.join(known) or 'none'}")
+            report((*place, "params", name), f"unknown; {wanted.name} has: {', '.join(known) or 'none'}")
     for name in known.keys() & wanted.params.keys():
         try:
             settings_of(wanted.name, {name: wanted.params[name]})
         except PredictorError as exc:
-            report(("predictor", "params", name), str(exc).removeprefix(f"{name}: "))
+            report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
 
 
 def _check_questions(study: Study, instrument: registry.Instrument, report: Report) -> None:

@@ -4,6 +4,8 @@ Every result is written through the claim of a job step, in one transaction with
 """
 
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,11 +14,25 @@ from django.db import transaction
 from django.utils import timezone
 
 from predictors import training as predictor_training
+from predictors.errors import Stopped
 from survey.instruments import registry
-from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Stage
-from survey.selectors.stages import frozen_answers, training_examples
+from survey.models import (
+    Assignment,
+    CandidateSet,
+    Evaluation,
+    JobStep,
+    PredictorRun,
+    Slot,
+    SnapshotAnswer,
+    Stage,
+    Study,
+)
+from survey.selectors.stages import frozen_answers, main_run, pair_keys, runs_in_force, training_examples
 
 from . import files
+from .seeds import generator
+
+Progress = Callable[[int, int, str], bool]
 
 
 class Claim(Protocol):
@@ -32,16 +48,38 @@ class Claim(Protocol):
 
 
 def run_of(stage: Stage) -> PredictorRun:
-    return stage.predictor_runs.latest("created_at")
+    """The run that plans the stage after this one."""
+    run = main_run(stage)
+    if run is None:
+        raise PredictorRun.DoesNotExist(f"{stage} has trained nothing")
+    return run
+
+
+def folders_of(run: PredictorRun) -> list[Path]:
+    """A local folder for each member of a trained predictor, checked byte for byte."""
+    return [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
+
+
+# Training
 
 
 def train_member(held: Claim) -> None:
-    """Train one member on every frozen answer up to and with the stage, and keep its files."""
+    """Train one member on every frozen answer up to and with the stage that may train, and keep its files.
+
+    With answers of one class alone, or none, there is nothing to learn, which is a result and not a failure: the step
+    is done and the run stays without files.
+    """
     step = held.step
     stage = step.stage
-    run = run_of(stage)
     study = stage.study
-    inputs, labels = registry.get(study.instrument).examples(list(training_examples(stage)), study)
+    run = stage.predictor_runs.get(job_steps=step)
+    answers = training_examples(stage, kept_back_through=run.kept_back_through)
+    inputs, labels = registry.get(study.instrument).examples(answers, study)
+    kept_back = _sampled_answers(stage) - len(answers)
+    if reason := nothing_to_learn(labels):
+        held.heartbeat(0, 0, reason)
+        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": kept_back})
+        return
     held.heartbeat(0, 0, f"{len(labels)} answers")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "member"
@@ -58,18 +96,147 @@ def train_member(held: Claim) -> None:
         if len(run.members) == predictor_training.members_of(run.name, run.params):
             run.ready_at = timezone.now()
         run.save(update_fields=["members", "example_count", "seconds", "ready_at"])
-        held.finish(dict(trained))
+        held.finish({**trained, "kept_back": kept_back})
+
+
+def nothing_to_learn(labels: np.ndarray) -> str:
+    """Why no predictor can be trained on these labels (n,); empty where one can."""
+    classes = np.unique(labels)
+    if len(classes) > 1:
+        return ""
+    if not len(labels):
+        return "nothing to learn from: there are no answers"
+    return f"nothing to learn from: the label of all {len(labels)} answers is {classes[0]:g}"
+
+
+def _sampled_answers(stage: Stage) -> int:
+    """How many sampled answers the snapshots up to and with the stage have."""
+    return SnapshotAnswer.objects.filter(
+        stage__study=stage.study_id,
+        stage__index__lte=stage.index,
+        withdrawn_at=None,
+        assignment__slot__role=Slot.Role.SAMPLED,
+    ).count()
+
+
+# Evaluating
+
+
+@dataclass(frozen=True)
+class Part:
+    """Answers of one role that predictors are judged on, and how they are weighed (n,): None counts each once."""
+
+    answers: Sequence[Assignment]
+    weightings: Mapping[str, np.ndarray | None]
 
 
 def evaluate(held: Claim) -> None:
-    """How the predictor that planned this stage did on its answers, from the scores stored with the slots."""
+    """How the predictors in force, which have seen only earlier answers, did on this stage's answers.
+
+    All on the same rows, with what each differs by from the main one. The sampled answers count by the design's
+    weights, and naively beside; the holdout's stand for themselves.
+    """
     stage = held.step.stage
-    study = stage.study
-    run = CandidateSet.objects.select_related("predictor_run").get(stage=stage).predictor_run
-    answers = [answer for answer in frozen_answers(stage) if answer.slot.score is not None]
-    scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
-    metrics = registry.get(study.instrument).evaluate(answers, scores, study)
+    runs = runs_in_force(stage)
+    parts = _parts(stage, runs)
+    work = len(runs) * sum(len(part.answers) for part in parts.values())
+    done = 0
+    metrics: dict[int, dict[str, Any]] = {run.pk: {} for run in runs}
+    differences: dict[int, dict[str, Any]] = {run.pk: {} for run in runs[1:]}
+
+    def alive(within: int, _total: int, text: str) -> bool:
+        # One more than there is to do: a last heartbeat is always written, and there is one a part and run.
+        return held.heartbeat(done + within, work + 1, text)
+
+    for name, part in parts.items():
+        scores: dict[int, np.ndarray] = {}
+        for run in runs:
+            scores[run.pk] = _scores(run, part, stage, alive)
+            done += len(part.answers)
+        for weighting, weights in part.weightings.items():
+            for run in runs:
+                if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
+                    raise Stopped
+                metrics[run.pk][weighting] = _figures(part, stage, weighting, weights, scores[run.pk])
+                if run.pk in differences:
+                    differences[run.pk][weighting] = _figures(
+                        part, stage, weighting, weights, scores[run.pk], scores[runs[0].pk]
+                    )
     with transaction.atomic():
         held.lock()
-        Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": metrics})
-        held.finish(metrics)
+        if parts:
+            for run in runs:
+                figures = {**metrics[run.pk], "difference": differences.get(run.pk, {})}
+                Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": figures})
+        held.finish(
+            {
+                "predictors": [run.name for run in runs],
+                "answers": {name: len(part.answers) for name, part in parts.items()},
+            }
+        )
+
+
+def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
+    """The stage's frozen answers by role; a role without any is left out.
+
+    A holdout answer on a pair that one of the predictors was trained on is left out: they learnt before it was drawn.
+    """
+    study = stage.study
+    parts = {}
+    if sampled := _judgeable(frozen_answers(stage), study):
+        parts["sampled"] = Part(sampled, {"weighted": design_weights(sampled), "naive": None})
+    if held_out := _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study):
+        seen: set[frozenset[Any]] = set()
+        for through in {run.kept_back_through for run in runs}:
+            trained = training_examples(runs[0].stage, kept_back_through=through)
+            seen.update(pair_keys([answer.slot.item for answer in trained], study))
+        keys = pair_keys([answer.slot.item for answer in held_out], study)
+        if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
+            parts["holdout"] = Part(unseen, {"holdout": design_weights(unseen)})
+    return parts
+
+
+def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
+    fit = registry.get(study.instrument).learnable(answers, study)
+    return [answer for answer, is_fit in zip(answers, fit.tolist(), strict=True) if is_fit]
+
+
+def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
+    """How many items of all there are an answer stands for, over its mean (n,): 1 / (inclusion x pool probability)."""
+    probabilities = [
+        (answer.slot.inclusion_probability or 1.0) * (answer.slot.pool_probability or 1.0) for answer in answers
+    ]
+    weights: np.ndarray = 1.0 / np.asarray(probabilities, dtype=np.float64)
+    return weights / weights.mean()
+
+
+def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> np.ndarray:
+    """What a predictor expects of the answers (n,): as stored where it planned the stage from a pool that it scored,
+    else from its files."""
+    stored = [answer.slot.score for answer in part.answers]
+    planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
+    if planned and None not in stored:
+        return np.asarray(stored, dtype=np.float64)
+    inputs, _labels = registry.get(stage.study.instrument).examples(part.answers, stage.study)
+    return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
+
+
+def _figures(
+    part: Part,
+    stage: Stage,
+    weighting: str,
+    weights: np.ndarray | None,
+    scores: np.ndarray,
+    main: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
+    same resamples of respondents, whose answers are alike."""
+    instrument = registry.get(stage.study.instrument)
+    how: dict[str, Any] = {
+        "weights": weights,
+        "clusters": np.asarray([answer.sitting.respondent_id for answer in part.answers]),
+        "rng": generator(stage.seed, "evaluation", weighting),
+    }
+    if main is None:
+        return instrument.evaluate(part.answers, scores, stage.study, **how)
+    return instrument.compare(part.answers, scores, main, stage.study, **how)

@@ -107,25 +107,28 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
             kill(victim)
         step = cast.step_of(stage, "train")
         assert (step.state, step.attempt) == ("running", 1)
-        assert not PredictorRun.objects.get().members
+        assert not PredictorRun.objects.get(role="main").members
 
         # As if its lease had run out.
         past = timezone.now() - timedelta(seconds=1)
         JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - jobs.SEND_AGAIN)
         with celery(*ML, environment=environment, log=tmp_path / "ml-second.log"):
             wait_for("the second stage", lambda: state_of(stage, 2) == "open", logs=tmp_path)
+            wait_for("the baselines", lambda: staging.pipeline_is_done(cast.stage_of(stage.study)), logs=tmp_path)
 
-        attempts = dict(stage.job_steps.exclude(kind="freeze").values_list("kind", "attempt"))
-        assert attempts == {"train": 2, "score": 1, "plan": 1}
-        assert set(stage.job_steps.values_list("state", flat=True)) == {"done"}
-        assert SnapshotAnswer.objects.count() == PredictorRun.objects.get().example_count == 12
+            steps = stage.job_steps.exclude(kind="freeze").exclude(predictor_run__role="baseline")
+            assert dict(steps.values_list("kind", "attempt")) == {"train": 2, "score": 1, "plan": 1}
+            assert set(stage.job_steps.values_list("state", flat=True)) == {"done"}
+            main = PredictorRun.objects.get(role="main")
+            assert SnapshotAnswer.objects.count() == main.example_count == 12
 
-        second = cast.stage_of(stage.study, 2)
-        assert {stratum.name: stratum.slots for stratum in second.strata.all()} == {"top": 18, "rest": 6}
-        cast.fill(second)
-        staging.close_stage(second)
-        wait_for("the evaluation", Evaluation.objects.exists, logs=tmp_path)
-    assert Evaluation.objects.get().metrics["n"] == 24
+            second = cast.stage_of(stage.study, 2)
+            assert {stratum.name: stratum.slots for stratum in second.strata.all()} == {"top": 18, "rest": 6}
+            cast.fill(second)
+            staging.close_stage(second)
+            wait_for("the evaluation", Evaluation.objects.exists, logs=tmp_path)
+    judged = {found.predictor_run.name: found.metrics["naive"]["n"] for found in Evaluation.objects.all()}
+    assert judged == {"bert": 24, "previous_correct": 24, "same_task": 24}
     assert state_of(stage, 2) == "frozen"
 
 

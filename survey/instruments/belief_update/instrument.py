@@ -92,16 +92,47 @@ class BeliefUpdate(Instrument):
         learnt = [(pair, changed) for _index, pair, changed in self._learnable(assignments, study)]
         return [pair for pair, _changed in learnt], np.asarray([changed for _pair, changed in learnt], dtype=np.float64)
 
-    def evaluate(self, assignments: Sequence[Assignment], scores: np.ndarray, study: Study) -> dict[str, Any]:
-        """Negative log likelihood and AUC, overall and by the outcome of the evidence."""
-        learnt = list(self._learnable(assignments, study))
+    def learnable(self, assignments: Sequence[Assignment], study: Study) -> np.ndarray:
+        fit = np.zeros(len(assignments), dtype=bool)
+        fit[[index for index, _pair, _changed in self._learnable(assignments, study)]] = True
+        return fit
+
+    def evaluate(
+        self,
+        assignments: Sequence[Assignment],
+        scores: np.ndarray,
+        study: Study,
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
+        pairs, labels = self.examples(assignments, study)
+        outcomes = [pair.outcome for pair in pairs]
         return dict(
-            evaluation.evaluate(
-                np.asarray([changed for _index, _pair, changed in learnt], dtype=np.float64),
-                scores[[index for index, _pair, _changed in learnt]],
-                np.asarray([pair.outcome for _index, pair, _changed in learnt], dtype=np.int64),
+            evaluation.evaluate_with_intervals(
+                labels, scores, outcomes, sample_weight=weights, cluster=clusters, rng=rng
             )
         )
+
+    def compare(
+        self,
+        assignments: Sequence[Assignment],
+        scores: np.ndarray,
+        others: np.ndarray,
+        study: Study,
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        pairs, labels = self.examples(assignments, study)
+        outcomes = [pair.outcome for pair in pairs]
+        found = evaluation.paired_difference(
+            labels, scores, others, outcomes, sample_weight=weights, cluster=clusters, rng=rng
+        )
+        return {metric: dict(parts) for metric, parts in found.items()}
 
     def _learnable(self, assignments: Sequence[Assignment], study: Study) -> Iterator[tuple[int, PredictorPair, int]]:
         """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""

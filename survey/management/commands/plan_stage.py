@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.management.command import HunchCommand
-from survey.services import planning, studies
+from survey.services import planning, staging, studies
 
 
 class Command(HunchCommand):
@@ -18,9 +18,16 @@ class Command(HunchCommand):
             action="store_true",
             help="where one question is in more slots than there are booklets: more, shorter ones, paid in full",
         )
+        parser.add_argument(
+            "--uniform",
+            action="store_true",
+            help="where the stage before left its predictor nothing to learn from: draw uniformly instead, for good",
+        )
 
-    def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, **options: Any) -> None:
+    def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, uniform: bool, **options: Any) -> None:
         stage = studies.find_stage(studies.find_study(slug), index)
+        if uniform:
+            stage = staging.choose_uniform(stage)
         stage = planning.plan_stage(stage, short_booklets=short_booklets)
         strata = ", ".join(f"{stratum.slots} of {stratum.size} in {stratum.name}" for stratum in stage.strata.all())
         self.stdout.write(

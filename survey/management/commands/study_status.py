@@ -20,6 +20,7 @@ class Command(HunchCommand):
         study = studies.find_study(slug)
         rows: list[list[str]] = []
         steps: list[JobStep] = []
+        waiting: list[int] = []
         for stage in study.stages.select_related("study__bank").order_by("index"):
             progress = stage_progress(stage)
             found = outcome_table(stage)
@@ -35,6 +36,8 @@ class Command(HunchCommand):
                 ]
             )
             steps += staging.pipeline_status(stage)
+            if staging.waits_for_a_choice(stage):
+                waiting.append(stage.index)
         self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
         self.stdout.write(table(["stage", "state", "sittings", "live", "free places", "answers", "share"], rows))
         if steps:
@@ -42,6 +45,9 @@ class Command(HunchCommand):
             self.stdout.write(
                 table(["stage", "step", "state", "progress", "seconds", "error"], [_row(s) for s in steps])
             )
+        for index in waiting:
+            self.stdout.write("")
+            self.stdout.write(staging.choice_to_make(study.slug, index))
 
 
 def _row(step: JobStep) -> list[str]:

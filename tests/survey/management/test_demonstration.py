@@ -87,7 +87,8 @@ def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> Non
     assert first.training_seconds is not None and first.planning_seconds is not None
     assert (second.answers, second.share, (second.top or 0) + (second.rest or 0)) == (6, 2 / 3, 4 / 3)
     assert (second.training_seconds, second.planning_seconds) == (None, None)
-    assert second.auc == stage.evaluations.get().metrics["auc"]["overall"] is not None
+    judged = stage.evaluations.get(predictor_run__role="main").metrics
+    assert second.auc == judged["naive"]["auc"]["overall"] is not None
     verdict = demonstration.verdict_on(study, null=False)
     assert (verdict.comparison.first, verdict.comparison.second, verdict.passed) == (2 / 3, 2 / 3, False)
     shown = demonstration.stage_table([first, second]).splitlines()

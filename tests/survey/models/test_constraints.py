@@ -117,6 +117,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "snapshot_number_unique_in_stage": lambda w: double(w.a(SnapshotAnswer), assignment_id=None),
     "snapshot_assignment_once_in_stage": lambda w: double(w.a(SnapshotAnswer), number=2),
     "predictor_run_once_an_input": lambda w: double(w.a(PredictorRun)),
+    "predictor_run_role_known": lambda w: change(w.a(PredictorRun), role="rival"),
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
     "job_step_once_an_input": lambda w: double(w.a(JobStep)),
     "job_step_state_known": lambda w: change(w.a(JobStep), state="lost"),

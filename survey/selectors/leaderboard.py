@@ -1,0 +1,144 @@
+"""Every training of a study's predictors and how it did on later answers, as lines of one table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from predictors.evaluation import METRICS, PARTS
+from survey.models import Evaluation, PredictorRun, Study
+
+SAMPLED, HOLDOUT = "sampled", "holdout"
+# What `Evaluation.metrics` calls it -> whose answers, how they count.
+WEIGHTINGS = {
+    "weighted": (SAMPLED, "design"),
+    "naive": (SAMPLED, "none"),
+    "holdout": (HOLDOUT, "design"),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric or a difference with its 95 % interval; None where it is not defined."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+Figures = Mapping[str, Mapping[str, Figure]]  # by metric, then by part
+NONE_YET: Figures = {metric: dict.fromkeys(PARTS, Figure()) for metric in METRICS}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A predictor run, judged on a stage's answers counted one way; one line of dashes where it was not judged yet.
+
+    `difference` is the run's figures less those of the main predictor, on the same answers.
+    """
+
+    run: PredictorRun
+    trained_after: int
+    evaluated_on: int | None = None
+    answers: str = ""
+    weighting: str = ""
+    n: int | None = None
+    figures: Figures = field(default_factory=lambda: NONE_YET)
+    difference: Figures = field(default_factory=lambda: NONE_YET)
+
+    @property
+    def predictor(self) -> str:
+        """Its name, with the parameters that were set: two may have one name."""
+        params = ", ".join(f"{name} {value}" for name, value in self.run.params.items())
+        return f"{self.run.name} ({params})" if params and not self.is_main else self.run.name
+
+    @property
+    def is_main(self) -> bool:
+        return self.run.role == PredictorRun.Role.MAIN
+
+
+def figures_of(metrics: Mapping[str, Any]) -> Figures:
+    """The metrics of `predictors.evaluation` with their intervals."""
+    intervals = metrics.get("intervals") or {}
+    return {
+        metric: {
+            part: _figure((metrics.get(metric) or {}).get(part), (intervals.get(metric) or {}).get(part))
+            for part in PARTS
+        }
+        for metric in METRICS
+    }
+
+
+def _differences_of(compared: Mapping[str, Any]) -> Figures:
+    cells = {metric: compared.get(metric) or {} for metric in METRICS}
+    return {
+        metric: {
+            part: _figure((cell.get(part) or {}).get("difference"), (cell.get(part) or {}).get("interval"))
+            for part in PARTS
+        }
+        for metric, cell in cells.items()
+    }
+
+
+def _figure(value: float | None, interval: Sequence[float] | None) -> Figure:
+    low, high = interval or (None, None)
+    return Figure(value, low, high)
+
+
+def _overall(metric: str) -> Callable[[Line], float | None]:
+    return lambda line: line.figures[metric]["overall"].value
+
+
+# What a line is sorted by, and whether the highest comes first.
+SORTS: dict[str, tuple[Callable[[Line], Any], bool]] = {
+    "evaluated": (lambda line: line.evaluated_on, False),
+    "trained": (lambda line: line.trained_after, False),
+    "predictor": (lambda line: line.predictor, False),
+    "n": (lambda line: line.n, True),
+    "auc": (_overall("auc"), True),
+    "nll": (_overall("nll"), False),
+}
+
+
+def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False) -> list[Line]:
+    """All lines of a study. Those of one value stand in the order of stages and answers, the main predictor first;
+    what has no value comes last.
+
+    Args:
+        sort: one of `SORTS`.
+        reverse: against the sort's own direction.
+    """
+    runs = PredictorRun.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "pk")
+    judged: dict[int, list[Evaluation]] = {}
+    for found in Evaluation.objects.filter(stage__study=study).select_related("stage").order_by("stage__index"):
+        judged.setdefault(found.predictor_run_id, []).append(found)
+    lines: list[Line] = []
+    for run in runs:
+        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found)] or [
+            Line(run=run, trained_after=run.stage.index)
+        ]
+    order = {name: place for place, name in enumerate(WEIGHTINGS.values())}
+    lines.sort(
+        key=lambda line: (line.evaluated_on or 0, order.get((line.answers, line.weighting), 0), not line.is_main)
+    )
+    value, falls = SORTS[sort]
+    with_value = [line for line in lines if value(line) is not None]
+    without = [line for line in lines if value(line) is None]
+    return sorted(with_value, key=value, reverse=falls != reverse) + without
+
+
+def _lines(run: PredictorRun, found: Evaluation) -> list[Line]:
+    differences = found.metrics.get("difference") or {}
+    return [
+        Line(
+            run=run,
+            trained_after=run.stage.index,
+            evaluated_on=found.stage.index,
+            answers=answers,
+            weighting=weighting,
+            n=found.metrics[name].get("n"),
+            figures=figures_of(found.metrics[name]),
+            difference=_differences_of(differences.get(name) or {}),
+        )
+        for name, (answers, weighting) in WEIGHTINGS.items()
+        if name in found.metrics
+    ]
