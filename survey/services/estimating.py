@@ -25,7 +25,7 @@ from survey.selectors.stages import with_answers
 from survey.study_file import DesignConfig
 
 from . import files
-from .planning import SCORE, question_set_digest
+from .candidates import DISAGREEMENT, SCORE, question_set_digest
 from .seeds import generator
 
 COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
@@ -449,7 +449,7 @@ def _score_moments(stage: Stage, part: Part, rows: np.ndarray) -> tuple[tuple[fl
     does not matter, since tied ones have the same score."""
     scores = rows[SCORE].astype(np.float64)
     design = DesignConfig.model_validate(stage.manifest["design"]).build()
-    disagreement = rows["disagreement"] if "disagreement" in (rows.dtype.names or ()) else None
+    disagreement = rows[DISAGREEMENT] if DISAGREEMENT in (rows.dtype.names or ()) else None
     try:
         cut = design.strata(scores, np.random.default_rng(0), n_candidates=len(rows), disagreement=disagreement)
     except DesignError:
