@@ -1,0 +1,165 @@
+"""Predictors side by side on the same rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from predictors import comparison, registry
+from predictors.comparison import Predictions, compare
+from predictors.datasets import PairTable
+from predictors.errors import PredictorError
+from predictors.evaluation import evaluate
+from predictors.pairs import Pair
+
+
+def table_of(pairs: list[Pair], labels, **changes) -> PairTable:
+    n = len(pairs)
+    fields = {
+        "weights": np.ones(n),
+        "responses": np.ones(n, dtype=np.int64),
+        "majority": np.zeros(n, dtype=bool),
+        "counted": np.zeros(n, dtype=bool),
+        "respondents": None,
+        "pair_ids": np.arange(n),
+        "questions": [(pair.evidence_text, pair.target_text) for pair in pairs],
+        "source": "made here",
+    }
+    return PairTable(pairs=pairs, labels=np.asarray(labels, dtype=float), **{**fields, **changes})
+
+
+def some_table(n: int, *, start: int = 0, seed: int = 0, **changes) -> PairTable:
+    rng = np.random.default_rng(seed)
+    pairs = [
+        Pair(
+            f"evidence {start + index}",
+            f"target {start + index}",
+            f"t{rng.integers(3)}",
+            f"t{rng.integers(3)}",
+            index % 2,
+        )
+        for index in range(n)
+    ]
+    same = np.array([pair.evidence_task == pair.target_task for pair in pairs])
+    return table_of(pairs, rng.uniform(size=n) < np.where(same, 0.8, 0.3), **changes)
+
+
+@pytest.fixture
+def test_rows() -> PairTable:
+    return some_table(60, start=100, seed=1)
+
+
+def predictions(table: PairTable, *names: str) -> list[Predictions]:
+    rng = np.random.default_rng(5)
+    return [Predictions(name, rng.uniform(0.1, 0.9, len(table)), 1.0) for name in names]
+
+
+def test_every_predictor_has_its_metrics_and_all_but_the_reference_a_difference(test_rows):
+    made = predictions(test_rows, "same_task", "bert", "hybrid")
+    found = compare(test_rows, made, train=None, seed=0, samples=50)
+    assert found["reference"] == "bert"
+    assert list(found["metrics"]) == ["same_task", "bert", "hybrid"]
+    assert list(found["differences"]) == ["same_task", "hybrid"]
+    for one in made:
+        plain = evaluate(test_rows.labels, one.probabilities, test_rows.outcomes)
+        assert found["metrics"][one.name]["auc"] == plain["auc"]
+    gap = found["differences"]["hybrid"]["auc"]["overall"]["difference"]
+    areas = {name: one["auc"]["overall"] for name, one in found["metrics"].items()}
+    assert gap == pytest.approx(areas["hybrid"] - areas["bert"])
+
+
+def test_without_bert_the_best_is_the_reference(test_rows):
+    good = Predictions("good", np.where(test_rows.labels == 1, 0.8, 0.2), 1.0)
+    found = compare(test_rows, [*predictions(test_rows, "a", "b"), good], train=None, seed=0, samples=10)
+    assert found["reference"] == "good"
+
+
+def test_only_rows_without_a_known_question_are_question_disjoint(test_rows):
+    known = [pair._replace(target_text="seen only here") for pair in test_rows.pairs[:20]]
+    train = table_of(known, np.ones(20))
+    made = predictions(test_rows, "a")
+    found = compare(test_rows, made, train=train, seed=0, samples=10)
+    fresh = found["question_disjoint"]["a"]
+    assert fresh["n"] == 40
+    plain = evaluate(test_rows.labels[20:], made[0].probabilities[20:], test_rows.outcomes[20:])
+    assert fresh["nll"] == plain["nll"]
+    all_known = table_of(list(test_rows.pairs), np.ones(60))
+    assert compare(test_rows, made, train=all_known, seed=0, samples=10)["question_disjoint"] is None
+
+
+def test_respondents_are_resampled_where_they_are_known(test_rows):
+    people = [f"p{index // 20}" for index in range(60)]
+    made = predictions(test_rows, "a")
+    by_person = compare(some_table(60, start=100, seed=1, respondents=people), made, train=None, seed=0, samples=50)
+    by_pair = compare(test_rows, made, train=None, seed=0, samples=50)
+    assert by_person["metrics"]["a"]["auc"] == by_pair["metrics"]["a"]["auc"]
+    assert by_person["metrics"]["a"]["intervals"] != by_pair["metrics"]["a"]["intervals"]
+
+
+def test_groups_are_by_evidence_task_target_task_and_pair_of_tasks(test_rows):
+    groups = compare(test_rows, predictions(test_rows, "a"), train=None, seed=0, samples=2)["groups"]["a"]
+    assert set(groups["evidence_task"]["groups"]) == {"t0", "t1", "t2"}
+    count = sum(pair.evidence_task == "t0" for pair in test_rows.pairs)
+    assert groups["evidence_task"]["groups"]["t0"]["n"] == count
+    assert all(len(group) == 2 for group in groups["task_pair"]["groups"])
+
+
+def test_counts_are_measured_where_labels_are_shares_of_known_answers():
+    table = some_table(20, counted=np.arange(20) < 10, responses=np.full(20, 4))
+    made = predictions(table, "a")
+    found = compare(table, made, train=None, seed=0, samples=2)
+    assert found["counts"]["a"]["answers"] == 40
+    plain = evaluate(table.labels[:10], made[0].probabilities[:10], table.outcomes[:10])
+    assert found["counts"]["a"]["nll_per_answer"] == pytest.approx(plain["nll"]["overall"])
+    assert "counts" not in compare(some_table(20), made, train=None, seed=0, samples=2)
+
+
+def test_training_and_predicting_by_name(test_rows):
+    train = some_table(200)
+    found = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test_rows)
+    direct = registry.create("same_task").fit(train.pairs, train.labels).predict_proba(test_rows.pairs)[:, 1]
+    assert found.name == "same_task"
+    assert found.probabilities == pytest.approx(direct)
+
+
+def test_training_rows_that_are_test_pairs_in_any_direction_are_left_out(test_rows):
+    first, second = test_rows.pairs[0], test_rows.pairs[1]
+    reverse = Pair(first.target_text, first.evidence_text, "t0", "t1", 1)
+    train = table_of([reverse, second._replace(outcome=1 - second.outcome), Pair("x", "y", "t", "t", 1)], [1, 0, 1])
+    assert comparison.without_test_pairs(train, test_rows).pairs == [Pair("x", "y", "t", "t", 1)]
+
+
+@pytest.mark.parametrize("question_disjoint", [False, True])
+def test_extra_rows_help_to_train_and_are_never_tested(question_disjoint):
+    own, extra = some_table(40), some_table(30, start=500, seed=2)
+    whole, folds = comparison.folds_of(
+        own, extra, folds=4, rng=np.random.default_rng(0), question_disjoint=question_disjoint
+    )
+    assert len(whole) == 70
+    assert sorted(np.concatenate([fold.test for fold in folds]).tolist()) == list(range(40))
+    assert all((fold.train >= 40).sum() > 15 for fold in folds)
+    found = comparison.cross_validate("same_task", {}, seed=0, table=whole, folds=folds)
+    assert np.isfinite(found.probabilities[:40]).all()
+    assert np.isnan(found.probabilities[40:]).all()
+
+
+def test_a_predictor_whose_predictions_are_no_probabilities_fails_by_itself(monkeypatch, test_rows):
+    class Diverged:
+        def fit(self, *args):
+            return self
+
+        def predict_proba(self, pairs, progress=None):
+            return np.full((len(pairs), 2), np.nan)
+
+    monkeypatch.setattr(registry, "create", lambda *args: Diverged())
+    with pytest.raises(PredictorError, match=r"bert: predicted nan for row 0"):
+        comparison.train_and_predict("bert", {}, seed=0, train=test_rows, test=test_rows)
+
+
+def test_the_paper_averages_five_networks():
+    assert comparison.default_seeds(as_in_paper=True) == 5
+
+
+def test_there_must_be_something_to_compare(test_rows):
+    with pytest.raises(ValueError, match="there are none"):
+        compare(test_rows, [], train=None, seed=0)
