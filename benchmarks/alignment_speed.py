@@ -51,7 +51,8 @@ def main() -> int:
             weighted_accuracy(trial.correct[rows], belief[rows], PAPER_ALPHAS)
             weighted_cross_entropy(trial.correct[rows], belief[rows], PAPER_ALPHAS)
     loop = (time.perf_counter() - started) * options.samples / LOOPED
-    print(f"{len(scores)} models, {n} pairs, {options.samples} resamples: {seconds:.2f} s; a loop would take {loop:.1f} s")
+    size = f"{len(scores)} models, {n} pairs, {options.samples} resamples"
+    print(f"{size}: {seconds:.2f} s; a plain loop would take {loop:.1f} s")
     print(json.dumps({"seconds": seconds, "loop_seconds": loop, "ratio": loop / seconds}))
     return 0
 

@@ -358,13 +358,18 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {"survey.tasks.run_ml_step": {"queue": "ml"}}
+# Collecting answers may take hours, as training may: it must not keep short tasks waiting.
+CELERY_TASK_ROUTES = {
+    "survey.tasks.run_ml_step": {"queue": "ml"},
+    "survey.tasks.run_collection": {"queue": "ml"},
+}
 CELERY_TASK_ACKS_LATE = False  # a lost message costs nothing: the sweeper finds the row
 CELERY_TASK_REJECT_ON_WORKER_LOST = False
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_TASK_ANNOTATIONS = {
-    "survey.tasks.run_ml_step": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300}
+    "survey.tasks.run_ml_step": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
+    "survey.tasks.run_collection": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True

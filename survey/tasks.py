@@ -2,18 +2,22 @@
 
 from celery import shared_task
 
-from survey.services import expiry, jobs
+from survey.services import collecting, expiry, jobs
 
 
 @shared_task(name="survey.tasks.run_due_steps")
 def run_due_steps() -> int:
-    """Send a task for every step that is due."""
+    """Send a task for every step and every collection of answers that is due."""
     sent = 0
     for step in jobs.due_steps():
         if jobs.mark_sent(step):
             task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
             # It is sent again after that time: older messages must not pile up while the worker is busy for hours.
             task.apply_async((step.pk,), expires=jobs.SEND_AGAIN.total_seconds())
+            sent += 1
+    for collection in collecting.due_collections():
+        if collecting.mark_sent(collection):
+            run_collection.apply_async((collection.pk,), expires=collecting.SEND_AGAIN.total_seconds())
             sent += 1
     return sent
 
@@ -26,6 +30,11 @@ def run_step(step_id: int) -> bool:
 @shared_task(name="survey.tasks.run_ml_step")
 def run_ml_step(step_id: int) -> bool:
     return jobs.run_step(step_id)
+
+
+@shared_task(name="survey.tasks.run_collection")
+def run_collection(collection_id: int) -> None:
+    collecting.run_collection(collection_id)
 
 
 @shared_task(name="survey.tasks.expire_sittings")

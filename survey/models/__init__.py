@@ -4,6 +4,7 @@ Rules that one row can hold are constraints, each with a name; rules that span r
 """
 
 from .audit import ApiToken, AuditEntry
+from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from .question import Bank, Question, Task
@@ -22,6 +23,7 @@ from .sitting import (
 from .study import CompletionCode, Stage, Study
 
 __all__ = [
+    "AnswerCollection",
     "ApiToken",
     "Assignment",
     "AuditEntry",
@@ -36,6 +38,8 @@ __all__ = [
     "FormAnswer",
     "Item",
     "JobStep",
+    "LanguageModel",
+    "ModelAnswer",
     "PanelIdentity",
     "PredictorRun",
     "Question",

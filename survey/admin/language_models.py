@@ -1,0 +1,200 @@
+"""Language models, their answers, and the collections that ask them: begun, watched, stopped and resumed here."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Count, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from survey.exceptions import HunchError
+from survey.models import AnswerCollection, LanguageModel, ModelAnswer
+from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
+from survey.services import collecting
+
+State = AnswerCollection.State
+
+
+@admin.register(LanguageModel)
+class LanguageModelAdmin(ReadOnlyAdmin):
+    list_display = ("name", "answer_count", "share_correct", "created_at")
+    search_fields = ("name",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        correct = Count("answers", filter=Q(answers__correct=True))
+        return super().get_queryset(request).annotate(answered=Count("answers"), correct=correct)
+
+    @admin.display(description="answers", ordering="answered")
+    def answer_count(self, model: Any) -> int:
+        return int(model.answered)
+
+    @admin.display(description="correct")
+    def share_correct(self, model: Any) -> str:
+        return f"{100 * model.correct / model.answered:.1f} %" if model.answered else "–"
+
+
+@admin.register(ModelAnswer)
+class ModelAnswerAdmin(ReadOnlyAdmin):
+    list_display = ("question_id_in_bank", "language_model", "correct", "reply", "stated", "why")
+    list_filter = ("language_model", "correct", ("stated", admin.EmptyFieldListFilter))
+    list_select_related = ("language_model", "question")
+    search_fields = ("question__external_id", "response")
+    search_help_text = "By the question's id or words of the reply."
+    fields = ("language_model", "question", "correct", "reply_as_it_came", "stated", "reason", "created_at")
+    readonly_fields = ("reply_as_it_came",)
+
+    @admin.display(description="question", ordering="question__external_id")
+    def question_id_in_bank(self, answer: ModelAnswer) -> str:
+        return answer.question.external_id
+
+    @admin.display(description="reply")
+    def reply(self, answer: ModelAnswer) -> str:
+        return shortened(answer.response, 60) or "–"
+
+    @admin.display(description="no answer read because")
+    def why(self, answer: ModelAnswer) -> str:
+        return answer.reason or "–"
+
+    @admin.display(description="reply as it came")
+    def reply_as_it_came(self, answer: ModelAnswer) -> SafeString | str:
+        return format_html('<pre class="hunch-text">{}</pre>', answer.response) if answer.response else "–"
+
+
+class CollectionForm(forms.ModelForm):
+    """Checked by the service that sets a collection up, so that form and command refuse the same."""
+
+    name = forms.CharField(
+        max_length=120, required=False, help_text="What tables show; the model's own name if left empty."
+    )
+    user: Any = None
+
+    class Meta:
+        model = AnswerCollection
+        fields = ("bank", "model", "limit", "max_tokens", "concurrency", "price_in", "price_out", "cost_cap")
+
+    def clean_model(self) -> str:
+        model = str(self.cleaned_data["model"])
+        if model.startswith(collecting.LOCAL):
+            raise ValidationError(
+                "A model on disk is asked by the command collect_answers, on the machine that has it."
+            )
+        return model
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not self.errors:
+            try:
+                self.instance = collecting.create_collection(**cleaned, by=self.user, via="admin")
+            except HunchError as exc:
+                raise ValidationError(exc.message) from exc
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """The service has written the row."""
+
+    def save(self, commit: bool = True) -> Any:
+        return self.instance
+
+    def save_m2m(self) -> None:
+        """There is none."""
+
+
+@admin.register(AnswerCollection)
+class AnswerCollectionAdmin(HunchAdmin):
+    list_display = ("language_model", "bank", "state", "progress", "spent", "created_by", "created_at", "said")
+    list_filter = ("state", "language_model", "bank")
+    list_select_related = ("language_model", "bank", "created_by")
+    fields = (
+        *(
+            "language_model",
+            "bank",
+            "model",
+            "state",
+            "progress",
+            "refused",
+            "said",
+            "spent",
+            "tokens_in",
+            "tokens_out",
+        ),
+        *("limit", "seed", "max_tokens", "concurrency", "price_in", "price_out", "cost_cap"),
+        *("created_by", "created_at", "finished_at"),
+    )
+    readonly_fields = fields
+    add_form_template = "admin/survey/collection/add.html"
+    change_form_template = "admin/survey/collection/page.html"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("survey.collect_answers"))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.readonly_fields if obj is not None else ()
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields if obj is not None else ("name", *CollectionForm.Meta.fields)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if obj is not None:
+            return super().get_form(request, obj, change, **kwargs)
+        return type("CollectionFormOfUser", (CollectionForm,), {"user": request.user})
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """The service has written it while the form was checked, in the same transaction."""
+
+    def get_urls(self) -> list[URLPattern]:
+        act = self.admin_site.admin_view(self.act_view)
+        actions = [
+            path(f"<int:pk>/{action}/", act, {"action": action}, name=f"survey_answercollection_{action}")
+            for action in ("stop", "resume")
+        ]
+        return [*actions, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
+        collection = self.get_object(request, str(pk))
+        if collection is None:
+            raise Http404
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if action == "stop":
+            collecting.request_stop(collection, by=request.user)
+            messages.success(request, "It stops after the questions that are on their way.")
+        else:
+            collecting.resume(collection, by=request.user)
+            messages.success(request, "Queued again; it asks what has no answer yet.")
+        return HttpResponseRedirect(reverse("admin:survey_answercollection_change", args=[pk]))
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        collection = kwargs.get("obj")
+        if collection is not None and self.has_add_permission(request):
+            context["can_stop"] = collection.state in (State.QUEUED, State.RUNNING) and not collection.stop_requested
+            context["can_resume"] = collection.state in (State.STOPPED, State.FAILED) or (
+                collection.state == State.DONE and collection.refused > 0
+            )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="answered")
+    def progress(self, collection: AnswerCollection) -> str:
+        return f"{collection.answered} of {collection.wanted}"
+
+    @admin.display(description="spent")
+    def spent(self, collection: AnswerCollection) -> str:
+        if collection.cost is None:
+            return "no prices given"
+        cap = "" if collection.cost_cap is None else f" of at most {collection.cost_cap.normalize():f}"
+        return f"{collection.cost:.4f}{cap}"
+
+    @admin.display(description="message")
+    def said(self, collection: AnswerCollection) -> str:
+        return shortened(collection.error, 300) or "–"

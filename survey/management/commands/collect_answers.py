@@ -1,0 +1,101 @@
+"""`manage.py collect_answers MODEL --bank NAME`: ask a language model a bank's questions, zero-shot, temperature 0."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from survey.exceptions import HunchError
+from survey.management.command import HunchCommand
+from survey.management.progress import bar
+from survey.models import AnswerCollection, ModelAnswer
+from survey.services import collecting
+from survey.services.questions import find_bank
+
+
+def amount(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ArgumentTypeError(f"{text!r} is not an amount such as 0.15") from None
+
+
+class Command(HunchCommand):
+    help = (
+        "Ask a language model a bank's questions. The server's address and key come from HUNCH_LLM_URL and "
+        "HUNCH_LLM_KEY (any OpenAI-compatible one); local:FOLDER asks a Hugging Face model in this process."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", metavar="MODEL", help="the server's name for it, or local:FOLDER")
+        parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
+        parser.add_argument("--name", default="", help="the name that tables show (the model's, if left out)")
+        parser.add_argument("--questions", type=int, metavar="N", help="only so many, drawn at random")
+        parser.add_argument("--seed", type=int, default=0, help="of that draw")
+        parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
+        parser.add_argument("--max-tokens", type=int, default=5, metavar="N", help="of a reply (the paper: 5)")
+        parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
+        parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
+        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once so much is spent")
+
+    def handle(
+        self,
+        *args: Any,
+        model: str,
+        bank: str,
+        name: str,
+        questions: int | None,
+        seed: int,
+        concurrency: int,
+        max_tokens: int,
+        price_in: Decimal | None,
+        price_out: Decimal | None,
+        cost_cap: Decimal | None,
+        **options: Any,
+    ) -> None:
+        collection = collecting.create_collection(
+            bank=find_bank(bank),
+            model=model,
+            name=name,
+            limit=questions,
+            seed=seed,
+            max_tokens=max_tokens,
+            concurrency=concurrency,
+            price_in=price_in,
+            price_out=price_out,
+            cost_cap=cost_cap,
+            hold=True,
+        )
+        shown = bar(total=collection.wanted, name=collection.language_model.name[:22])
+
+        def progress(now: AnswerCollection) -> None:
+            shown.total = now.wanted
+            shown.update(now.answered - shown.n)
+            if now.cost is not None:
+                shown.set_postfix_str(f"{now.cost:.4f} spent")
+
+        try:
+            ended = collecting.run_collection(collection.pk, progress=progress)
+        except KeyboardInterrupt:
+            raise HunchError("stopped; what was collected is stored, and the same command goes on") from None
+        finally:
+            shown.close()
+        if ended is None:
+            raise HunchError("another process took this collection over; see the admin's list of collections")
+        self._report(ended)
+
+    def _report(self, ended: AnswerCollection) -> None:
+        answers = ModelAnswer.objects.filter(language_model=ended.language_model, question__bank=ended.bank)
+        right, unread = answers.filter(correct=True).count(), answers.filter(stated="", request_sha256__gt="").count()
+        total = answers.count()
+        cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"
+        self.stdout.write(
+            f"{ended.language_model}: {ended.answered} of {ended.wanted} questions of {ended.bank} answered; "
+            f"{ended.tokens_in} tokens sent, {ended.tokens_out} returned{cost}"
+        )
+        if total:
+            self.stdout.write(f"correct: {right} of {total} ({100 * right / total:.1f} %); no answer read: {unread}")
+        if ended.error:
+            message = f"{ended.get_state_display()}: {ended.error}"
+            if ended.state != AnswerCollection.State.DONE:
+                raise HunchError(message)
+            self.stderr.write(message)

@@ -1,0 +1,23 @@
+"""`manage.py import_answers FILE --bank NAME`: which questions language models answered correctly."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.services import language_models
+from survey.services.questions import find_bank
+
+
+class Command(HunchCommand):
+    help = "Import answers of language models (llm, question_id, correct): all of them, or none if one is wrong."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", metavar="FILE")
+        parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
+
+    def handle(self, *args: Any, path: str, bank: str, **options: Any) -> None:
+        found = find_bank(bank)
+        done = language_models.import_answers(path, found)
+        for llm, count in done.new.items():
+            again = f"; {done.known[llm]} were there already" if done.known[llm] else ""
+            self.stdout.write(f"imported {count} answers of {llm} to {found}{again}")

@@ -1,0 +1,127 @@
+"""Language models, what they answered to a bank's questions, and the jobs that ask them."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from .question import Bank, Question
+
+
+class LanguageModel(models.Model):
+    """One language model with one way of asking it, under the name that tables show."""
+
+    name = models.CharField(max_length=120, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ModelAnswer(models.Model):
+    """What a language model answered to a question: the reply as it came, what it states, and whether that is right."""
+
+    language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="answers")
+    question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="model_answers")
+    correct = models.BooleanField()
+    response = models.TextField(blank=True, help_text="Exactly as it came. Empty where only its verdict was imported.")
+    stated = models.TextField(blank=True, help_text="The answer that the reply states; empty where it states none.")
+    reason = models.TextField(blank=True, help_text="Why no answer could be read off the reply.")
+    request_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="Of question, model, prompt and parameters; empty for imported answers."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["language_model", "question"]
+        constraints = [
+            models.UniqueConstraint(fields=["language_model", "question"], name="model_answer_once_a_question"),
+        ]
+        indexes = [
+            models.Index(fields=["request_sha256"], condition=~Q(request_sha256=""), name="model_answer_by_request"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.language_model}: {self.question}"
+
+
+class AnswerCollection(models.Model):
+    """A job that asks a language model a bank's questions.
+
+    Claimed by lease as a job step is: every claim raises `attempt`, and only the newest attempt writes.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        STOPPED = "stopped", "stopped"
+        FAILED = "failed", "failed"
+
+    language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="collections")
+    bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="collections")
+    model = models.CharField(max_length=200, help_text="The server's name for it, or local:FOLDER for one on disk.")
+    max_tokens = models.PositiveIntegerField(default=5)
+    limit = models.PositiveIntegerField(null=True, blank=True, help_text="So many questions only, drawn at random.")
+    seed = models.BigIntegerField(default=0)
+    concurrency = models.PositiveSmallIntegerField(default=8)
+    price_in = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="For a million tokens that are sent."
+    )
+    price_out = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="For a million tokens that come back."
+    )
+    cost_cap = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    attempt = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    stop_requested = models.BooleanField(default=False)
+    wanted = models.PositiveIntegerField(default=0, help_text="Questions to ask.")
+    answered = models.PositiveIntegerField(default=0, help_text="Of these, with an answer by now.")
+    refused = models.PositiveIntegerField(default=0, help_text="Questions that the server refused one by one.")
+    tokens_in = models.PositiveBigIntegerField(default=0)
+    tokens_out = models.PositiveBigIntegerField(default=0)
+    error = models.TextField(blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        permissions = [("collect_answers", "Can ask language models, which may cost money")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["queued", "running", "done", "stopped", "failed"]),
+                name="answer_collection_state_known",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="running") | Q(lease_until__isnull=False),
+                name="answer_collection_running_has_a_lease",
+            ),
+            models.CheckConstraint(condition=Q(concurrency__gte=1), name="answer_collection_concurrency_at_least_1"),
+            models.CheckConstraint(condition=Q(max_tokens__gte=1), name="answer_collection_tokens_at_least_1"),
+            models.CheckConstraint(
+                condition=Q(cost_cap__isnull=True) | Q(price_in__isnull=False, price_out__isnull=False),
+                name="answer_collection_cap_needs_prices",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.language_model} on {self.bank}"
+
+    @property
+    def cost(self) -> float | None:
+        """In the prices' currency, of the tokens so far; None without prices."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return float(self.price_in * self.tokens_in + self.price_out * self.tokens_out) / 1e6
+
+    def lease_is_over(self, now: datetime) -> bool:
+        return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < now

@@ -1,0 +1,89 @@
+"""Collections of answers in the admin: begun, looked at, stopped and resumed; refused where the command would."""
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from survey.models import AnswerCollection, AuditEntry, Bank, LanguageModel, ModelAnswer
+from tests import cast
+
+ADD = "/admin/survey/answercollection/add/"
+
+
+@pytest.fixture
+def bank(db: None) -> Bank:
+    return cast.bank()
+
+
+def values(bank: Bank, **changed: str) -> dict[str, str]:
+    return {"bank": str(bank.pk), "model": "gpt-x", "max_tokens": "5", "concurrency": "4", **changed}
+
+
+def test_a_collection_is_begun_and_left_to_the_workers(bank: Bank, as_researcher: Client, researcher: User) -> None:
+    assert as_researcher.post(ADD, values(bank, name="GPT X")).status_code == 302
+    collection = AnswerCollection.objects.get()
+    assert (collection.state, collection.language_model.name, collection.created_by) == ("queued", "GPT X", researcher)
+    assert collection.sent_at is None
+    assert collection.wanted > 0
+    assert AuditEntry.objects.filter(action="collect_answers", actor=researcher, via="admin").count() == 1
+
+
+def test_what_the_service_refuses_is_said_at_the_form_and_nothing_is_written(bank: Bank, as_researcher: Client) -> None:
+    response = as_researcher.post(ADD, values(bank, cost_cap="5"))
+    assert "needs the prices" in response.content.decode()
+    assert not AnswerCollection.objects.exists()
+    assert not LanguageModel.objects.exists()
+
+
+def test_a_model_on_disk_is_not_asked_from_here(bank: Bank, as_researcher: Client) -> None:
+    assert "collect_answers" in as_researcher.post(ADD, values(bank, model="local:/etc")).content.decode()
+    assert not AnswerCollection.objects.exists()
+
+
+def test_it_is_stopped_and_resumed_by_post_alone(bank: Bank, as_researcher: Client) -> None:
+    as_researcher.post(ADD, values(bank))
+    collection = AnswerCollection.objects.get()
+    page = f"/admin/survey/answercollection/{collection.pk}/"
+    assert as_researcher.get(f"{page}stop/").status_code == 405
+    as_researcher.post(f"{page}stop/")
+    collection.refresh_from_db()
+    assert collection.stop_requested
+    AnswerCollection.objects.update(state="stopped")
+    assert "Go on" in as_researcher.get(f"{page}change/").content.decode()
+    as_researcher.post(f"{page}resume/")
+    collection.refresh_from_db()
+    assert (collection.state, collection.stop_requested) == ("queued", False)
+
+
+def test_without_the_permission_nobody_spends_money(bank: Bank, client: Client) -> None:
+    client.force_login(User.objects.create_user("looker", is_staff=True))
+    assert client.post(ADD, values(bank)).status_code == 403
+    assert not AnswerCollection.objects.exists()
+
+
+def test_replies_are_shown_as_text(bank: Bank, as_researcher: Client) -> None:
+    answer = ModelAnswer.objects.create(
+        language_model=LanguageModel.objects.create(name="one"),
+        question=bank.questions.get(position=0),
+        correct=False,
+        response="<script>alert(1)</script>",
+        reason="the reply names no option",
+    )
+    for page in ("", f"{answer.pk}/change/"):
+        text = as_researcher.get(f"/admin/survey/modelanswer/{page}").content.decode()
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;" in text
+    assert "0.0 %" in as_researcher.get("/admin/survey/languagemodel/").content.decode()
+
+
+def test_a_folder_with_no_model_is_told_in_words(bank: Bank, tmp_path: Path) -> None:
+    from survey.services import collecting
+
+    pytest.importorskip("torch")
+    made = collecting.create_collection(bank=bank, model=f"local:{tmp_path}", name="disk")
+    ended = collecting.run_collection(made.pk)
+    assert ended is not None
+    assert ended.state == "failed"
+    assert "cannot be used as a causal language model" in ended.error
