@@ -17,6 +17,9 @@ from predictors.registry import Estimator, import_dotted
 MANIFEST = "manifest.json"
 FORMAT = 1
 
+# Digests of large files by path, size and time of change.
+_digests: dict[tuple[str, int, int], str] = {}
+
 # Only these classes are ever created from a folder, whatever its manifest says.
 KINDS: dict[str, str] = {
     "previous_correct": "predictors.estimators.logistic.PreviousCorrect",
@@ -24,6 +27,9 @@ KINDS: dict[str, str] = {
     "bert_member": "predictors.estimators.bert.BertMember",
     "bert": "predictors.estimators.bert.BertPredictor",
     "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
+    "causal_lm_member": "predictors.estimators.causal_lm.CausalLmMember",
+    "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
+    "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
 }
 
 
@@ -89,6 +95,22 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def checkpoint_digest(folder: Path) -> str:
+    """SHA-256 over configuration, tokenizer and weights of a checkpoint, wherever it lies.
+
+    Raises:
+        CheckpointError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    wanted = [path for pattern in ("*.json", "*.safetensors", "*.txt", "*.model") for path in folder.glob(pattern)]
+    try:
+        for path in sorted(wanted):
+            digest.update(f"{path.name} {_known_digest(path)}\n".encode())
+    except OSError as exc:
+        raise CheckpointError(f"checkpoint: {exc.filename} cannot be read; check the folder.") from exc
+    return digest.hexdigest()
+
+
 def _files_in(folder: Path) -> list[str]:
     paths = (path for path in folder.rglob("*") if not path.is_dir())
     return sorted(name for path in paths if (name := path.relative_to(folder).as_posix()) != MANIFEST)
@@ -111,3 +133,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if version != FORMAT or kind not in KINDS or not isinstance(files, dict):
         raise CheckpointError(f"{folder}: {MANIFEST} is of format {version!r} and kind {kind!r}, unknown here.")
     return manifest
+
+
+def _known_digest(path: Path) -> str:
+    """A file's SHA-256, computed again only where its size or time of change differ."""
+    status = path.stat()
+    key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
+    if key not in _digests:
+        _digests[key] = file_digest(path)
+    return _digests[key]

@@ -17,6 +17,8 @@ PREDICTORS: dict[str, str] = {
     "same_task": "predictors.estimators.logistic.SameTask",
     "bert": "predictors.estimators.bert.BertPredictor",
     "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
+    "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
+    "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
 }
 
 

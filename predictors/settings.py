@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
@@ -146,7 +147,7 @@ class CausalLmSettings:
     checkpoint: str = "meta-llama/Llama-2-7b-hf"
     adaptation: Literal["full", "lora"] = "full"
     lora_rank: int = 16
-    lora_alpha: float = 32.0
+    lora_alpha: int = 32
     lora_dropout: float = 0.05
     lora_targets: str = "all-linear"
     members: int = 1
@@ -162,12 +163,13 @@ class CausalLmSettings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("members", "epochs", "batch_size", "gradient_accumulation", "lora_rank", "max_length"):
+        for name in ("members", "epochs", "batch_size", "gradient_accumulation", "max_length"):
             _require_whole(name, getattr(self, name), 1)
+        _require_whole("lora_rank", self.lora_rank, 1)
+        _require_whole("lora_alpha", self.lora_alpha, 1)
         if self.token_budget is not None:
             _require_whole("token_budget", self.token_budget, 1)
-        for name in ("max_grad_norm", "lora_alpha"):
-            _require_number(name, getattr(self, name), above=0.0)
+        _require_number("max_grad_norm", self.max_grad_norm, above=0.0)
         if self.learning_rate is not None:
             _require_number("learning_rate", self.learning_rate, above=0.0)
         for name in ("weight_decay", "lora_dropout"):
@@ -188,7 +190,51 @@ class CausalLmSettings:
         return 2e-4 if self.adaptation == "lora" else 1e-5
 
 
-Settings = LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings
+@dataclass(frozen=True)
+class LlmPromptSettings:
+    """A chat model asked with a few examples (section 4). Its server's address and key come from the environment.
+
+    model: a name that the server knows; None means what HUNCH_LLM_MODEL says.
+    url_variable, key_variable: the environment variables that hold address and key. They must begin with HUNCH_LLM_,
+        so that no study file can have another secret of the machine sent away.
+    shots: examples in the prompt, of both classes.
+    mode: `exact` (likelihoods of 0 and 1 as the first token), `samples`, or `auto` (exact where the server can).
+    samples, temperature, max_tokens: replies drawn for a pair, how freely, and the tokens in one.
+    max_characters: of one question; longer ones lose their middle.
+    concurrency: requests in flight at once. timeout: seconds for one request.
+    """
+
+    heavy: ClassVar[bool] = True
+
+    model: str | None = None
+    url_variable: str = "HUNCH_LLM_URL"
+    key_variable: str = "HUNCH_LLM_KEY"
+    shots: int = 10
+    mode: Literal["auto", "exact", "samples"] = "auto"
+    samples: int = 5
+    temperature: float = 1.0
+    max_tokens: int = 8
+    max_characters: int = 4000
+    concurrency: int = 4
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.model is not None:
+            _require_text("model", self.model)
+        for name in ("url_variable", "key_variable"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not re.fullmatch(r"HUNCH_LLM_[A-Z0-9_]+", value):
+                raise PredictorError(f"{name}: {value!r} is no name that begins with HUNCH_LLM_.")
+        least = {"shots": 0, "samples": 1, "max_tokens": 1, "max_characters": 50, "concurrency": 1}
+        for name, lowest in least.items():
+            _require_whole(name, getattr(self, name), lowest)
+        if self.mode not in ("auto", "exact", "samples"):
+            raise PredictorError(f"mode: {self.mode!r} is not known; use 'auto', 'exact' or 'samples'.")
+        _require_number("temperature", self.temperature)
+        _require_number("timeout", self.timeout, above=0.0)
+
+
+Settings = LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings | LlmPromptSettings
 
 SETTINGS: dict[str, type[Settings]] = {
     "previous_correct": LogisticSettings,
@@ -196,6 +242,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "bert": BertSettings,
     "embedding_xgboost": EmbeddingXgboostSettings,
     "causal_lm": CausalLmSettings,
+    "llm_prompt": LlmPromptSettings,
 }
 
 
