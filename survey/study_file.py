@@ -53,7 +53,7 @@ class CandidatesConfig(Strict):
     kind: Literal["pool", "exhaustive"] = "pool"
     size: int = Field(default=3000, ge=1, le=5_000_000)
     scored_pairs: int = Field(default=12_000, ge=200, le=5_000_000)
-    rank: int = Field(default=64, ge=1, le=1000)
+    rank: int = Field(default=96, ge=1, le=512)
     shortlist: int = Field(default=0, ge=0, le=5_000_000)
 
 

@@ -4,7 +4,7 @@ An instrument is a Django app whose AppConfig calls `register` in `ready`; core 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +14,7 @@ from django.forms import Form
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from bandit.candidates import Pairs
     from survey.models import Assignment, Item, Question, Response, Study
 
 
@@ -45,6 +46,10 @@ class Candidates:
     rows: np.ndarray
     universe_size: int
     probability: float
+
+
+# The control that asks an earlier item of the same booklet again.
+REPEAT = "repeat"
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,10 @@ class Instrument(ABC):
     fewest_questions: ClassVar[int] = 1
     # Whether a predictor can be trained on its labels. Without, only uniform designs can be planned.
     predicts: ClassVar[bool] = False
+    # Kinds of control slots it can ask: its own, drawn by `draw_controls`, and REPEAT, which the core plans itself.
+    control_kinds: ClassVar[tuple[str, ...]] = ()
+    # Whether its candidates are the ordered pairs of questions with an outcome, so that all of them can be scored.
+    pairs_questions: ClassVar[bool] = False
 
     def options(self, study: "Study") -> Any:
         return self.options_model.model_validate(study.settings.instrument.options)
@@ -144,8 +153,13 @@ class Instrument(ABC):
         """How many candidates there are over that many questions."""
 
     @abstractmethod
-    def draw_candidates(self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator) -> Candidates:
-        """A uniform candidate set of `size` rows (or all there are), with the first phase's probability."""
+    def draw_candidates(
+        self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+    ) -> Candidates:
+        """A uniform candidate set of `size` rows (or all there are), with the first phase's probability.
+
+        `leave_out`: keys of items that may not be drawn; what is no candidate anyway is passed over.
+        """
 
     @abstractmethod
     def item_key(self, row: np.void, questions: Sequence["Question"]) -> str:
@@ -162,6 +176,20 @@ class Instrument(ABC):
     @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
         """Write the instrument's own rows for new items, in order."""
+
+    def draw_controls(
+        self, *, kind: str, count: int, questions: Sequence["Question"], rng: np.random.Generator
+    ) -> np.ndarray:
+        """`count` different rows for control slots of one of its own kinds; DesignError where there are fewer."""
+        raise LookupError(f"{self.name} has no control of the kind {kind!r}")
+
+    def rows_of_pairs(self, pairs: "Pairs") -> np.ndarray:
+        """Pairs over the questions as candidate rows, in order."""
+        raise TypeError(f"{self.name} does not pair questions")
+
+    def ranks_of(self, keys: Collection[str], questions: Sequence["Question"]) -> np.ndarray:
+        """The ranks (bandit's) of the pairs with these keys, int64, increasing; other items' keys are passed over."""
+        raise TypeError(f"{self.name} does not pair questions")
 
     def predictor_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
         """Candidates as the plain data that predictors take."""

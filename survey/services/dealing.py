@@ -1,8 +1,10 @@
-"""Dealing where `bandit.booklets.deal` cannot: more booklets, shorter ones, and still no conflict key twice in one."""
+"""Dealing where `bandit` cannot: more booklets, shorter ones, and still no conflict key twice in one."""
 
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+
+from bandit.roles import DealtWithRepeats
 
 
 def deal_short(keys: Sequence[tuple[Hashable, ...]], *, size: int, rng: np.random.Generator) -> list[list[int]]:
@@ -23,3 +25,27 @@ def deal_short(keys: Sequence[tuple[Hashable, ...]], *, size: int, rng: np.rando
             booklets.append([index])
             taken.append(set(own))
     return [rng.permutation(slots).tolist() for slots in booklets]
+
+
+def deal_short_with_repeats(
+    keys: Sequence[tuple[Hashable, ...]],
+    *,
+    repeatable: Sequence[bool],
+    repeats: int,
+    size: int,
+    rng: np.random.Generator,
+) -> DealtWithRepeats:
+    """The same, with `repeats` more slots that ask an earlier item of their booklet again, at its end.
+
+    Repeats for which no booklet has room are left out: a shorter sitting has fewer controls.
+    """
+    booklets = deal_short(keys, size=size, rng=rng)
+    repeat_of: dict[int, int] = {}
+    for number in rng.permutation(len(booklets)).tolist():
+        slots = booklets[number]
+        early = [slot for slot in slots if repeatable[slot]]
+        if len(repeat_of) < repeats and len(slots) < size and early:
+            repeat = len(keys) + len(repeat_of)
+            repeat_of[repeat] = early[int(rng.integers(len(early)))]
+            slots.append(repeat)
+    return DealtWithRepeats(booklets=booklets, repeat_of=repeat_of)

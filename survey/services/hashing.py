@@ -6,6 +6,8 @@ Keyed where the content is personal.
 import hashlib
 import hmac
 import json
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +19,16 @@ def canonical(value: Any) -> bytes:
 
 def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """Of the source that draws plans and trains predictors, for manifests: the same files have the same hash."""
+    found = hashlib.sha256()
+    for package in ("bandit", "predictors", "survey"):
+        for path in sorted((Path(settings.BASE_DIR) / package).rglob("*.py")):
+            found.update(path.relative_to(settings.BASE_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
 
 
 def keyed_digest(value: Any, *, purpose: str) -> str:

@@ -9,9 +9,6 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from pydantic import ValidationError
 
-import bandit
-from bandit.booklets import deal
-from bandit.errors import DesignError
 from predictors.errors import PredictorError
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
@@ -23,9 +20,10 @@ from survey.models import Bank, CompletionCode, Question, Stage, Study
 from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 
 from .auditing import record
-from .planning import check_designs, design_of, draw_candidates, drawable_questions
+from .candidates import drawable_questions
+from .planning import check_designs, try_uniform_stage
 from .questions import Problems, read_text_file
-from .seeds import derive, generator
+from .seeds import derive
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
 CODE_LENGTH = 10
@@ -211,37 +209,21 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
     except PlanRefused as exc:
         report(("stages",), exc.message)
         return
-    _check_booklets(stages, questions, instrument, report)
+    _check_booklets(stages, questions, report)
 
 
-def _check_booklets(
-    stages: list[Stage], questions: list[Question], instrument: registry.Instrument, report: Report
-) -> None:
+def _check_booklets(stages: list[Stage], questions: list[Question], report: Report) -> None:
     """Deal the uniform stages once for trial, with the seeds that planning will use: a bank may have too few questions
     for a booklet in which none comes twice."""
     for stage in stages:
         if stage.settings.design.kind != "uniform":
             continue
-        rows = draw_candidates(stage, questions).rows
-        size = stage.study.settings.sitting.items
-        drawn = bandit.draw(
-            design=design_of(stage.settings.design),
-            n=stage.settings.sittings * size,
-            scores=None,
-            n_candidates=len(rows),
-            rng=generator(stage.seed, "draw"),
-        )
         try:
-            deal(
-                conflict_keys=[instrument.conflict_keys(row) for row in rows[drawn.selected]],
-                groups=[int(stratum) for stratum in drawn.stratum],
-                size=size,
-                rng=generator(stage.seed, "deal"),
-            )
-        except DesignError as exc:
+            try_uniform_stage(stage, questions)
+        except PlanRefused as exc:
             report(
                 ("stages", stage.index - 1),
-                f"{len(questions)} questions do not fill its booklets: {exc}, or take another seed",
+                f"{len(questions)} questions do not fill its booklets: {exc.message}, or take another seed",
             )
 
 

@@ -1,11 +1,11 @@
 """The toy as the registry sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from survey.instruments.registry import Candidates, Instrument, Points, Screen
+from survey.instruments.registry import REPEAT, Candidates, Instrument, Points, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 
 from . import export, labels, people, screens
@@ -17,16 +17,20 @@ ROW = np.dtype([("question", "<i4")])
 class Toy(Instrument):
     name = "toy"
     title = "Toy"
+    control_kinds = (REPEAT,)
     columns = export.COLUMNS
 
     def universe_size(self, n_questions: int) -> int:
         return n_questions
 
-    def draw_candidates(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator) -> Candidates:
-        count = min(size, len(questions))
+    def draw_candidates(
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+    ) -> Candidates:
+        left = [index for index, question in enumerate(questions) if str(question.position) not in leave_out]
+        count = min(size, len(left))
         rows = np.empty(count, dtype=ROW)
-        rows["question"] = np.sort(rng.choice(len(questions), size=count, replace=False))
-        return Candidates(rows=rows, universe_size=len(questions), probability=count / len(questions))
+        rows["question"] = np.sort(rng.choice(left, size=count, replace=False))
+        return Candidates(rows=rows, universe_size=len(questions), probability=count / len(left))
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return str(questions[row["question"]].position)

@@ -1,30 +1,30 @@
 """The belief update as the registry sees it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from bandit.candidates import Pairs, uniform_pool, universe_size
+from bandit.candidates import Pairs, rank_of, uniform_pool, universe_size
+from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
 from survey.instruments.registry import Candidates, Estimands, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 
-from . import estimands, export, people, screens
+from . import controls, estimands, export, people, screens
 from .labels import beliefs_of
 from .models import Belief, Pair
 
+# A row without evidence, a control, has -1 for evidence and outcome.
 ROW = np.dtype([("evidence", "<i4"), ("target", "<i4"), ("outcome", "i1")])
+KEY = re.compile(r"^(\d+):([01])>(\d+)$")
 
 
 class BeliefUpdateOptions(Options):
     threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
-
-
-def pairs_of(rows: np.ndarray) -> Pairs:
-    return Pairs(evidence=rows["evidence"], target=rows["target"], outcome=rows["outcome"])
 
 
 class BeliefUpdate(Instrument):
@@ -34,23 +34,57 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     predicts = True
+    control_kinds = (NO_EVIDENCE, UNRELATED_EVIDENCE, REPEAT)
+    pairs_questions = True
     columns = export.COLUMNS
 
     def universe_size(self, n_questions: int) -> int:
         return universe_size(n_questions)
 
-    def draw_candidates(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator) -> Candidates:
-        pool = uniform_pool(n_questions=len(questions), size=size, rng=rng)
-        rows = np.empty(len(pool.pairs), dtype=ROW)
-        rows["evidence"], rows["target"], rows["outcome"] = pool.pairs.evidence, pool.pairs.target, pool.pairs.outcome
-        return Candidates(rows=rows, universe_size=pool.universe_size, probability=pool.probability)
+    def draw_candidates(
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+    ) -> Candidates:
+        pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=self.ranks_of(leave_out, questions))
+        return Candidates(
+            rows=self.rows_of_pairs(pool.pairs), universe_size=pool.universe_size, probability=pool.probability
+        )
+
+    def draw_controls(
+        self, *, kind: str, count: int, questions: Sequence[Question], rng: np.random.Generator
+    ) -> np.ndarray:
+        rows = np.full(count, -1, dtype=ROW)
+        if kind == NO_EVIDENCE:
+            rows["target"] = controls.targets(count=count, n_questions=len(questions), rng=rng)
+            return rows
+        if kind != UNRELATED_EVIDENCE:
+            return super().draw_controls(kind=kind, count=count, questions=questions, rng=rng)
+        places = [(question.task.domain, question.task.name) for question in questions]
+        return self.rows_of_pairs(controls.unrelated_pairs(count=count, places=places, rng=rng))
+
+    def rows_of_pairs(self, pairs: Pairs) -> np.ndarray:
+        rows = np.empty(len(pairs), dtype=ROW)
+        rows["evidence"], rows["target"], rows["outcome"] = pairs.evidence, pairs.target, pairs.outcome
+        return rows
+
+    def ranks_of(self, keys: Collection[str], questions: Sequence[Question]) -> np.ndarray:
+        index = {question.position: place for place, question in enumerate(questions)}
+        found = []
+        for match in filter(None, map(KEY.match, keys)):
+            evidence, outcome, target = map(int, match.groups())
+            if evidence in index and target in index:
+                found.append((index[evidence], index[target], outcome))
+        columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        pairs = Pairs(evidence=columns[0], target=columns[1], outcome=columns[2])
+        return np.unique(rank_of(pairs, len(questions)))
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
-        evidence, target = questions[row["evidence"]].position, questions[row["target"]].position
-        return f"{evidence}:{int(row['outcome'])}>{target}"
+        target = questions[row["target"]].position
+        if row["evidence"] < 0:
+            return f">{target}"
+        return f"{questions[row['evidence']].position}:{int(row['outcome'])}>{target}"
 
     def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return (int(row["evidence"]), int(row["target"]))
+        return tuple(int(row[name]) for name in ("evidence", "target") if row[name] >= 0)
 
     def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         pairs = Pair.objects.in_bulk([item.pk for item in items])
@@ -64,9 +98,9 @@ class BeliefUpdate(Instrument):
             [
                 Pair(
                     item=item,
-                    evidence=questions[row["evidence"]],
+                    evidence=questions[row["evidence"]] if row["evidence"] >= 0 else None,
                     target=questions[row["target"]],
-                    outcome=bool(row["outcome"]),
+                    outcome=bool(row["outcome"]) if row["evidence"] >= 0 else None,
                 )
                 for item, row in zip(items, rows, strict=True)
             ]

@@ -120,7 +120,7 @@ def test_no_panel_id_is_in_any_file(tmp_path: Path) -> None:
 def test_the_papers_file_holds_counted_draws_alone(study: Study, tmp_path: Path) -> None:
     first = Assignment.objects.filter(state=Assignment.State.COUNTED).order_by("pk").first()
     assert first is not None
-    Slot.objects.filter(pk=first.slot_id).update(role=Slot.Role.CONTROL)
+    Slot.objects.filter(pk=first.slot_id).update(role=Slot.Role.CONTROL, control_kind="no_evidence")
     (extra,) = exporting.extra_files(study)
     assert [column.name for column in extra.columns] == [
         "q1", "q2", "source1", "source2", "previous_correct", "belief_change"

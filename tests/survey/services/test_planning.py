@@ -7,7 +7,8 @@ import pytest
 
 from survey.exceptions import PlanRefused, StateRefused
 from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum
-from survey.services import files, planning
+from survey.selectors.questions import eligible_questions
+from survey.services import candidates, files, planning
 from survey.services.seeds import derive, generator
 from survey.study_file import StudyConfig
 from tests.survey import cast
@@ -27,12 +28,12 @@ def scored_second_stage(slug: str = "small", **overrides: object) -> Stage:
     study = cast.study(slug, **{**TWO_STAGES, **overrides})
     first, second = cast.stage_of(study), cast.stage_of(study, 2)
     run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
-    candidates = planning.draw_candidates(second, planning.drawable_questions(second))
-    scores = np.random.default_rng(3).permutation(np.linspace(0.1, 0.9, len(candidates.rows)))
-    planning.store_candidates(
+    pool = candidates.draw_candidates(second, candidates.drawable_questions(second))
+    scores = np.random.default_rng(3).permutation(np.linspace(0.1, 0.9, len(pool.rows)))
+    candidates.store_candidates(
         second,
-        candidates,
-        questions_sha256=planning.question_set_digest(study),
+        pool,
+        questions_sha256=candidates.question_set_digest(study),
         scores=scores,
         predictor_run=run,
     )
@@ -185,7 +186,7 @@ def test_filters_that_leave_too_little_are_refused() -> None:
 
 def test_filters_choose_by_task_and_length() -> None:
     study = cast.study(questions={"tasks": ["task_1"], "max_characters": 23})
-    questions = planning.eligible_questions(study)
+    questions = eligible_questions(study)
     assert {question.task.name for question in questions} == {"task_1"}
     assert all(len(question.plain) <= 23 for question in questions)
     assert 0 < len(questions) < Question.objects.filter(task__name="task_1").count()
@@ -200,8 +201,8 @@ def test_a_stage_that_draws_by_score_waits_for_the_scores() -> None:
 
 def test_scores_are_not_lost_to_somebody_who_plans_by_hand() -> None:
     second = scored_second_stage()
-    unscored = planning.draw_candidates(second, planning.drawable_questions(second))
-    kept = planning.store_candidates(second, unscored, questions_sha256="0" * 64)
+    unscored = candidates.draw_candidates(second, candidates.drawable_questions(second))
+    kept = candidates.store_candidates(second, unscored, questions_sha256="0" * 64)
     assert kept.predictor_run is not None and "score" in (files.load_array(kept.file_sha256).dtype.names or ())
 
 

@@ -27,6 +27,10 @@ tasks = ["algebra", "biology", "cooking", "drawing"]
 [candidates]
 size = 200
 
+[roles]
+holdout = 0
+controls = 0
+
 [instrument]
 kind = "belief_update"
 [instrument.options]

@@ -1,0 +1,46 @@
+"""Which pairs measure noise: a target without evidence, and evidence that has nothing to do with its target."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from bandit.candidates import Pairs, pair_from_rank, universe_size
+from bandit.errors import DesignError
+
+
+def targets(*, count: int, n_questions: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` different questions to be asked about twice, with nothing in between; (count,)."""
+    if count > n_questions:
+        raise DesignError(
+            f"controls: {count} without evidence need as many questions, and there are {n_questions}; "
+            "lower the share of controls or add questions"
+        )
+    drawn: np.ndarray = rng.choice(n_questions, size=count, replace=False)
+    return drawn
+
+
+def unrelated_pairs(*, count: int, places: Sequence[tuple[str, str]], rng: np.random.Generator) -> Pairs:
+    """`count` different pairs, uniformly drawn from those whose questions are of different domains.
+
+    `places`: each question's domain and task. Where the bank has but one domain, of different tasks.
+    """
+    domains = [domain or task for domain, task in places]
+    groups = domains if len(set(domains)) > 1 else [task for _domain, task in places]
+    there_are = 2 * (len(groups) ** 2 - sum(size**2 for size in Counter(groups).values()))
+    if count > there_are:
+        raise DesignError(
+            f"controls: {count} with unrelated evidence need as many pairs of questions from different domains (or "
+            f"tasks), and there are {there_are}; lower the share of controls or leave this kind out"
+        )
+    names = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    group = np.array([names[name] for name in groups])
+    drawn = np.empty(0, dtype=np.int64)
+    # The first different ones of an endless sequence of uniform pairs are a sample without replacement.
+    while drawn.size < count:
+        ranks = rng.integers(universe_size(len(groups)), size=2 * count + 64, dtype=np.int64)
+        pairs = pair_from_rank(ranks, len(groups))
+        drawn = np.concatenate([drawn, ranks[group[pairs.evidence] != group[pairs.target]]])
+        _, first = np.unique(drawn, return_index=True)
+        drawn = drawn[np.sort(first)][:count]
+    return pair_from_rank(drawn, len(groups))
