@@ -44,7 +44,8 @@ def generate(
     model = model.to(where).eval()
     tokenizer.padding_side = tokenizer.truncation_side = "left"
     if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+        # Padding is masked, so that any token will do.
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
     longest = min(MOST_LONGEST, getattr(model.config, "max_position_embeddings", None) or MOST_LONGEST) - max_tokens
     texts = [_as_chat(tokenizer, prompt) for prompt in prompts]
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
