@@ -34,7 +34,14 @@ from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
-from bandit.simulation import BeliefTruth, SimulatedPerson, average_over_people
+from bandit.simulation import (
+    BeliefTruth,
+    CrowdAnswers,
+    SimulatedPerson,
+    average_over_people,
+    crowd_answers,
+    who_stays,
+)
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
@@ -43,6 +50,7 @@ __all__ = [
     "Block",
     "Combined",
     "Comparison",
+    "CrowdAnswers",
     "Cut",
     "DealtWithRepeats",
     "Design",
@@ -73,6 +81,7 @@ __all__ = [
     "combine_stages",
     "compare_shares",
     "cross_fit_folds",
+    "crowd_answers",
     "deal",
     "deal_with_repeats",
     "design_weight",
@@ -106,4 +115,5 @@ __all__ = [
     "student_t_upper_tail",
     "uniform_pool",
     "universe_size",
+    "who_stays",
 ]

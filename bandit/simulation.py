@@ -20,7 +20,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -40,6 +40,15 @@ BASE_RATE = 0.31
 PAIR_SD = 1.4
 HIDDEN_SHARE = 1 / 3
 RESPONDENT_SD = 0.6
+
+PRIOR_MEAN = 63.5  # points; ends of the scale and rounding bring it to the paper's 63
+OPTIMISM_SD = 9
+TASK_DIFFICULTY_SD = 8
+DIFFICULTY_SD = 9
+PRIOR_NOISE_SD = 9
+SHARE_OF_TENS = 0.6  # of the people; the others round to fives
+MOST_CHANGE = 40
+FURTHER = (0.4, 0.2)  # the chance of each further step after an incorrect and after a correct answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +146,7 @@ class BeliefTruth:
         """The chance of a change of each pair, for an average person, shape (M,); `ids` as in the bank."""
         if len(ids) != self.kind.size:
             raise DesignError(f"ids: {len(ids)} ids for a bank of {self.kind.size} questions; give one a question")
-        words = np.array([_word(one) for one in ids])
+        words = _words(tuple(ids))
         hidden = self._hidden(words[pairs.evidence], words[pairs.target], pairs.outcome.astype(np.uint64))
         return _sigmoid(self.logits[self.kind[pairs.evidence], self.kind[pairs.target], pairs.outcome] + hidden)
 
@@ -173,16 +182,16 @@ class SimulatedPerson:
     @cached_property
     def step(self) -> int:
         """Whether this person thinks in tens (six of ten people) or in fives."""
-        return 10 if _uniform(self.truth_seed, self.seed, "step") < 0.6 else 5
+        return 10 if _uniform(self.truth_seed, self.seed, "step") < SHARE_OF_TENS else 5
 
     def prior(self, *, target_id: str, target_task: str = "") -> int:
         """The belief before any evidence: it depends on the person, the target's task and the target alone."""
         points = (
-            63.5
-            + 9 * _normal(self.truth_seed, self.seed, "optimism")
-            + 8 * _normal(self.truth_seed, "task difficulty", target_task)
-            + 9 * _normal(self.truth_seed, "question difficulty", target_id)
-            + 9 * _normal(self.truth_seed, self.seed, "prior", target_id)
+            PRIOR_MEAN
+            + OPTIMISM_SD * _normal(self.truth_seed, self.seed, "optimism")
+            + TASK_DIFFICULTY_SD * _normal(self.truth_seed, "task difficulty", target_task)
+            + DIFFICULTY_SD * _normal(self.truth_seed, "question difficulty", target_id)
+            + PRIOR_NOISE_SD * _normal(self.truth_seed, self.seed, "prior", target_id)
         )
         return int(min(100, max(0, self.step * round(points / self.step))))
 
@@ -203,8 +212,8 @@ class SimulatedPerson:
         if _uniform(*name, "change") >= self._own(probability):
             return prior, prior
         # Bad news moves people further: 20 against 12 points on average, before the ends of the scale.
-        most = 40 // self.step
-        further = sum(_uniform(*name, "size", k) < (0.4 if outcome == 0 else 0.2) for k in range(1, most))
+        most = MOST_CHANGE // self.step
+        further = sum(_uniform(*name, "size", k) < FURTHER[outcome] for k in range(1, most))
         size = self.step * (1 + further)
         posterior = min(100, prior + size) if outcome == 1 else max(0, prior - size)
         if posterior == prior:
@@ -215,6 +224,65 @@ class SimulatedPerson:
         # The logistic shift by readiness written without a logarithm, so that 0, 1 and the tiniest chances are safe.
         odds = probability * math.exp(self.readiness)
         return odds / (odds + 1 - probability)
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdAnswers:
+    """Beliefs of n answers in whole percentage points 0..100, int64 arrays of shape (n,)."""
+
+    prior: NDArray[np.int64]
+    posterior: NDArray[np.int64]
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        return self.prior != self.posterior
+
+
+def crowd_answers(
+    *,
+    probability: ArrayLike,
+    outcome: ArrayLike,
+    person: ArrayLike,
+    rng: np.random.Generator,
+    respondent_sd: float = RESPONDENT_SD,
+) -> CrowdAnswers:
+    """Answers of many people at once, for simulations of whole studies; arrays of shape (n,).
+
+    `probability`: the chance that the pair changes an average person's belief; `person`: 0..P-1. People differ as
+    `SimulatedPerson` does: in readiness to change (logit sd `respondent_sd`), optimism, and rounding to tens or fives;
+    the posterior differs from the prior if and only if the belief changes. Priors differ between answers as much as
+    there, but not by target.
+    """
+    chance, shown = np.asarray(probability, dtype=np.float64), np.asarray(outcome)
+    who = np.asarray(person)
+    if not chance.shape == shown.shape == who.shape or chance.ndim != 1:
+        raise DesignError(
+            f"probability, outcome, person: must be flat and equally long: {chance.shape}, {shown.shape}, {who.shape}"
+        )
+    if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
+        raise DesignError(f"probability: must lie in 0..1, not {chance.min()}..{chance.max()}")
+    people = int(who.max(initial=-1)) + 1
+    step = np.where(rng.random(people) < SHARE_OF_TENS, 10, 5)[who]
+    points = PRIOR_MEAN + rng.normal(0, OPTIMISM_SD, people)[who]
+    points += rng.normal(0, math.hypot(TASK_DIFFICULTY_SD, DIFFICULTY_SD, PRIOR_NOISE_SD), who.size)
+    prior = np.clip(step * np.rint(points / step), 0, 100).astype(np.int64)
+    odds = chance * np.exp(rng.normal(0, respondent_sd, people))[who]
+    changes = rng.random(who.size) < odds / (odds + 1 - chance)
+    further = rng.binomial(MOST_CHANGE // step - 1, np.where(shown == 0, *FURTHER))
+    size = step * (1 + further)
+    moved = np.where(shown == 1, np.minimum(100, prior + size), np.maximum(0, prior - size))
+    away = np.where(shown == 1, prior - size, prior + size)
+    return CrowdAnswers(prior=prior, posterior=np.where(changes, np.where(moved == prior, away, moved), prior))
+
+
+def who_stays(*, people: int, items: int, dropout: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of their items people answer, shape (people, items): a share `dropout` leaves, each at a random place."""
+    if not 0 <= dropout < 1:
+        raise DesignError(f"dropout: must be a share in 0..1, 1 left out, not {dropout}")
+    leaves = rng.random(people) < dropout
+    answered = np.where(leaves, rng.integers(0, items, people), items)
+    stays: NDArray[np.bool_] = np.arange(items)[None, :] < answered[:, None]
+    return stays
 
 
 def average_over_people(probability: ArrayLike, respondent_sd: float) -> NDArray[np.float64]:
@@ -292,9 +360,15 @@ def _intercept(visible: NDArray[np.float64], weight: NDArray[np.float64], *, blu
     return (low + high) / 2
 
 
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    return nodes, weights
+
+
 def _blurred(logit: NDArray[np.float64], sd: float) -> NDArray[np.float64]:
     """The mean of sigmoid(logit + sd z) over a standard normal z, by Gauss-Hermite quadrature."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    nodes, weights = _quadrature()
     mean = np.zeros_like(logit)
     for node, share in zip(nodes, weights / weights.sum(), strict=True):
         mean = mean + share * _sigmoid(logit + sd * node)
@@ -307,6 +381,11 @@ def _sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _word(name: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big"))
+
+
+@lru_cache(maxsize=4)
+def _words(names: tuple[str, ...]) -> NDArray[np.uint64]:
+    return np.array([_word(name) for name in names])
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

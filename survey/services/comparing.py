@@ -224,7 +224,7 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     questions = eligible_questions(stage.study)
     place = {instrument.item_key(row, questions): index for index, row in enumerate(rows)}
     planned = Counter(stage.slots.filter(role=Slot.Role.SAMPLED).order_by().values_list("stratum", flat=True))
-    place_of = {stratum: index for index, stratum in enumerate(planned)}
+    place_of: dict[int | None, int] = {stratum: index for index, stratum in enumerate(planned)}
     return _Logged(
         rows=rows,
         chance=_chances(stage, config, len(rows), _column(rows, SCORE), _column(rows, DISAGREEMENT)),

@@ -13,10 +13,12 @@ from bandit import (
     EpsilonGreedy,
     SimulatedPerson,
     average_over_people,
+    crowd_answers,
     draw,
     pair_from_rank,
     uniform_pool,
     universe_size,
+    who_stays,
 )
 
 TASKS = [f"task {t}" for t in range(12) for _ in range(3 + t)]
@@ -267,3 +269,38 @@ def test_sampling_by_the_truth_finds_half_again_as_many_changes():
     scores = truth.logits[truth.kind[pairs.evidence], truth.kind[pairs.target], pairs.outcome]
     drawn = draw(design=EpsilonGreedy(), n=300, scores=scores, n_candidates=3000, rng=rng)
     assert share[drawn.selected].mean() > 1.5 * share.mean()
+
+
+def test_a_crowd_answers_as_its_people_would_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    person, outcome = np.repeat(np.arange(2000), 15), rng.integers(2, size=30_000)
+    crowd = crowd_answers(probability=np.full(30_000, 0.4), outcome=outcome, person=person, rng=rng, respondent_sd=1.0)
+    assert crowd.changed.mean() == pytest.approx(float(average_over_people([0.4], 1.0)[0]), abs=0.02)
+    moves = crowd.posterior - crowd.prior
+    alone = [
+        np.diff(SimulatedPerson(seed=who).answer(probability=1.0, outcome=shown, target_id=str(who), pair_id="p"))[0]
+        for shown in (0, 1)
+        for who in range(1500)
+    ]
+    for shown, one_by_one in ((0, alone[:1500]), (1, alone[1500:])):
+        assert moves[crowd.changed & (outcome == shown)].mean() == pytest.approx(np.mean(one_by_one), abs=1.0)
+    steps = [set((crowd.prior[person == who] % 10).tolist()) for who in range(200)]
+    assert 0.5 < sum(found == {0} for found in steps) / 200 < 0.7
+    assert {crowd.prior.min(), crowd.posterior.min()} == {0} and crowd.posterior.max() <= 100
+    shares = np.bincount(person, weights=crowd.changed) / 15
+    assert shares.var() > 1.5 * 0.42 * 0.58 / 15  # people differ by more than chance
+
+
+def test_who_leaves_does_so_at_any_place_and_answers_nothing_more() -> None:
+    stays = who_stays(people=4000, items=5, dropout=0.25, rng=np.random.default_rng(3))
+    answered = stays.sum(axis=1)
+    assert (np.sort(stays, axis=1)[:, ::-1] == stays).all()
+    assert (answered < 5).mean() == pytest.approx(0.25, abs=0.03)
+    assert set(answered.tolist()) == {0, 1, 2, 3, 4, 5}
+
+
+def test_a_crowd_refuses_what_is_no_probability() -> None:
+    with pytest.raises(DesignError, match=r"probability: must lie in 0\.\.1"):
+        crowd_answers(probability=[1.2], outcome=[0], person=[0], rng=np.random.default_rng(1))
+    with pytest.raises(DesignError, match="dropout"):
+        who_stays(people=1, items=1, dropout=1.0, rng=np.random.default_rng(1))
