@@ -17,10 +17,32 @@ def _short(value: float | None) -> str:
 
 @admin.register(CandidateSet)
 class CandidateSetAdmin(ReadOnlyAdmin):
-    list_display = ("stage", "kind", "size", "universe_size", "probability", "predictor_run")
+    list_display = (
+        "stage",
+        "kind",
+        "size",
+        "universe_size",
+        "probability",
+        "predictor_run",
+        "ranks_like_the_predictor",
+    )
     list_filter = (study_filter("stage__study"),)
     list_select_related = ("stage__study", "predictor_run__stage__study")
     deferred = (*deferred_study("stage__study"), *deferred_study("predictor_run__stage__study"))
+
+    @admin.display(description="fast scorer against predictor")
+    def ranks_like_the_predictor(self, candidates: CandidateSet) -> str:
+        """Rank correlation with its interval on fresh uniform pairs, and on questions that it never saw."""
+        parts = []
+        for name, words in (("uniform", "fresh pairs"), ("unseen_questions", "unseen questions")):
+            figures = candidates.fidelity.get(name)
+            if figures and figures["spearman"] is not None:
+                low, high = figures["spearman_interval"]
+                parts.append(
+                    f"{words}: Spearman {figures['spearman']:.3f} ({low:.3f} to {high:.3f}), "
+                    f"{figures['top_decile_recall']:.1%} of the top tenth"
+                )
+        return "; ".join(parts) or "–"
 
 
 @admin.register(Stratum)
@@ -61,6 +83,8 @@ class SlotAdmin(ReadOnlyAdmin):
         "stage",
         "item",
         "role",
+        "control_kind",
+        "repeated_slot",
         "stratum",
         "inclusion",
         "pool",
@@ -68,11 +92,15 @@ class SlotAdmin(ReadOnlyAdmin):
         "booklet_number",
         "position",
     )
-    list_filter = (study_filter("stage__study"), stage_filter(), "role")
-    list_select_related = ("stage__study", "item", "stratum", "booklet")
+    list_filter = (study_filter("stage__study"), stage_filter(), "role", "control_kind")
+    list_select_related = ("stage__study", "item", "stratum", "booklet", "repeat_of")
     deferred = deferred_study("stage__study")
     search_fields = ("=item__key",)
     search_help_text = "By the item's whole key."
+
+    @admin.display(description="repeats slot", ordering="repeat_of__number")
+    def repeated_slot(self, slot: Slot) -> Any:
+        return slot.repeat_of.number if slot.repeat_of else None
 
     @admin.display(description="inclusion p.", ordering="inclusion_probability")
     def inclusion(self, slot: Slot) -> str:

@@ -6,7 +6,7 @@ Run by beat, never by a respondent's request.
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from bandit.booklets import deal
@@ -18,6 +18,8 @@ from survey.selectors.stages import free_booklets, slots_without_holder
 from .dealing import deal_short
 from .locks import locked_stage
 from .seeds import generator
+
+HOLDOUT = Slot.Role.HOLDOUT
 
 
 def expire_sittings(now: datetime | None = None) -> int:
@@ -53,20 +55,29 @@ def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = Non
 def deal_make_up_booklets(stage: Stage) -> int:
     """Deal slots that nobody holds any more into new booklets, under the stage's lock; return how many.
 
-    Whole booklets are dealt as soon as they fill. A shorter last one is dealt only when nothing else is free, so that
-    few people get a short sitting.
+    The holdout has sittings of its own here too. Whole booklets are dealt as soon as they fill. A shorter last one is
+    dealt only when nothing else is free, so that few people get a short sitting.
     """
-    if not slots_without_holder(stage).exists():
+    if not _left_over(stage).exists():
         return 0
     stage = locked_stage(stage.pk)
     if stage.state not in (Stage.State.OPEN, Stage.State.PAUSED):
         return 0
     size = stage.study.settings.sitting.items
-    slots = list(slots_without_holder(stage).select_related("stratum", "item").order_by("number"))
-    if len(slots) < size and free_booklets(stage).exists():
-        return 0
-    newest = stage.booklets.aggregate(newest=Max("number"))["newest"] or 0
-    return _deal(stage, slots, size=size, number=newest)
+    left = list(_left_over(stage).select_related("stratum", "item").order_by("number"))
+    dealt = 0
+    for slots in ([slot for slot in left if slot.role == HOLDOUT], [slot for slot in left if slot.role != HOLDOUT]):
+        # Asked anew for the second part: a holdout booklet that was just dealt is free.
+        if not slots or (len(slots) < size and free_booklets(stage).exists()):
+            continue
+        newest = stage.booklets.aggregate(newest=Max("number"))["newest"] or 0
+        dealt += _deal(stage, slots, size=size, number=newest)
+    return dealt
+
+
+def _left_over(stage: Stage) -> QuerySet[Slot]:
+    """What can be asked of somebody else. A repeat cannot: it compares with what the same person said before."""
+    return slots_without_holder(stage).exclude(role=Slot.Role.REPEAT)
 
 
 def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:

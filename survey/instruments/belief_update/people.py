@@ -4,6 +4,7 @@ The truth (how likely this pair is to change a belief) is `bandit.simulation`'s;
 bank's questions, since the truth depends on tasks and ids, which no page shows.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 # Logits between pairs, a third of it in no text: clear enough that a few hundred answers teach a predictor something.
 PAIR_SD = 2.0
+# What is said differs by a step now and then although nothing was learnt: the noise that controls measure.
+FALSE_CHANGE = 0.08
+WOBBLE = 0.3
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,23 @@ class BeliefPerson(SimulatedPerson):
     def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
         self.world = _world(study.pk, null)
         self.person = self.world.truth.person(seed)
+        self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self._asked: set[int] = set()
 
     def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
         target = self.world.by_text[readable(parts["target"])]
         if screen == "prior":
-            return {"value": str(self.person.prior(target_id=target.external_id, target_task=target.task))}
+            prior = self.person.prior(target_id=target.external_id, target_task=target.task)
+            if target.index in self._asked:  # The item comes a second time, and nobody remembers exactly.
+                prior = self._a_step_off(prior, chance=WOBBLE)
+            self._asked.add(target.index)
+            return {"value": str(prior)}
+        stated = int(parts["prior"])
+        if "evidence" not in parts:
+            return {"value": str(self._a_step_off(stated, chance=FALSE_CHANGE))}
         evidence = self.world.by_text[readable(parts["evidence"])]
         outcome = int(parts["outcome"] == "correct")
-        _prior, posterior = self.person.answer(
+        prior, posterior = self.person.answer(
             probability=self.world.truth.probability(
                 evidence.index, target.index, outcome, evidence.external_id, target.external_id
             ),
@@ -82,4 +95,10 @@ class BeliefPerson(SimulatedPerson):
             target_task=target.task,
             pair_id=f"{evidence.external_id}>{target.external_id}:{outcome}",
         )
-        return {"value": str(posterior)}
+        return {"value": str(min(100, max(0, stated + posterior - prior)))}
+
+    def _a_step_off(self, value: int, *, chance: float) -> int:
+        if self._chance.random() >= chance:
+            return value
+        step = self.person.step
+        return value + step if value + step <= 100 and (self._chance.random() < 0.5 or value < step) else value - step

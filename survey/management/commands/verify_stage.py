@@ -1,0 +1,29 @@
+"""`manage.py verify_stage SLUG INDEX`: draw a stage's plan again from its manifest and compare."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.services import studies, verifying
+
+
+class Command(HunchCommand):
+    help = "Rebuild a stage's plan from its manifest and say whether the hashes agree; status 1 where they do not."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        parser.add_argument("index", metavar="INDEX", type=int)
+
+    def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
+        stage = studies.find_stage(studies.find_study(slug), index)
+        found = verifying.verify_stage(stage)
+        if not found.agrees:
+            for difference in found.differences:
+                self.stderr.write(difference)
+            self.stderr.write(f"{stage} could not be rebuilt: {len(found.differences)} differences")
+            raise SystemExit(1)
+        self.stdout.write(f"plan: {found.slots} slots rebuilt, hash {stage.plan_sha256}")
+        if found.answers is not None:
+            rest = f" except {found.withdrawn} withdrawn" if found.withdrawn else ""
+            self.stdout.write(f"snapshot: {found.answers} answers rebuilt{rest}, hash {stage.snapshot_sha256}")
+        self.stdout.write(f"{stage} is what its manifest says")
