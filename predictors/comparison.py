@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors import registry
-from predictors.datasets import PairTable, fit_on, join, predict_on
+from predictors.datasets import PairTable, fit_on, join, predict_on, tells_majorities
 from predictors.errors import PredictorError
 from predictors.evaluation import (
     auc_by_group,
@@ -30,6 +30,9 @@ from predictors.evaluation.intervals import Difference, EvaluationWithIntervals
 from predictors.evaluation.metrics import CountLikelihood, Metric, Part
 from predictors.pairs import Progress
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
+
+if TYPE_CHECKING:
+    from predictors.majority import MajorityCalibrator
 
 # The rows of table 1 that need neither a large language model nor a server, and our own.
 LOCAL = ("previous_correct", "same_task", "embedding_xgboost", "bert", "hybrid")
@@ -102,12 +105,20 @@ def train_and_predict(
 ) -> Predictions:
     """Fit the predictor `name` on the training rows and predict the test rows.
 
+    Where the training rows say how many answers a label sums up, test rows that are majorities of n answers get the
+    probability of that majority. A predictor that cannot tell it is calibrated for it by cross-validation within the
+    training rows (5 folds, 2 for a heavy one).
+
     Raises:
         PredictorError: unknown name or setting, unusable rows, no checkpoint. Stopped: `progress` returned False.
     """
     started = perf_counter()
     estimator = fit_on(registry.create(name, dict(params), seed), train, progress)
-    return _checked(Predictions(name, predict_on(estimator, test, progress), perf_counter() - started))
+    found = predict_on(estimator, test, progress, majorities=train.says_responses)
+    if test.majority.any() and train.says_responses and not tells_majorities(estimator):
+        calibrator = _majority_calibrator(name, params, seed=seed, train=train, progress=progress)
+        found = np.where(test.majority, calibrator.predict(found, test.responses), found)
+    return _checked(Predictions(name, found, perf_counter() - started))
 
 
 def folds_of(
@@ -213,6 +224,23 @@ def compare(
             for name, column in columns.items()
         }
     return found
+
+
+def _majority_calibrator(
+    name: str, params: Mapping[str, Any], *, seed: int, train: PairTable, progress: Progress | None
+) -> MajorityCalibrator:
+    """From the predictor's probabilities to majorities, learnt on training rows that it had not seen."""
+    from predictors.majority import MajorityCalibrator
+
+    folds = split(
+        train.pairs,
+        train.respondents,
+        folds=2 if registry.is_heavy(name) else 5,
+        rng=np.random.default_rng(seed),
+    )
+    unseen = cross_predict(lambda: registry.create(name, dict(params), seed), train, folds, progress=progress)
+    rows = np.isfinite(unseen)
+    return MajorityCalibrator().fit(unseen[rows], train.labels[rows], train.responses[rows], train.weights[rows])
 
 
 def _checked(predictions: Predictions) -> Predictions:

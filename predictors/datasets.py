@@ -128,9 +128,26 @@ def fit_on(estimator: Estimator, table: PairTable, progress: Progress | None = N
     return estimator.fit(table.pairs, table.labels, weights, progress)
 
 
-def predict_on(estimator: Estimator, table: PairTable, progress: Progress | None = None) -> NDArray[np.float64]:
-    """Probability of each row's label being 1, (n,)."""
-    return estimator.predict_proba(table.pairs, progress)[:, 1]
+def predict_on(
+    estimator: Estimator, table: PairTable, progress: Progress | None = None, *, majorities: bool = False
+) -> NDArray[np.float64]:
+    """Probability of change for each row, (n,).
+
+    With `majorities`, rows whose label is a majority get the probability of that majority, from an estimator that has
+    `predict_majority(pairs, responses)`. Ask for it only where the estimator was told what its labels sum up.
+    """
+    found = estimator.predict_proba(table.pairs, progress)[:, 1]
+    if majorities and table.majority.any() and tells_majorities(estimator):
+        several = table.take(table.majority)
+        teller: Any = estimator
+        found = found.copy()
+        found[table.majority] = teller.predict_majority(several.pairs, several.responses)
+    return found
+
+
+def tells_majorities(estimator: Estimator) -> bool:
+    """Whether an estimator knows one person's change from the majority of several."""
+    return hasattr(estimator, "predict_majority")
 
 
 def plain_text(text: str) -> str:

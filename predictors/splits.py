@@ -126,7 +126,7 @@ def cross_predict(
                 estimator = fit_on(create(), table.take(fold.train), inside)
             except PredictorError as exc:
                 raise PredictorError(f"{name}: {exc}") from exc
-            found[fold.test] = predict_on(estimator, table.take(fold.test))
+            found[fold.test] = predict_on(estimator, table.take(fold.test), majorities=table.says_responses)
         report(progress, 1000 * (number + 1), 1000 * len(folds), name)
     return found
 

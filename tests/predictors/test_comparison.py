@@ -129,6 +129,59 @@ def test_training_rows_that_are_test_pairs_in_any_direction_are_left_out(test_ro
     assert comparison.without_test_pairs(train, test_rows).pairs == [Pair("x", "y", "t", "t", 1)]
 
 
+def people_and_majorities(*, known: bool) -> tuple[PairTable, PairTable]:
+    """Single answers to 400 pairs, and majorities of 9 answers to 400 others; pairs differ in how many they change."""
+    rng = np.random.default_rng(3)
+    pairs = [Pair(f"e{index}", f"t{index}", f"{rng.integers(2)}", f"{rng.integers(2)}", 1) for index in range(800)]
+    mean = np.array([0.7 if pair.evidence_task == pair.target_task else 0.2 for pair in pairs])
+    shares = rng.beta(20 * mean, 20 * (1 - mean))
+    answers = np.repeat(np.arange(400), 3)
+    train = table_of(
+        [pairs[index] for index in answers],
+        rng.uniform(size=1200) < shares[answers],
+        counted=np.full(1200, known),
+    )
+    changed = rng.binomial(9, shares[400:])
+    test = table_of(pairs[400:], changed > 4, majority=np.ones(400, bool), responses=np.full(400, 9))
+    return train, test
+
+
+def test_majorities_of_several_answers_are_predicted_as_such_where_training_says_what_its_labels_are():
+    found = {}
+    for known in (False, True):
+        train, test = people_and_majorities(known=known)
+        one = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
+        found[known] = evaluate(test.labels, one.probabilities, test.outcomes)
+    assert found[True]["nll"]["overall"] < found[False]["nll"]["overall"] - 0.05
+    assert found[True]["auc"] == found[False]["auc"]
+
+
+class TellsMajorities:
+    """One person changes with 0.6; the majority is told apart by a number of its own."""
+
+    uses_responses = True
+
+    def fit(self, pairs, labels, sample_weight=None, progress=None, responses=None):
+        return self
+
+    def predict_proba(self, pairs, progress=None):
+        return np.tile([0.4, 0.6], (len(pairs), 1))
+
+    def predict_majority(self, pairs, responses):
+        return responses / 100
+
+
+def test_an_estimator_that_tells_majorities_is_asked_for_those_rows_alone(monkeypatch):
+    monkeypatch.setattr(registry, "create", lambda *args: TellsMajorities())
+    train, test = people_and_majorities(known=True)
+    test.majority[:10] = False
+    found = comparison.train_and_predict("hybrid", {}, seed=0, train=train, test=test).probabilities
+    assert set(found[:10]) == {0.6} and set(found[10:]) == {0.09}
+    unknown, _ = people_and_majorities(known=False)
+    found = comparison.train_and_predict("hybrid", {}, seed=0, train=unknown, test=test).probabilities
+    assert set(found) == {0.6}
+
+
 @pytest.mark.parametrize("question_disjoint", [False, True])
 def test_extra_rows_help_to_train_and_are_never_tested(question_disjoint):
     own, extra = some_table(40), some_table(30, start=500, seed=2)
