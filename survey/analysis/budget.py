@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Design, Estimate
+from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
 
@@ -257,7 +258,6 @@ def one_study(
             size=setting.items,
             holdout=setting.holdout,
             controls=setting.controls,
-            kinds=("no_evidence",),
         )
         for part in ("sampled", "holdout"):
             role = getattr(roles, part)
@@ -310,13 +310,14 @@ def _answers(
     name: str,
     rng: np.random.Generator,
 ) -> _Collected:
-    """Deals the part's slots to people at random, those after the items being controls, and has them answered."""
+    """Deals the part's slots to people at random, controls after the items in number, and has them answered."""
     order = rng.permutation(role.booklets * setting.items)
     stays = bandit.who_stays(people=role.booklets, items=setting.items, dropout=setting.dropout, rng=rng).ravel()
     person = np.repeat(np.arange(role.booklets), setting.items)
     slot = order[stays]
     person = person[stays]
     item = slot < role.items
+    without = (slot >= role.items) & (slot < role.items + dict(role.controls).get(NO_EVIDENCE, 0))
     chance = np.full(slot.size, world.false_change)
     outcome = rng.integers(2, size=slot.size)
     at = drawn.selected[slot[item]]
@@ -348,8 +349,8 @@ def _answers(
         outcome=outcome[item].astype(np.int8),
         changed=answers.changed[item].astype(np.float64),
         change=(answers.posterior - answers.prior)[item].astype(np.float64),
-        control_changed=answers.changed[~item].astype(np.float64),
-        control_cluster=cluster[~item],
+        control_changed=answers.changed[without].astype(np.float64),
+        control_cluster=cluster[without],
     )
 
 
