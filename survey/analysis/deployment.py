@@ -1,0 +1,189 @@
+"""What people get from a model that they deploy by their beliefs: human-deployed performance (eq. 2). numpy alone.
+
+People see a model answer x', form a belief about x, and deploy it there or not. The performance of a model is the mean
+over pairs (x', x), x' drawn uniformly with the model's real outcome, of h(b) t(x): h the chance of deploying at belief
+b, t whether the model answers x correctly. A better model can do worse, since h depends on the model (appendix B).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a belief becomes a deployment: `threshold`, h = 1 where b > threshold; `proportional`, h = b."""
+
+    kind: Literal["threshold", "proportional"] = "threshold"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("threshold", "proportional"):
+            raise ValueError(f"rule: {self.kind!r} is not known; use 'threshold' or 'proportional'")
+        if not 0 <= self.threshold < 1:
+            raise ValueError(f"threshold: {self.threshold!r} must be at least 0 and below 1")
+
+    def deployed(self, belief: ArrayLike) -> Floats:
+        """h(b), the chance of deploying, of the same shape as `belief`."""
+        b = np.asarray(belief, dtype=np.float64)
+        if not ((b >= 0) & (b <= 1)).all():
+            raise ValueError("belief: must lie between 0 and 1 everywhere")
+        return b if self.kind == "proportional" else (b > self.threshold).astype(np.float64)
+
+
+def deployed_performance(belief: ArrayLike, correct: ArrayLike, rule: Rule) -> float:
+    """Mean of h(b) t over n pairs (eq. 2), in [0, 1].
+
+    Raises:
+        ValueError: lengths differ, values out of range, or no pair.
+    """
+    h = rule.deployed(belief)
+    t = np.asarray(correct, dtype=np.float64)
+    if t.shape != h.shape or t.ndim != 1 or not len(t):
+        raise ValueError(f"correct: shape {t.shape} for beliefs of shape {h.shape}; give one value a pair")
+    if not np.isin(t, (0, 1)).all():
+        raise ValueError("correct: use 1 for correct and 0 for incorrect")
+    return float((h * t).mean())
+
+
+def why_nothing_is_deployed(belief: ArrayLike, rule: Rule) -> str:
+    """In words, where a threshold lies above every belief; empty otherwise."""
+    highest = float(np.max(np.asarray(belief, dtype=np.float64)))
+    if rule.kind == "proportional" or highest > rule.threshold:
+        return ""
+    return (
+        f"no belief is above {highest:.3f}, so that a threshold of {rule.threshold:g} deploys nothing; mixture beliefs "
+        "lie between the average posteriors, regression beliefs spread wider"
+    )
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """One model: mean correctness, share deployed, human-deployed performance; each with an interval over pairs."""
+
+    name: str
+    pairs: int
+    mean: float
+    mean_interval: tuple[float, float]
+    share: float
+    performance: float
+    performance_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """`better` answers more questions correctly than `worse` (paired interval above 0), and does worse when people
+    deploy it (paired interval below 0)."""
+
+    better: str
+    worse: str
+    mean_difference: float
+    mean_interval: tuple[float, float]
+    performance_difference: float
+    performance_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """One model's rows for n pairs, the same pairs for every model; `known` says where it has a row."""
+
+    name: str
+    belief: Floats
+    correct: NDArray[np.int8]
+    known: NDArray[np.bool_]
+
+
+def compare_deployment(
+    models: list[ModelRows], rule: Rule, *, rng: np.random.Generator, samples: int = 10_000, level: float = 0.95
+) -> tuple[list[Deployed], list[Reversal]]:
+    """Every model's figures and all reversals between two of them; pairs are resampled, the same for all models.
+
+    A model's figures are means over its own known pairs.
+
+    Raises:
+        ValueError: no model, a model without a known pair, or lengths that differ.
+    """
+    if not models:
+        raise ValueError("models: give at least one")
+    n = len(models[0].belief)
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
+    tail = (1 - level) / 2
+    found, draws = [], {}
+    for model in models:
+        if not (len(model.belief) == len(model.correct) == len(model.known) == n):
+            raise ValueError(f"{model.name}: needs one row for each of the {n} pairs")
+        if not model.known.any():
+            raise ValueError(f"{model.name}: has no pair with answers to both questions")
+        known = model.known.astype(np.float64)
+        correct = model.correct * known
+        h = rule.deployed(np.where(model.known, model.belief, 0.0)) * known
+        columns = np.stack([known, correct, h, h * correct], axis=1)
+        point = columns.sum(axis=0)
+        resampled = counts @ columns
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = resampled[:, 1:] / resampled[:, :1]
+        draws[model.name] = shares
+        intervals = np.nanquantile(shares, [tail, 1 - tail], axis=0).T
+        found.append(
+            Deployed(
+                name=model.name,
+                pairs=int(point[0]),
+                mean=float(point[1] / point[0]),
+                mean_interval=_pair(intervals[0]),
+                share=float(point[2] / point[0]),
+                performance=float(point[3] / point[0]),
+                performance_interval=_pair(intervals[2]),
+            )
+        )
+    reversals = []
+    for first in found:
+        for second in found:
+            gap = draws[first.name] - draws[second.name]
+            intervals = np.nanquantile(gap, [tail, 1 - tail], axis=0).T
+            if intervals[0, 0] > 0 and intervals[2, 1] < 0:
+                reversals.append(
+                    Reversal(
+                        better=first.name,
+                        worse=second.name,
+                        mean_difference=first.mean - second.mean,
+                        mean_interval=_pair(intervals[0]),
+                        performance_difference=first.performance - second.performance,
+                        performance_interval=_pair(intervals[2]),
+                    )
+                )
+    return found, reversals
+
+
+def _pair(values: Floats) -> tuple[float, float]:
+    return float(values[0]), float(values[1])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A pair on which people were led astray by a model: it got the evidence right, they became more confident, and it
+    then failed. `gain` is their mean change in belief, `answers` how many it rests on."""
+
+    row: int
+    gain: float
+    answers: int
+
+
+def failures_of_generalization(
+    *, outcome: ArrayLike, correct: ArrayLike, gain: ArrayLike, answers: ArrayLike, known: ArrayLike
+) -> list[Failure]:
+    """The pairs of figure 4, largest gain first (ties: more answers first, then the pairs' order).
+
+    All arguments have n entries: the model's outcome on the evidence and on the target question, people's mean change
+    after a correct answer (NaN where nobody answered), the number of answers, and whether the model has both answers.
+    """
+    t, y = np.asarray(outcome), np.asarray(correct)
+    g, n = np.asarray(gain, dtype=np.float64), np.asarray(answers, dtype=np.int64)
+    rows = np.flatnonzero(np.asarray(known, dtype=bool) & (t == 1) & (y == 0) & (n > 0) & (np.nan_to_num(g) > 0))
+    ordered = sorted(rows.tolist(), key=lambda row: (-g[row], -n[row], row))
+    return [Failure(row=row, gain=float(g[row]), answers=int(n[row])) for row in ordered]
