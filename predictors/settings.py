@@ -224,7 +224,8 @@ class LlmPromptSettings:
         for name in ("url_variable", "key_variable"):
             value = getattr(self, name)
             if not isinstance(value, str) or not re.fullmatch(r"HUNCH_LLM_[A-Z0-9_]+", value):
-                raise PredictorError(f"{name}: {value!r} is no name that begins with HUNCH_LLM_.")
+                # Not shown: it may be a key that was put in the wrong place.
+                raise PredictorError(f"{name}: needs the name of an environment variable that begins with HUNCH_LLM_.")
         least = {"shots": 0, "samples": 1, "max_tokens": 1, "max_characters": 50, "concurrency": 1}
         for name, lowest in least.items():
             _require_whole(name, getattr(self, name), lowest)
@@ -234,7 +235,44 @@ class LlmPromptSettings:
         _require_number("timeout", self.timeout, above=0.0)
 
 
-Settings = LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings | LlmPromptSettings
+@dataclass(frozen=True)
+class HybridSettings:
+    """A frozen cross-encoder's view of pairs, distilled soft labels, people's labels on top; all tuned inside `fit`.
+
+    checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
+    landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
+    concentration: how closely the share of people who change follows the prediction, where the answers do not tell: a
+        share is Beta(p c, (1 - p) c).
+    max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
+    token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.
+    bfloat16: True, False or "auto" (where the processor or GPU computes in it).
+    device: "auto", "cpu", "cuda", "cuda:1", ...
+    """
+
+    heavy: ClassVar[bool] = True
+
+    checkpoint: str = BUNDLED_CHECKPOINT
+    landmarks: int = 1024
+    concentration: float = 5.0
+    max_length: int = 512
+    token_budget: int | None = None
+    bfloat16: bool | Literal["auto"] = "auto"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        _require_whole("landmarks", self.landmarks, 1)
+        _require_whole("max_length", self.max_length, 16)
+        if self.token_budget is not None:
+            _require_whole("token_budget", self.token_budget, 1)
+        _require_number("concentration", self.concentration, above=0.0)
+        _require_bfloat16(self.bfloat16)
+        for name in ("checkpoint", "device"):
+            _require_text(name, getattr(self, name))
+
+
+Settings = (
+    LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings | LlmPromptSettings | HybridSettings
+)
 
 SETTINGS: dict[str, type[Settings]] = {
     "previous_correct": LogisticSettings,
@@ -243,6 +281,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "embedding_xgboost": EmbeddingXgboostSettings,
     "causal_lm": CausalLmSettings,
     "llm_prompt": LlmPromptSettings,
+    "hybrid": HybridSettings,
 }
 
 
