@@ -403,5 +403,6 @@ LOGGING = {
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "matplotlib": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
     },
 }
