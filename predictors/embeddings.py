@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.artifacts import file_digest
-from predictors.errors import CheckpointError, PredictorError
+from predictors.artifacts import checkpoint_digest
+from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
 from predictors.settings import BUNDLED_CHECKPOINT
 
@@ -119,22 +119,6 @@ def source_of(model: str) -> Source:
 def forget_embeddings() -> None:
     """Drop the vectors kept in this process."""
     _memory.clear()
-
-
-def checkpoint_digest(folder: Path) -> str:
-    """SHA-256 over configuration, tokenizer and weights of a checkpoint, wherever it lies.
-
-    Raises:
-        CheckpointError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    wanted = [path for pattern in ("*.json", "*.safetensors", "*.txt", "*.model") for path in folder.glob(pattern)]
-    try:
-        for path in sorted(wanted):
-            digest.update(f"{path.name} {_known_digest(path)}\n".encode())
-    except OSError as exc:
-        raise CheckpointError(f"checkpoint: {exc.filename} cannot be read; check the folder.") from exc
-    return digest.hexdigest()
 
 
 def _local(model: str) -> Source:
@@ -241,13 +225,3 @@ class _Shelf:
 
 
 _memory = _Memory(_KEPT_BYTES)
-_digests: dict[tuple[str, int, int], str] = {}
-
-
-def _known_digest(path: Path) -> str:
-    """A file's SHA-256, computed again only where its size or time of change differ."""
-    status = path.stat()
-    key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
-    if key not in _digests:
-        _digests[key] = file_digest(path)
-    return _digests[key]
