@@ -58,6 +58,11 @@ def test_calibration_has_bins_of_equal_weight_and_never_parts_equal_predictions(
     assert two["expected_calibration_error"] == pytest.approx((4 * 0.05 + 2 * 0.2) / 6)
 
 
+def test_equal_predictions_go_where_most_of_them_belong():
+    bins = calibration([1] * 8, [0.1] * 3 + [0.5] * 4 + [0.9], bins=2)["bins"]
+    assert [one["n"] for one in bins] == [3, 5]
+
+
 def test_calibration_error_is_small_for_true_probabilities_and_large_for_shifted_ones(rows):
     labels, probabilities, weights = rows
     assert calibration(labels, probabilities, sample_weight=weights)["expected_calibration_error"] < 0.06
