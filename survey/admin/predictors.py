@@ -9,27 +9,38 @@ from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
 
 from .filters import deferred_study, stage_filter, study_filter
-from .study_page import metric_value
+from .study_page import leading
 
 
 def metric(metrics: dict[str, Any], name: str) -> str:
-    value = metric_value(metrics, name)
+    value = leading(metrics, name)
     return "–" if value is None else f"{value:.3f}"
 
 
 @admin.register(PredictorRun)
 class PredictorRunAdmin(ReadOnlyAdmin):
-    list_display = ("name", "stage", "example_count", "member_count", "training_seconds", "created_at", "ready_at")
-    list_filter = (study_filter("stage__study"), stage_filter(), "name")
+    list_display = (
+        "name",
+        "role",
+        "stage",
+        "example_count",
+        "member_count",
+        "training_seconds",
+        "created_at",
+        "ready_at",
+    )
+    list_filter = (study_filter("stage__study"), stage_filter(), "role", "name")
     list_select_related = ("stage__study",)
     deferred = deferred_study("stage__study")
     fields = (
         "name",
+        "role",
         "stage",
         "settings",
         "seed",
         "input_sha256",
         "example_count",
+        "kept_back_through",
         "files",
         "figures",
         "training_seconds",
@@ -70,7 +81,7 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
     @admin.display
     def answers(self, evaluation: Evaluation) -> Any:
-        return evaluation.metrics.get("n")
+        return (evaluation.metrics.get("naive") or {}).get("n")
 
     @admin.display(description="AUC")
     def auc(self, evaluation: Evaluation) -> str:
@@ -89,11 +100,12 @@ class EvaluationAdmin(ReadOnlyAdmin):
 class JobStepAdmin(ReadOnlyAdmin):
     list_display = ("step", "stage", "state", "progress", "attempt", "tries_left", "taken", "error_in_short")
     list_filter = (study_filter("stage__study"), stage_filter(), "state", "kind")
-    list_select_related = ("stage__study",)
+    list_select_related = ("stage__study", "predictor_run")
     deferred = deferred_study("stage__study")
     fields = (
         "stage",
         "kind",
+        "predictor_run",
         "member",
         "input_sha256",
         "state",
@@ -113,8 +125,7 @@ class JobStepAdmin(ReadOnlyAdmin):
 
     @admin.display(ordering="kind")
     def step(self, step: JobStep) -> str:
-        member = f", member {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else ""
-        return f"{step.get_kind_display()}{member}"
+        return step.title
 
     @admin.display
     def progress(self, step: JobStep) -> str:

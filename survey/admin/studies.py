@@ -24,7 +24,7 @@ from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
 
-from . import study_page
+from . import leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .study_page import StageSection
 
@@ -203,6 +203,7 @@ class StudyAdmin(ReadOnlyAdmin):
         return [
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
+            path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
             *super().get_urls(),
         ]
 
@@ -276,6 +277,21 @@ class StudyAdmin(ReadOnlyAdmin):
         response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="{study.slug}-{name}"'
         return response
+
+    def leaderboard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """How the study's predictors did on later answers."""
+        study = Study.objects.filter(pk=pk).first()
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if study is None:
+            raise Http404
+        return self._page(
+            request,
+            "leaderboard.html",
+            title=f"Leaderboard of {study.slug}",
+            study=study,
+            **leaderboard.context(study, request.GET.dict()),
+        )
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
         return TemplateResponse(

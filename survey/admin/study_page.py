@@ -88,10 +88,10 @@ class RunLine:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How the predictor that planned a stage did on the stage's answers."""
+    """How the study's predictor did on a stage's answers, which it had not seen: a table for each way of counting."""
 
     run: PredictorRun
-    metrics: MetricTable
+    tables: list[tuple[str, MetricTable]]
     auc: float | None
 
 
@@ -142,7 +142,7 @@ def sections(study: Study) -> list[StageSection]:
         stage.study = study
     by_pk = {stage.pk: stage for stage in stages}
     strata = _grouped(Stratum.objects.filter(stage__in=stages).order_by("pk"), by_pk)
-    steps = _grouped(JobStep.objects.filter(stage__in=stages).order_by("pk"), by_pk)
+    steps = _grouped(JobStep.objects.filter(stage__in=stages).select_related("predictor_run").order_by("pk"), by_pk)
     runs = _grouped(PredictorRun.objects.filter(stage__in=stages).order_by("created_at"), by_pk)
     run_by_pk = {run.pk: run for lines in runs.values() for run in lines}
     evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
@@ -249,38 +249,59 @@ def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapp
     )
 
 
+# What `Evaluation.metrics` calls a way of counting the answers, and what the page does. The first one leads.
+COUNTED = {
+    "weighted": "By the design's weights, which makes it a figure over all candidates",
+    "naive": "The answers as they came",
+    "holdout": "The uniform holdout",
+}
+
+
 def _judgement(stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun]) -> Judgement | None:
     for found in evaluations:
-        if found.stage_id == stage.pk and found.predictor_run_id in runs:
+        run = runs.get(found.predictor_run_id)
+        if found.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
             return Judgement(
-                run=runs[found.predictor_run_id],
-                metrics=metric_table(found.metrics),
-                auc=metric_value(found.metrics, "auc"),
+                run=run,
+                tables=[
+                    (title, metric_table(found.metrics[name]))
+                    for name, title in COUNTED.items()
+                    if name in found.metrics
+                ],
+                auc=leading(found.metrics, "auc"),
             )
     return None
 
 
-def metric_value(metrics: Mapping[str, Any], name: str, part: str = "overall") -> float | None:
-    found = metrics.get(name)
-    value = found.get(part) if isinstance(found, Mapping) else None
+def leading(metrics: Mapping[str, Any], name: str) -> float | None:
+    """A metric over all answers, counted as well as it can be."""
+    counted: Mapping[str, Any] = next((metrics[way] for way in COUNTED if way in metrics), {})
+    value = (counted.get(name) or {}).get("overall")
     return float(value) if isinstance(value, int | float) else None
 
 
 def metric_table(metrics: Mapping[str, Any]) -> MetricTable:
+    """Each metric with its interval, where there is one."""
+    intervals = metrics.get("intervals") or {}
+    shown = {name: value for name, value in metrics.items() if name != "intervals"}
     parts: list[str] = []
-    for value in metrics.values():
+    for value in shown.values():
         if isinstance(value, Mapping):
             parts += [part for part in value if part not in parts]
     rows = [
         (
             METRIC_NAMES.get(name, name.replace("_", " ")),
-            [_number(value.get(part)) for part in parts]
+            [_with_interval(value.get(part), (intervals.get(name) or {}).get(part)) for part in parts]
             if isinstance(value, Mapping)
             else [_number(value), *([""] * (len(parts) - 1))],
         )
-        for name, value in metrics.items()
+        for name, value in shown.items()
     ]
     return MetricTable(parts=[part.replace("_", " ") for part in parts], rows=rows)
+
+
+def _with_interval(value: Any, interval: Sequence[float] | None) -> str:
+    return _number(value) if interval is None else f"{_number(value)} ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 def _number(value: Any) -> str:

@@ -17,11 +17,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.models import Study
+from survey.selectors.leaderboard import leaderboard
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, enrolment, exporting
 
 from .respondents import errors
-from .serializers import AnswerPageSerializer, StageSerializer, StudySerializer
+from .serializers import AnswerPageSerializer, LeaderboardLineSerializer, StageSerializer, StudySerializer
 
 CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,9})", re.ASCII)
 STAGE = OpenApiParameter("stage", OpenApiTypes.INT, description="Only this stage, from 1.")
@@ -93,6 +94,33 @@ class StageList(ResearcherView):
                 }
             )
         return Response(StageSerializer(rows, many=True).data)
+
+
+class Leaderboard(ResearcherView):
+    @extend_schema(
+        operation_id="leaderboard",
+        responses={200: LeaderboardLineSerializer(many=True), **errors(401, 403, 404)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Every training of the study's predictors, and how it did on later answers, counted in each way."""
+        lines = [
+            {
+                "predictor": line.run.name,
+                "role": line.run.role,
+                "params": line.run.params,
+                "trained_after": line.trained_after,
+                "training_answers": line.run.example_count,
+                "evaluated_on": line.evaluated_on,
+                "answers": line.answers,
+                "weighting": line.weighting,
+                "n": line.n,
+                "figures": line.figures,
+                "difference": line.difference,
+            }
+            for line in leaderboard(enrolment.study_of(slug))
+        ]
+        return Response(LeaderboardLineSerializer(lines, many=True).data)
 
 
 class AnswerList(ResearcherView):

@@ -368,6 +368,64 @@ class StageSerializer(serializers.Serializer[Any]):
     frozen_at = serializers.DateTimeField(allow_null=True)
 
 
+class FigureSerializer(serializers.Serializer[Any]):
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True, help_text="Lower end of its 95 % interval.")
+    high = serializers.FloatField(allow_null=True)
+
+
+class FiguresSerializer(serializers.Serializer[Any]):
+    overall = FigureSerializer()
+    previous_correct = FigureSerializer(help_text="After a correct answer to the evidence question.")
+    previous_incorrect = FigureSerializer()
+
+
+class MetricsSerializer(serializers.Serializer[Any]):
+    nll = FiguresSerializer(help_text="Negative log likelihood, in nats.")
+    auc = FiguresSerializer(help_text="Area under the ROC curve.")
+
+
+_FIGURE = {"value": 0.61, "low": 0.55, "high": 0.66}
+_FIGURES = {"overall": _FIGURE, "previous_correct": _FIGURE, "previous_incorrect": _FIGURE}
+_METRICS = {"nll": _FIGURES, "auc": _FIGURES}
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a predictor on the next stage",
+            value={
+                "predictor": "bert",
+                "role": "main",
+                "params": {"members": 2},
+                "trained_after": 1,
+                "training_answers": 480,
+                "evaluated_on": 2,
+                "answers": "sampled",
+                "weighting": "design",
+                "n": 476,
+                "figures": _METRICS,
+                "difference": _METRICS,
+            },
+        )
+    ]
+)
+class LeaderboardLineSerializer(serializers.Serializer[Any]):
+    predictor = serializers.CharField()
+    role = serializers.ChoiceField(choices=["main", "compared", "baseline"])
+    params = serializers.DictField(help_text="Where they differ from the predictor's defaults.")
+    trained_after = serializers.IntegerField(help_text="The last stage whose answers it was trained on.")
+    training_answers = serializers.IntegerField()
+    evaluated_on = serializers.IntegerField(allow_null=True, help_text="The stage that judges it; null: none yet.")
+    answers = serializers.ChoiceField(choices=["sampled", "holdout"], allow_blank=True)
+    weighting = serializers.ChoiceField(
+        choices=["design", "none"], allow_blank=True, help_text="`none`: the answers as they came."
+    )
+    n = serializers.IntegerField(allow_null=True, help_text="How many answers judge it.")
+    figures = MetricsSerializer()
+    difference = MetricsSerializer(help_text="Its figures less the main predictor's, on the same answers.")
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(

@@ -59,7 +59,7 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
                 return
             if failed := [step for step in steps if step.state == JobStep.State.FAILED]:
                 raise StepsFailed(
-                    "\n".join(f"{step}, member {step.member}: {step.error}" for step in failed)
+                    "\n".join(f"{step.title} ({step.stage}): {step.error}" for step in failed)
                     + f"\nmend the cause, then: manage.py retry_steps {stage.study.slug}"
                 )
             following = stage.following()
@@ -82,8 +82,7 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
     if shown is None:
         if step.state == JobStep.State.QUEUED:
             return
-        name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
-        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=name)
+        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=step.title)
     if shown.disable:  # Closed: the step was done when we last looked.
         return
     shown.total = max(1, step.progress_total)

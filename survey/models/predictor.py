@@ -161,6 +161,13 @@ class JobStep(models.Model):
         return f"{self.get_kind_display()} ({self.stage})"
 
     @property
+    def title(self) -> str:
+        """What it does; for a training, what it trains and which member."""
+        if self.predictor_run is None:
+            return self.get_kind_display()
+        return f"train {self.predictor_run.name}, member {self.member + 1}"
+
+    @property
     def seconds(self) -> float | None:
         if self.started_at is None or self.finished_at is None:
             return None

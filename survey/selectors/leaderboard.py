@@ -1,10 +1,12 @@
 """Every training of a study's predictors and how it did on later answers, as lines of one table."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from predictors.evaluation import METRICS, PARTS
+from survey.instruments.registry import Column
 from survey.models import Evaluation, PredictorRun, Study
 
 SAMPLED, HOLDOUT = "sampled", "holdout"
@@ -118,7 +120,12 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False)
         ]
     order = {name: place for place, name in enumerate(WEIGHTINGS.values())}
     lines.sort(
-        key=lambda line: (line.evaluated_on or 0, order.get((line.answers, line.weighting), 0), not line.is_main)
+        key=lambda line: (
+            line.evaluated_on is None,
+            line.evaluated_on or 0,
+            order.get((line.answers, line.weighting), 0),
+            not line.is_main,
+        )
     )
     value, falls = SORTS[sort]
     with_value = [line for line in lines if value(line) is not None]
@@ -142,3 +149,67 @@ def _lines(run: PredictorRun, found: Evaluation) -> list[Line]:
         for name, (answers, weighting) in WEIGHTINGS.items()
         if name in found.metrics
     ]
+
+
+# As a file
+
+METRIC_TITLES = {"nll": "Negative log likelihood", "auc": "Area under the ROC curve"}
+PART_TITLES = {
+    "overall": "over all answers",
+    "previous_correct": "after a correct answer",
+    "previous_incorrect": "after an incorrect one",
+}
+FILE = "leaderboard.csv"
+
+
+def _figure_columns(name: str, description: str) -> list[Column]:
+    return [
+        Column(name, "number", f"{description}."),
+        Column(f"{name}_low", "number", f"Lower end of the 95 % interval of {name}, by resampling respondents."),
+        Column(f"{name}_high", "number", "Its upper end."),
+    ]
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("predictor", "text", "Name of the predictor."),
+    Column("role", "text", "main: plans the next stage. compared: named in the study file. baseline: always trained."),
+    Column("params", "JSON object", "Its parameters, where they differ from the defaults."),
+    Column("trained_after", "number", "The last stage whose answers it was trained on."),
+    Column("training_answers", "number", "How many answers it was trained on."),
+    Column("evaluated_on", "number", "The stage whose answers judge it; empty where none do yet."),
+    Column("answers", "text", "sampled, or holdout: the uniform one, without pairs that trained."),
+    Column("weighting", "text", "design: by 1 / (inclusion_probability * pool_probability). none: each counts once."),
+    Column("n", "number", "How many answers judge it."),
+    *(
+        column
+        for metric in METRICS
+        for part in PARTS
+        for column in _figure_columns(f"{metric}_{part}", f"{METRIC_TITLES[metric]} {PART_TITLES[part]}")
+    ),
+    *(
+        column
+        for metric in METRICS
+        for column in _figure_columns(
+            f"{metric}_difference", f"Its {metric} less that of the main predictor, over all of the same answers"
+        )
+    ),
+)
+
+
+def file_rows(study: Study) -> Iterator[list[Any]]:
+    """The lines as rows of `COLUMNS`."""
+    for line in leaderboard(study):
+        figures = [line.figures[metric][part] for metric in METRICS for part in PARTS]
+        figures += [line.difference[metric]["overall"] for metric in METRICS]
+        yield [
+            line.run.name,
+            line.run.role,
+            json.dumps(line.run.params, sort_keys=True) if line.run.params else None,
+            line.trained_after,
+            line.run.example_count,
+            line.evaluated_on,
+            line.answers or None,
+            line.weighting or None,
+            line.n,
+            *(value for figure in figures for value in (figure.value, figure.low, figure.high)),
+        ]

@@ -18,6 +18,7 @@ from survey.exceptions import HunchError, NotFound
 from survey.instruments import registry
 from survey.instruments.registry import Column, ExtraFile
 from survey.models import Assignment, Slot, Stage, Study
+from survey.selectors import leaderboard
 from survey.selectors.stages import with_answers
 
 CHUNK = 500  # slots
@@ -155,6 +156,18 @@ BEFORE = (
         slot=lambda slot: slot.role,
     ),
     _core(
+        "control_kind",
+        "text",
+        "What a control asks, by the instrument's name for it; empty for other roles.",
+        slot=lambda slot: slot.control_kind or None,
+    ),
+    _core(
+        "repeat_of",
+        "number",
+        "For a repeat: the slot whose item is asked again in the same sitting.",
+        slot=lambda slot: slot.repeat_of and slot.repeat_of.number,
+    ),
+    _core(
         "stratum",
         "text",
         "The part of the candidates that the slot was drawn from.",
@@ -227,7 +240,7 @@ def chunks(study: Study, *, stage: int | None = None, after: tuple[int, int] = (
         last = after[1] if current.index == after[0] else 0
         while slots := list(
             current.slots.filter(number__gt=last)
-            .select_related("stratum", "item", "booklet")
+            .select_related("stratum", "item", "booklet", "repeat_of")
             .order_by("number")[:CHUNK]
         ):
             last = slots[-1].number
@@ -284,8 +297,11 @@ class CountedAnswers:
 
 
 def extra_files(study: Study, *, stage: int | None = None) -> Iterable[ExtraFile]:
-    """The instrument's further files, of the answers that count."""
-    return registry.get(study.instrument).extra_files(CountedAnswers(study, stage), study)
+    """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
+    instrument = registry.get(study.instrument)
+    yield from instrument.extra_files(CountedAnswers(study, stage), study)
+    if instrument.predicts:
+        yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
 
 
 def stage_of(study: Study, index: int | None) -> int | None:

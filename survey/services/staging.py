@@ -344,7 +344,7 @@ def choice_to_make(slug: str, index: int) -> str:
 
 
 def pipeline_status(stage: Stage) -> list[JobStep]:
-    return list(stage.job_steps.order_by("pk"))
+    return list(stage.job_steps.select_related("predictor_run").order_by("pk"))
 
 
 def pipeline_is_done(stage: Stage) -> bool:

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from survey.admin.study_page import Mean, metric_table, sections
+from survey.admin.study_page import COUNTED, Mean, metric_table, sections
 from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
 from survey.services import exporting, jobs, staging
 from tests import cast
@@ -87,9 +87,15 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
     first, second = sections(study)
     assert first.judged is None
     assert second.judged is not None and second.judged.run == first.runs[0].run
+    assert [title for title, _table in second.judged.tables] == list(COUNTED.values())[:2]
     assert first.runs[0].evaluated_on == [second.stage]
     body = as_researcher.get(page(study)).content.decode()
     assert "NLL" in body and "previous incorrect" in body
+
+
+def test_figures_have_their_intervals_beside_them() -> None:
+    table = metric_table({"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}})
+    assert table.rows == [("answers", ["9"]), ("AUC", ["0.750 (0.600 to 0.900)"])]
 
 
 def test_it_shows_addresses_codes_and_the_study_file_as_text(study: Study, as_researcher: Client) -> None:
@@ -218,7 +224,9 @@ def test_a_download_is_the_export_and_is_written_down(study: Study, as_researche
 
 
 def test_the_instruments_own_file_and_the_codebook_are_offered(study: Study, as_researcher: Client) -> None:
-    assert as_researcher.get(page(study)).context["files"] == ["answers.csv", "belief_changes.csv", "codebook.md"]
+    assert as_researcher.get(page(study)).context["files"] == [
+        "answers.csv", "belief_changes.csv", "leaderboard.csv", "codebook.md"
+    ]  # fmt: skip
     changes = as_researcher.post(f"/admin/survey/study/{study.pk}/export/belief_changes.csv")
     lines = b"".join(changes.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
     assert lines[0] == "q1,q2,source1,source2,previous_correct,belief_change"

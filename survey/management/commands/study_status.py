@@ -51,7 +51,6 @@ class Command(HunchCommand):
 
 
 def _row(step: JobStep) -> list[str]:
-    name = step.get_kind_display() + (f" {step.member + 1}" if step.kind == JobStep.Kind.TRAIN else "")
     progress = f"{step.progress_done} of {step.progress_total}" if step.progress_total else ""
     seconds = "" if step.seconds is None else f"{step.seconds:.1f}"
-    return [str(step.stage.index), name, step.state, progress, seconds, " ".join(step.error.split())[:80]]
+    return [str(step.stage.index), step.title, step.state, progress, seconds, " ".join(step.error.split())[:80]]

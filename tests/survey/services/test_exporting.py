@@ -121,7 +121,7 @@ def test_the_papers_file_holds_counted_draws_alone(study: Study, tmp_path: Path)
     first = Assignment.objects.filter(state=Assignment.State.COUNTED).order_by("pk").first()
     assert first is not None
     Slot.objects.filter(pk=first.slot_id).update(role=Slot.Role.CONTROL, control_kind="no_evidence")
-    (extra,) = exporting.extra_files(study)
+    extra = next(iter(exporting.extra_files(study)))
     assert [column.name for column in extra.columns] == [
         "q1", "q2", "source1", "source2", "previous_correct", "belief_change"
     ]  # fmt: skip
@@ -159,7 +159,7 @@ def test_the_codebook_lists_the_columns_of_every_file(study: Study, tmp_path: Pa
     exporting.write_export(study, tmp_path)
     with (tmp_path / "codebook.csv").open(encoding="utf-8", newline="") as file:
         entries = list(csv.DictReader(file))
-    for name in ("answers.csv", "belief_changes.csv"):
+    for name in ("answers.csv", "belief_changes.csv", "leaderboard.csv"):
         with (tmp_path / name).open(encoding="utf-8", newline="") as file:
             assert next(csv.reader(file)) == [entry["column"] for entry in entries if entry["file"] == name]
     assert all(entry["description"] for entry in entries)
@@ -172,7 +172,7 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert f"wrote {out}/answers.csv (12 rows)" in told
     assert f"wrote {out}/belief_changes.csv (3 rows)" in told
     assert sorted(path.name for path in out.iterdir()) == [
-        "answers.csv", "belief_changes.csv", "codebook.csv", "codebook.md"
+        "answers.csv", "belief_changes.csv", "codebook.csv", "codebook.md", "leaderboard.csv"
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1
 

@@ -191,7 +191,7 @@ def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray 
 def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_beside() -> None:
     second = second_stage(cast.closed_stage(**TWO))
     answers = frozen_answers(second)
-    weights = np.asarray([1 / (a.slot.inclusion_probability * a.slot.pool_probability) for a in answers])
+    weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
     assert len(set(weights.round(6).tolist())) == 2  # top and rest
     for run in runs_in_force(second):
         inputs, _labels = registry.get("belief_update").examples(answers, second.study)
@@ -247,7 +247,7 @@ def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
 
 def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[int]) -> Any:
     pairs, labels = registry.get("belief_update").examples(answers, stage.study)
-    scores = [answer.slot.score for answer in answers]
+    scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
     found = evaluation.evaluate_with_intervals(
         labels, scores, [pair.outcome for pair in pairs], cluster=clusters, rng=rng
