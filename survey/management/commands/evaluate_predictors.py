@@ -134,7 +134,8 @@ class Command(HunchCommand):
         # Predictors are trained one after another, each on all processors; torch reads this when it is imported.
         limit_threads(_processors())
         try:
-            names = predictors.split(",") if predictors else comparison.local_predictors()
+            named = [name.strip() for name in predictors.split(",")] if predictors else []
+            names = named or comparison.local_predictors()
             params = _params(names, overrides, seeds=seeds, paper=paper)
             tables = [read(path) for path in train]
             if test is None:

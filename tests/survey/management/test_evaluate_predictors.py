@@ -20,7 +20,7 @@ from survey.management.commands import evaluate_predictors
 
 COLUMNS = ["q1", "q2", "source1", "source2", "previous_correct", "belief_change"]
 SOFT = ["q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect"]
-CHEAP = "previous_correct,same_task"
+CHEAP = "previous_correct, same_task"
 FILES = {
     *("metrics.json", "comparison.json", "predictions.csv", "auc_by_group.csv"),
     *("auc.svg", "roc.svg", "calibration.svg", "rank_curve.svg"),
