@@ -4,7 +4,9 @@ All that a plan follows from is its `Recipe`, the candidates and the questions, 
 time and compared with what was stored.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +27,8 @@ from .seeds import generator
 
 Role = Slot.Role
 HOLDOUT = "holdout"
+HOLDOUT_DRAWS = 1000
+CONTROL_DRAWS = 10
 
 
 @dataclass(frozen=True)
@@ -268,9 +272,22 @@ def draft(
         held_out, stratum = _holdout_part(recipe, roles.holdout, instrument, questions, rows)
         parts.append(held_out)
         strata.append(stratum)
-    _add_controls(recipe, parts, [roles.sampled, roles.holdout], instrument, questions, rows)
-    dealt = _dealt(recipe, parts)
+    parts, dealt = _with_controls(recipe, parts, [roles.sampled, roles.holdout], instrument, questions, rows)
     return _numbered(recipe, parts, dealt, strata, rows)
+
+
+def try_holdout(recipe: Recipe, *, instrument: registry.Instrument, questions: Sequence[Question]) -> None:
+    """Draw and deal a stage's holdout as its plan will be, which needs no scores, and keep nothing.
+
+    Raises:
+        CannotDeal: only into shorter booklets.
+        DesignError: it does not fit; the message has the sizes.
+    """
+    roles = slots_by_role(recipe)
+    if roles.holdout.booklets:
+        rows: dict[str, np.void] = {}
+        part, _stratum = _holdout_part(recipe, roles.holdout, instrument, questions, rows)
+        _with_controls(recipe, [part], [roles.holdout], instrument, questions, rows)
 
 
 def _sampled_part(
@@ -312,10 +329,24 @@ def _holdout_part(
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> tuple[_Part, PlannedStratum]:
-    """Uniform over all items there are: its chance is known whatever the design, and there is no first phase."""
-    drawn = instrument.draw_candidates(questions=questions, size=part.items, rng=generator(recipe.seed, HOLDOUT))
-    if len(drawn.rows) < part.items:
-        raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
+    """Uniform over all items there are: its chance is known whatever the design, and there is no first phase.
+
+    Drawn again until no conflict key is in more slots than there are booklets. That rule treats all keys alike, so that
+    every item keeps the same chance, and a small bank can have a holdout that lets itself be dealt.
+    """
+    rng = generator(recipe.seed, HOLDOUT)
+    for _draw in range(HOLDOUT_DRAWS):
+        drawn = instrument.draw_candidates(questions=questions, size=part.items, rng=rng)
+        if len(drawn.rows) < part.items:
+            raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
+        keys = [instrument.conflict_keys(row) for row in drawn.rows]
+        if max(Counter(key for own in keys for key in own).values()) <= part.booklets:
+            break
+    else:
+        raise DesignError(
+            f"holdout: {part.items} items over {len(questions)} questions do not fit into {part.booklets} booklets "
+            "with no question twice in one; lower its share, shorten the sittings or add questions"
+        )
     slots = []
     for row in drawn.rows:
         key = instrument.item_key(row, questions)
@@ -332,7 +363,7 @@ def _holdout_part(
     made = _Part(
         name=HOLDOUT,
         slots=slots,
-        keys=[instrument.conflict_keys(row) for row in drawn.rows],
+        keys=keys,
         groups=[(Role.HOLDOUT.value,)] * len(slots),
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
@@ -340,33 +371,63 @@ def _holdout_part(
     return made, PlannedStratum(HOLDOUT, drawn.universe_size, part.items)
 
 
-def _add_controls(
+def _with_controls(
     recipe: Recipe,
     parts: list[_Part],
     plans: list[RolePart],
     instrument: registry.Instrument,
     questions: Sequence[Question],
     rows: dict[str, np.void],
+) -> tuple[list[_Part], list[DealtWithRepeats]]:
+    """The parts with their controls, dealt. Controls that cannot be dealt are drawn again: they have no chance to keep.
+
+    Raises:
+        CannotDeal: no controls could be dealt with these items, or the items alone cannot be.
+        DesignError: there are too few controls of a kind.
+    """
+    own = [kind for kind in recipe.kinds if kind != REPEAT]
+
+    def attempt(number: int) -> tuple[list[_Part], list[DealtWithRepeats]]:
+        whole = [
+            replace(part, slots=[*part.slots], keys=[*part.keys], groups=[*part.groups], repeatable=[*part.repeatable])
+            for part in parts
+        ]
+        for kind in own:
+            _add_controls(recipe, kind, number, whole, plans, instrument, questions, rows)
+        return whole, _dealt(recipe, whole)
+
+    last = CONTROL_DRAWS - 1 if own else 0
+    for number in range(last):
+        with suppress(CannotDeal):
+            return attempt(number)
+    return attempt(last)
+
+
+def _add_controls(
+    recipe: Recipe,
+    kind: str,
+    number: int,
+    parts: list[_Part],
+    plans: list[RolePart],
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+    rows: dict[str, np.void],
 ) -> None:
-    """The instrument's own controls: each kind drawn at once for the stage, then shared out to its parts."""
-    for kind in recipe.kinds:
-        counts = [dict(plan.controls).get(kind, 0) for plan in plans[: len(parts)]]
-        if kind == REPEAT or not sum(counts):
-            continue
-        drawn = iter(
-            instrument.draw_controls(
-                kind=kind, count=sum(counts), questions=questions, rng=generator(recipe.seed, "controls", kind)
-            )
-        )
-        for part, count in zip(parts, counts, strict=True):
-            for _place in range(count):
-                row = next(drawn)
-                key = instrument.item_key(row, questions)
-                rows[key] = row
-                part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": kind})
-                part.keys.append(instrument.conflict_keys(row))
-                part.groups.append((Role.CONTROL.value, kind))
-                part.repeatable.append(False)
+    """One kind of the instrument's own controls, drawn at once for the stage and shared out to its parts."""
+    counts = [dict(plan.controls).get(kind, 0) for plan in plans[: len(parts)]]
+    if not sum(counts):
+        return
+    rng = generator(recipe.seed, "controls", kind, number)
+    drawn = iter(instrument.draw_controls(kind=kind, count=sum(counts), questions=questions, rng=rng))
+    for part, count in zip(parts, counts, strict=True):
+        for _place in range(count):
+            row = next(drawn)
+            key = instrument.item_key(row, questions)
+            rows[key] = row
+            part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": kind})
+            part.keys.append(instrument.conflict_keys(row))
+            part.groups.append((Role.CONTROL.value, kind))
+            part.repeatable.append(False)
 
 
 def _seed_name(part: _Part, name: str) -> tuple[str, ...]:
@@ -454,4 +515,5 @@ def _numbered(
                     position=position,
                 )
             )
-    return Draft(slots=slots, strata=strata, rows=rows, booklets=count)
+    used = {slot.key: rows[slot.key] for slot in slots}
+    return Draft(slots=slots, strata=strata, rows=used, booklets=count)

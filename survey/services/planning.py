@@ -33,7 +33,7 @@ from .candidates import (
     store_candidates,
     store_everything,
 )
-from .drafting import CannotDeal, Draft, Recipe, draft, recipe_of, slots_by_role, stage_recipe
+from .drafting import CannotDeal, Draft, Recipe, draft, recipe_of, slots_by_role, stage_recipe, try_holdout
 from .hashing import code_digest, digest
 from .locks import locked_stage
 
@@ -56,7 +56,8 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     if stage.settings.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
             f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
-            "which trains the predictor and plans this stage"
+            "which trains the predictor and plans this stage. Where its answers were no use for that, a person may have "
+            f"it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
         )
     questions = drawable_questions(stage)
     candidates = _candidates_of(stage, questions)
@@ -136,14 +137,20 @@ def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> 
         design.allocate(n, design.ends(universe_size).sizes)
 
 
-def try_uniform_stage(stage: Stage, questions: Sequence[Question]) -> None:
-    """Draw and deal a uniform stage as its plan will be, and keep nothing. The stage need not be stored.
+def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
+    """Draw and deal as much of a stage as needs no scores, as its plan will be, and keep nothing. Needs no stored row.
 
     Raises:
         PlanRefused: it cannot be drawn or dealt.
     """
     source: Pool | Everything
     instrument = registry.get(stage.study.instrument)
+    if stage.settings.design.kind != "uniform":
+        try:
+            try_holdout(stage_recipe(stage), instrument=instrument, questions=questions)
+        except DesignError as exc:
+            raise PlanRefused(str(exc)) from exc
+        return
     if stage.study.settings.candidates.kind == "exhaustive":
         source = Everything(universe_size=instrument.universe_size(len(questions)))
     else:

@@ -21,7 +21,7 @@ from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 
 from .auditing import record
 from .candidates import drawable_questions
-from .planning import check_designs, try_uniform_stage
+from .planning import check_designs, try_stage
 from .questions import Problems, read_text_file
 from .seeds import derive
 
@@ -213,13 +213,11 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
 
 
 def _check_booklets(stages: list[Stage], questions: list[Question], report: Report) -> None:
-    """Deal the uniform stages once for trial, with the seeds that planning will use: a bank may have too few questions
-    for a booklet in which none comes twice."""
+    """Deal what needs no scores once for trial, with the seeds that planning will use: a bank may have too few
+    questions for a booklet in which none comes twice."""
     for stage in stages:
-        if stage.settings.design.kind != "uniform":
-            continue
         try:
-            try_uniform_stage(stage, questions)
+            try_stage(stage, questions)
         except PlanRefused as exc:
             report(
                 ("stages", stage.index - 1),
