@@ -224,6 +224,7 @@ def test_accumulated_batches_take_the_step_of_one_large_batch(params):
     whole = _fitted({**params, "batch_size": 6})
     parts = _fitted({**params, "batch_size": 2, "gradient_accumulation": 3})
     assert [fitted.members_[0].n_steps_ for fitted in (whole, parts)] == [2, 2]
+    assert parts.members_[0].loss_ == pytest.approx(whole.members_[0].loss_, rel=1e-3)
     assert parts.predict_proba(PAIRS) == pytest.approx(whole.predict_proba(PAIRS), abs=1e-4)
 
 
