@@ -131,7 +131,7 @@ def distil(
     questions: Questions,
     rng: np.random.Generator,
     n_pairs: int = 12_000,
-    rank: int = 96,
+    rank: int = 64,
     left_out: float = 0.05,
     embeddings: QuestionEmbeddings | None = None,
     progress: Progress | None = None,

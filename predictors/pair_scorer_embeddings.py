@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 
 from predictors import artifacts
 from predictors.embeddings import embed
-from predictors.estimators.bert import BertMember
+from predictors.estimators.bert import BertMember, BertPredictor
 from predictors.estimators.encoder import Batch
 from predictors.estimators.finetuning import Network
 from predictors.estimators.text import EVIDENCE, TARGET, TokenPair
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
+
+Layout = tuple[list[Pair], int]
+"""A question a row, alone in its pair, and the segment that it stands in."""
 
 
 def embed_questions(
@@ -28,65 +31,94 @@ def embed_questions(
 ) -> QuestionEmbeddings:
     """Embeddings of N questions as the saved predictor in `folders` sees them.
 
-    A predictor of fine-tuned networks reads each question three times, laid out as in a pair whose other text is
-    empty: as evidence after an incorrect and after a correct answer, and as target. Its last hidden states are averaged
-    over the question's own tokens; several networks' embeddings stand side by side. Every other predictor is given the
-    bundled encoder's sentence embeddings, the same for all three.
+    A predictor that reads pairs by a network is given each question three times, laid out as in a pair whose other
+    text is empty: as evidence after an incorrect and after a correct answer, and as target. Its hidden states are
+    averaged over the question's own tokens; several networks' embeddings stand side by side. Every other predictor is
+    given the bundled encoder's sentence embeddings, the same for all three.
 
     Raises:
         CheckpointError: a folder is missing or altered, or the bundled weights are. Stopped: `progress` returned False.
     """
-    networks = _networks(folders)
-    if not networks:
-        rows = embed(texts, progress=progress)
-        return QuestionEmbeddings(np.stack([rows, rows]), rows)
     layouts = [
         ([Pair(text, "", "", "", 0) for text in texts], EVIDENCE),
         ([Pair(text, "", "", "", 1) for text in texts], EVIDENCE),
         ([Pair("", text, "", "", 0) for text in texts], TARGET),
     ]
-    found: list[list[NDArray[np.float32]]] = [[], [], []]
-    total, done = len(texts) * len(layouts) * len(networks), 0
-    for network, budget in networks:
-        for kind, (pairs, segment) in enumerate(layouts):
-            rows = np.empty((len(texts), network.encoder.hidden_size), dtype=np.float32)
-            for part, means in _means(network, network.tokenizer.tokenise(pairs), segment, budget):
-                rows[part] = means
-                done += len(part)
-                report(progress, done, total, f"embedded {done} of {total} questions")
-            found[kind].append(rows)
-    wrong, right, target = (np.hstack(rows) for rows in found)
+    estimators: list[Any] = [artifacts.load(folder) for folder in folders]
+    members = [member for estimator in estimators for member in getattr(estimator, "members_", [estimator])]
+    if all(isinstance(member, BertMember) for member in members):
+        found = _by_networks(members, layouts, progress)
+    elif all(hasattr(estimator, "reader_") for estimator in estimators):
+        found = _by_readers([estimator.reader_ for estimator in estimators], layouts, progress)
+    else:
+        found = [embed(texts, progress=progress)] * len(layouts)
+    wrong, right, target = found
     return QuestionEmbeddings(np.stack([wrong, right]), target)
 
 
-def _networks(folders: Sequence[Path | str]) -> list[tuple[Network, int]]:
-    """The fine-tuned networks inside the saved predictors, each with its token budget; none if one has no network."""
-    networks: list[tuple[Network, int]] = []
-    for folder in folders:
-        estimator: Any = artifacts.load(folder)
-        members = getattr(estimator, "members_", [estimator])
-        if not all(isinstance(member, BertMember) for member in members):
-            return []
-        networks += [(member.network_, member.network_.tokens_at_once(member.settings())) for member in members]
-    return networks
+def _by_networks(
+    members: Sequence[BertMember], layouts: Sequence[Layout], progress: Progress | None
+) -> list[NDArray[np.float32]]:
+    """What fine-tuned networks make of each layout's n questions, (n, networks * hidden) each."""
+    networks, budget = _networks(members)
+    n = len(layouts[0][0])
+    found = [[np.empty((n, one.encoder.hidden_size), dtype=np.float32) for one in networks] for _ in layouts]
+    total, done = n * len(layouts), 0
+    shared = len(networks) > 1 and _share_frozen_layers(networks)
+    with torch.inference_mode():
+        for kind, (pairs, segment) in enumerate(layouts):
+            for rows, batch in _batches(networks[0], networks[0].tokenizer.tokenise(pairs), budget):
+                below = networks[0].encoder.below(batch) if shared else None
+                for own, network in zip(found[kind], networks, strict=True):
+                    own[rows] = _mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
+                done += len(rows)
+                report(progress, done, total, f"embedded {done} of {total} readings of questions")
+    return [np.hstack(own) for own in found]
 
 
-def _means(
-    network: Network, pairs: Sequence[TokenPair], segment: int, budget: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Row numbers and mean hidden states (rows, hidden) of a segment's tokens, `budget` tokens at a time."""
+def _by_readers(
+    readers: Sequence[Any], layouts: Sequence[Layout], progress: Progress | None
+) -> list[NDArray[np.float32]]:
+    """What the hybrid's frozen networks make of each layout's n questions, all the depths they read side by side."""
+    found = []
+    for pairs, segment in layouts:
+        side = (EVIDENCE, TARGET).index(segment)
+        states = [reader.read(pairs, None, progress)[:, :, side] for reader in readers]
+        found.append(np.hstack([state.reshape(len(pairs), -1) for state in states]))
+    return found
+
+
+def _networks(members: Sequence[BertMember]) -> tuple[list[Network], int]:
+    """The networks of an ensemble's members and their token budget.
+
+    Networks whose layers are all frozen, and the same, read alike: the first stands for all.
+    """
+    BertPredictor.from_members(members)
+    networks = [member.network_ for member in members]
+    budget = networks[0].tokens_at_once(members[0].settings())
+    frozen = networks[0].encoder.frozen_layers
+    if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and _share_frozen_layers(networks):
+        return networks[:1], budget
+    return networks, budget
+
+
+def _share_frozen_layers(networks: Sequence[Network]) -> bool:
+    encoders = [network.encoder for network in networks]
+    return all(one.frozen_layers for one in encoders) and len({one.frozen_digest() for one in encoders}) == 1
+
+
+def _batches(network: Network, pairs: Sequence[TokenPair], budget: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """Row numbers and batches of pairs of like length, up to `budget` tokens each."""
     lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     first = 0
-    with torch.inference_mode():
-        while first < len(order):
-            before = ends[first] - lengths[order[first]]
-            last = max(first + 1, int(np.searchsorted(ends, before + budget, side="right")))
-            rows = order[first:last]
-            batch = network.batch([pairs[row] for row in rows])
-            yield rows, _mean_of(network.encoder.encode(batch, None), batch, segment).cpu().numpy()
-            first = last
+    while first < len(order):
+        before = ends[first] - lengths[order[first]]
+        last = max(first + 1, int(np.searchsorted(ends, before + budget, side="right")))
+        rows = order[first:last]
+        yield rows, network.batch([pairs[row] for row in rows])
+        first = last
 
 
 def _mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:

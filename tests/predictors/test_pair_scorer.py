@@ -338,3 +338,15 @@ def test_a_predictor_without_networks_is_given_fixed_embeddings(same_task, monke
     bank = _bank(5)
     found = pair_scorer.question_embeddings(folders=same_task, questions=bank)
     assert asked == [list(bank.texts)] and found.evidence.shape == (2, 5, 3)
+
+
+@pytest.mark.torch
+def test_networks_that_are_frozen_alike_are_read_once(tiny_bert, tmp_path):
+    pairs = some_pairs(60, seed=6)
+    params = {"checkpoint": str(tiny_bert), "members": 2, "head": "segments", "epochs": 1}
+    bank = _bank(20)
+    for frozen, width in ((1, 32), (2, 16)):
+        folder = tmp_path / str(frozen)
+        artifacts.save(registry.create("bert", {**params, "frozen_layers": frozen}).fit(pairs, [0.0, 1.0] * 30), folder)
+        found = pair_scorer.question_embeddings(folders=[folder], questions=bank)
+        assert found.evidence.shape == (2, 20, width)
