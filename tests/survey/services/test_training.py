@@ -5,11 +5,13 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -276,6 +278,43 @@ def test_a_stage_that_nobody_answered_judges_nobody() -> None:
     jobs.run_inline(staging.close_stage(second))
     assert not Evaluation.objects.exists()
     assert second.job_steps.get(kind="evaluate").state == "done"
+
+
+def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = staging.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    step = cast.run_until(staging.close_stage(second), "evaluate")
+    score = predictor_training.score
+
+    def slowly(*args: Any) -> Any:
+        JobStep.objects.filter(pk=step.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+        assert jobs.claim(step.pk) is not None
+        return score(*args)
+
+    monkeypatch.setattr(predictor_training, "score", slowly)
+    assert jobs.run_step(step.pk) is False
+    assert not Evaluation.objects.exists()
+
+
+# Rows from before
+
+
+def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
+    migration = import_module("survey.migrations.0003_leaderboard")
+    second = second_stage(cast.closed_stage(**TWO))
+    PredictorRun.objects.filter(role="baseline").update(stage=second)
+    JobStep.objects.update(predictor_run=None)
+    old = {"n": 12, "auc": {"overall": 0.6}}
+    Evaluation.objects.update(metrics=old)
+    migration.name_the_runs(apps, None)
+    migration.nest_figures(apps, None)
+    named = set(JobStep.objects.values_list("kind", "predictor_run__name"))
+    assert ("train", "same_task") in named and {name for kind, name in named if kind != "train"} == {None}
+    assert Evaluation.objects.first().metrics == {"naive": old}  # type: ignore[union-attr]
+    migration.flatten_figures(apps, None)
+    assert Evaluation.objects.first().metrics == old  # type: ignore[union-attr]
 
 
 # Files
