@@ -134,7 +134,8 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """First model less second, over the pairs that both have answered: for k weights, intervals (k, 2), p (k,)."""
+    """First model less second, for k weights: differences (k,), intervals (k, 2), p (k,); `pairs` are those that both
+    have answered."""
 
     first: str
     second: str
@@ -229,15 +230,21 @@ class Comparison:
             cross_entropy_interval=self._interval(entropy),
         )
 
-    def difference(self, first: str, second: str, alphas: ArrayLike = PAPER_ALPHAS) -> Difference:
-        """Paired over the pairs that both models have answered.
+    def difference(
+        self, first: str, second: str, alphas: ArrayLike = PAPER_ALPHAS, *, common: bool = True
+    ) -> Difference:
+        """Paired: both models are resampled alike.
+
+        Args:
+            common: over the pairs that both have answered. False: each over its own, which is right where a pair is a
+                row for one outcome, so that pairs in common are those on which the two models did alike.
 
         Raises:
-            ValueError: the two models have no pair in common.
+            ValueError: the two models have no pair in common, where that is asked for.
         """
         one, other = self.trials[first], self.trials[second]
         both = one.answered & other.answered
-        if not both.any():
+        if common and not both.any():
             raise ValueError(f"{first} and {second}: have answered no pair of the sample in common")
         weights = _alphas(alphas)
         found = []
@@ -245,7 +252,9 @@ class Comparison:
             points, resamples = zip(
                 *[
                     (_ratio(point[None], weights, column)[0], _ratio(resampled, weights, column))
-                    for point, resampled in (self._sums_of(one, both), self._sums_of(other, both))
+                    for point, resampled in (
+                        self._sums_of(trial, both if common else trial.answered) for trial in (one, other)
+                    )
                 ],
                 strict=True,
             )

@@ -13,6 +13,8 @@ import numpy as np
 from django.forms import Form
 from pydantic import BaseModel, ConfigDict
 
+from survey.exceptions import StateRefused
+
 if TYPE_CHECKING:
     from bandit.candidates import Pairs
     from survey.models import Assignment, Item, Question, Response, Study
@@ -114,6 +116,19 @@ class Estimands:
     retested: Sequence[str] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class BeliefRows:
+    """What n people expected of a language model on a target question, before and after they saw it at an evidence
+    question: beliefs in percentage points, outcomes 0 or 1, questions and tasks by primary key; arrays of n."""
+
+    prior: np.ndarray
+    posterior: np.ndarray
+    outcome: np.ndarray
+    evidence: np.ndarray
+    target: np.ndarray
+    target_task: np.ndarray
+
+
 @dataclass(frozen=True)
 class Points:
     value: Decimal
@@ -185,6 +200,10 @@ class Instrument(ABC):
 
     def rows_of_pairs(self, pairs: "Pairs") -> np.ndarray:
         """Pairs over the questions as candidate rows, in order."""
+        raise TypeError(f"{self.name} does not pair questions")
+
+    def pairs_of_rows(self, rows: np.ndarray) -> "Pairs":
+        """The other way round."""
         raise TypeError(f"{self.name} does not pair questions")
 
     def ranks_of(self, keys: Collection[str], questions: Sequence["Question"]) -> np.ndarray:
@@ -305,6 +324,10 @@ class Instrument(ABC):
     def candidate_features(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> np.ndarray:
         """The same for candidates (M, k)."""
         return np.empty((len(rows), 0))
+
+    def beliefs(self, assignments: Sequence["Assignment"]) -> BeliefRows:
+        """What the people of these n complete assignments, each with evidence, expected of a language model."""
+        raise StateRefused(f"{self.name} does not ask what people expect of a language model after evidence")
 
     # Simulation
     @abstractmethod

@@ -11,7 +11,7 @@ from bandit.candidates import Pairs, rank_of, uniform_pool, universe_size
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
-from survey.instruments.registry import Candidates, Estimands, ExtraFile, Instrument, Options, Screen
+from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 
 from . import controls, estimands, export, people, screens
@@ -65,6 +65,9 @@ class BeliefUpdate(Instrument):
         rows = np.empty(len(pairs), dtype=ROW)
         rows["evidence"], rows["target"], rows["outcome"] = pairs.evidence, pairs.target, pairs.outcome
         return rows
+
+    def pairs_of_rows(self, rows: np.ndarray) -> Pairs:
+        return Pairs(evidence=rows["evidence"], target=rows["target"], outcome=rows["outcome"])
 
     def ranks_of(self, keys: Collection[str], questions: Sequence[Question]) -> np.ndarray:
         index = {question.position: place for place, question in enumerate(questions)}
@@ -214,6 +217,9 @@ class BeliefUpdate(Instrument):
     def default_thresholds(self, study: Study) -> tuple[int, ...]:
         own = self.options(study).threshold
         return (own, *(threshold for threshold in estimands.THRESHOLDS if threshold != own))
+
+    def beliefs(self, assignments: Sequence[Assignment]) -> BeliefRows:
+        return estimands.belief_rows(assignments)
 
     def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
         return estimands.divisions(items)
