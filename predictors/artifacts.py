@@ -30,6 +30,7 @@ KINDS: dict[str, str] = {
     "causal_lm_member": "predictors.estimators.causal_lm.CausalLmMember",
     "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
     "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
+    "hybrid": "predictors.estimators.hybrid.HybridPredictor",
 }
 
 

@@ -19,6 +19,7 @@ PREDICTORS: dict[str, str] = {
     "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
     "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
     "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
+    "hybrid": "predictors.estimators.hybrid.HybridPredictor",
 }
 
 

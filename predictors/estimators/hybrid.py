@@ -1,0 +1,379 @@
+"""The hybrid: a frozen cross-encoder's view of pairs, a teacher's soft labels distilled, people's labels on top.
+
+1. A pretrained cross-encoder reads both texts together, once; nothing of it is trained (`hybrid_states`).
+2. Where training rows carry a teacher's predicted probabilities, a kernel ridge regression learns the teacher's logits
+   as a function of the pair. They hold little noise, so hundreds of them teach what thousands of answers would.
+3. A Bayesian logistic regression learns the labels of people from that logit, the outcome, whether both questions are
+   of one task, and a smooth correction whose size the data decide. It is what calibrates: a teacher's probabilities
+   may be squeezed together or answer another question, such as one person's change instead of the majority's.
+
+All tuning happens inside `fit`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
+from safetensors.torch import load_file, save_file
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from tokenizers import Tokenizer
+
+from predictors.estimators.checkpoints import read_checkpoint
+from predictors.estimators.encoder import compute_dtype, rebuild_encoder
+from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge, sigmoid
+from predictors.estimators.hybrid_states import StateReader, States
+from predictors.estimators.shared import both_classes, device_of, write_json
+from predictors.estimators.text import PairTokenizer
+from predictors.evaluation import negative_log_likelihood
+from predictors.majority import (
+    DEFAULT_CONCENTRATION,
+    as_responses,
+    fit_concentration,
+    holds_majorities,
+    logit_line,
+    majority_probability,
+)
+from predictors.pairs import Pair, Progress, TrainingData, as_pairs, check_training_data, report
+from predictors.settings import BUNDLED_CHECKPOINT, HybridSettings
+
+WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
+    "model.safetensors",
+    "config.json",
+    "tokenizer.json",
+    "hybrid.safetensors",
+    "hybrid.json",
+)
+
+# A teacher of fewer pairs is no teacher: its rows are learnt from as they are.
+_LEAST_TAUGHT = 20
+# Averages of so many answers or fewer are told from a teacher's probabilities by their values.
+_MOST_ANSWERS = 30
+_LEAST_LABEL = 1e-3
+_PAIRS_AT_ONCE = 2048
+_FOLDS = 5
+# Deviations of the priors, in logits: of the base rate where nothing is known of it and where a teacher's logit is
+# corrected, of outcome and same task, of the teacher's standardised logit beyond its own scale.
+_FREE_BASE, _TAUGHT_BASE, _EFFECT, _TAUGHT_SLOPE = 3.0, 1.5, 1.0, 2.0
+
+
+class _Rows(NamedTuple):
+    """Distinct rows: indices of their pairs, labels, summed weights, answers that each label sums up."""
+
+    pair: NDArray[np.int64]
+    labels: Numbers
+    weights: Numbers
+    responses: NDArray[np.int64]
+
+
+class HybridPredictor(ClassifierMixin, BaseEstimator):
+    """See the module. The parameters are those of `HybridSettings`; the same seed, data and machine give the same fit.
+
+    `responses` tells `fit` how many answers a label sums up. Labels that are all 0 or 1 although they sum up several
+    answers are majorities, others shares. `predict_proba` then speaks of one person and `predict_majority` of the
+    majority of several. Without `responses`, `predict_proba` speaks of labels of the kind that were given.
+    """
+
+    artifact_kind = "hybrid"
+    uses_responses = True
+
+    def __init__(
+        self,
+        checkpoint: str = BUNDLED_CHECKPOINT,
+        landmarks: int = 1024,
+        concentration: float = DEFAULT_CONCENTRATION,
+        max_length: int = 512,
+        token_budget: int | None = None,
+        bfloat16: bool | Literal["auto"] = "auto",
+        device: str = "auto",
+        random_state: int = 0,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.landmarks = landmarks
+        self.concentration = concentration
+        self.max_length = max_length
+        self.token_budget = token_budget
+        self.bfloat16 = bfloat16
+        self.device = device
+        self.random_state = random_state
+
+    def settings(self) -> HybridSettings:
+        """The parameters, checked."""
+        params = self.get_params()
+        params.pop("random_state")
+        return HybridSettings(**params)
+
+    def fit(
+        self,
+        pairs: list[Pair],
+        labels: Any,
+        sample_weight: Any = None,
+        progress: Progress | None = None,
+        responses: Any = None,
+    ) -> Self:
+        """Learn from n pairs with n labels (0, 1 or fractions), n weights and n counts of answers.
+
+        A row is a teacher's where its label is neither 0 nor 1, sums up no answers that were told of, and the
+        fractions are not those of few answers (8 of 13). A share of k answers counts as k rows, a majority as one.
+        `progress` counts the distinct pairs to be read.
+
+        Raises:
+            PredictorError: unusable data or settings. CheckpointError: no checkpoint. Stopped: progress said so.
+        """
+        settings = self.settings()
+        data = check_training_data(pairs, labels, sample_weight)
+        given = np.ones(len(data.pairs), dtype=np.int64)
+        if responses is not None:
+            counts = as_responses(responses, len(pairs))
+            weights = np.ones(len(pairs)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            given = counts[weights > 0]
+        rng = np.random.default_rng(self.random_state)
+        device = device_of(settings.device)
+        reader = StateReader.from_checkpoint(
+            read_checkpoint(settings.checkpoint), settings.max_length, settings.bfloat16, device
+        )
+        distinct = list(dict.fromkeys(data.pairs))
+        states = reader.read_each(distinct, progress)
+        sides = _sides(distinct)
+        likeness = Likeness.learn(states, rng)
+        taught, told = _told_apart(data, given, distinct)
+        self.ridge_: Ridge | None = None
+        self.logistic_: Logistic | None = None
+        self.spread_ = np.array([0.0, 1.0])
+        if taught is not None:
+            self._fit_ridge(likeness, taught, states, sides, distinct, rng)
+        self.concentration_ = float(settings.concentration)
+        if told is not None:
+            self._fit_logistic(likeness, told, states, sides, distinct, rng)
+        self.reader_, self.likeness_ = reader, likeness
+        self.classes_ = np.array([0, 1])
+        self.n_examples_ = len(data.pairs)
+        self.n_iter_ = self.logistic_.iterations if self.logistic_ is not None else 1
+        # What the last learner learnt from: a teacher's rows are only on the way to people's labels.
+        fitted = self._changed(states, sides, distinct)
+        for last in (taught, told):
+            if last is not None:
+                loss = negative_log_likelihood(last.labels, fitted[last.pair], last.weights)
+                self.loss_ = float(loss or 0.0)
+        report(progress, len(distinct), len(distinct), f"fitted on {len(data.pairs)} rows, loss {self.loss_:.3f}")
+        return self
+
+    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
+        """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs."""
+        check_is_fitted(self)
+        rows = as_pairs(pairs)
+        changed = np.empty(len(rows))
+        for first in range(0, len(rows), _PAIRS_AT_ONCE):
+            block = rows[first : first + _PAIRS_AT_ONCE]
+
+            def told(done: int, _total: int, _text: str, first: int = first) -> None:
+                report(progress, first + done, len(rows), f"scored {first + done} of {len(rows)} pairs")
+
+            states = self.reader_.read(block, self.token_budget, told)
+            changed[first : first + len(block)] = self._changed(states, _sides(block), block)
+        return both_classes(changed)
+
+    def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
+        """The likelier class of each pair, 0 or 1."""
+        return (self.predict_proba(pairs)[:, 1] > 0.5).astype(np.int64)
+
+    def predict_majority(
+        self, pairs: list[Pair], responses: Any, progress: Progress | None = None
+    ) -> NDArray[np.float64]:
+        """P(more than half of `responses` people change), (n,); `responses` is one count or one a pair.
+
+        For a predictor that was fitted on single answers, on shares, or on majorities with their counts.
+        """
+        return majority_probability(self.predict_proba(pairs, progress)[:, 1], responses, self.concentration_)
+
+    def save_files(self, folder: Path) -> None:
+        """Write encoder, tokenizer and both learners into `folder`: all that `load_files` needs."""
+        check_is_fitted(self)
+        reader = self.reader_
+        arrays: dict[str, NDArray[np.generic]] = {
+            "likeness.centre": self.likeness_.centre,
+            "likeness.scale": self.likeness_.scale,
+            "spread": self.spread_,
+        }
+        if self.ridge_ is not None:
+            arrays |= {f"ridge.{key}": value for key, value in self.ridge_.arrays().items()}
+        if self.logistic_ is not None:
+            arrays |= {f"logistic.{key}": value for key, value in self.logistic_.arrays().items()}
+        state = {
+            "params": self.get_params(),
+            "concentration": self.concentration_,
+            "loss": self.loss_,
+            "n_iter": self.n_iter_,
+            "n_examples": self.n_examples_,
+            "max_length": reader.tokenizer.max_length,
+            "frozen_layers": reader.encoder.frozen_layers,
+        }
+        write_json(folder / CONFIG_FILE, reader.encoder.config)
+        write_json(folder / STATE_FILE, state)
+        reader.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
+        save_file({name: one.contiguous() for name, one in reader.encoder.state().items()}, folder / WEIGHTS_FILE)
+        save_arrays({name: np.ascontiguousarray(one) for name, one in arrays.items()}, folder / ARRAYS_FILE)
+
+    @classmethod
+    def load_files(cls, folder: Path) -> Self:
+        """Read back what `save_files` wrote; needs neither the hub nor the checkpoint."""
+        state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        arrays = load_arrays(folder / ARRAYS_FILE)
+        hybrid = cls(**state["params"])
+        device = device_of(hybrid.device)
+        dtype = compute_dtype(hybrid.bfloat16, device)
+        weights = load_file(folder / WEIGHTS_FILE)
+        hybrid.reader_ = StateReader(
+            PairTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"]),
+            rebuild_encoder(folder, config, weights, dtype, device, state["frozen_layers"]),
+            dtype,
+            device,
+        )
+        likeness = Likeness(arrays["likeness.centre"], arrays["likeness.scale"])
+        ridge, logistic = _under(arrays, "ridge."), _under(arrays, "logistic.")
+        hybrid.likeness_ = likeness
+        hybrid.spread_ = arrays["spread"]
+        hybrid.ridge_ = Ridge.from_arrays(likeness, ridge) if ridge else None
+        hybrid.logistic_ = Logistic.from_arrays(likeness, logistic, state["n_iter"]) if logistic else None
+        hybrid.concentration_ = state["concentration"]
+        hybrid.classes_ = np.array([0, 1])
+        hybrid.loss_ = state["loss"]
+        hybrid.n_iter_ = state["n_iter"]
+        hybrid.n_examples_ = state["n_examples"]
+        return hybrid
+
+    def _fit_ridge(
+        self,
+        likeness: Likeness,
+        rows: _Rows,
+        states: States,
+        sides: Numbers,
+        distinct: Sequence[Pair],
+        rng: np.random.Generator,
+    ) -> None:
+        mine, side = states[rows.pair], sides[rows.pair]
+        labels = np.clip(rows.labels, _LEAST_LABEL, 1 - _LEAST_LABEL)
+        logits = np.log(labels) - np.log1p(-labels)
+        marks = Landmarks.choose(likeness, mine, side, self.landmarks, rng)
+        groups = _groups([distinct[number] for number in rows.pair])
+        self.ridge_ = Ridge.fit(marks, mine, side, logits, rows.weights, groups)
+        self.spread_ = np.array([np.average(logits, weights=rows.weights), logits.std() or 1.0])
+
+    def _fit_logistic(
+        self,
+        likeness: Likeness,
+        rows: _Rows,
+        states: States,
+        sides: Numbers,
+        distinct: Sequence[Pair],
+        rng: np.random.Generator,
+    ) -> None:
+        pairs = [distinct[number] for number in rows.pair]
+        mine, side = states[rows.pair], sides[rows.pair]
+        # The correction is smoother than the teacher and never needs as many landmarks.
+        marks = Landmarks.choose(likeness, mine, side, max(1, self.landmarks // 2), rng)
+        basis = marks.basis()
+        smooth = marks.kernel(mine, side) @ basis
+        named = self._named(mine, side, pairs)
+        majorities = holds_majorities(rows.labels, rows.responses)
+        counts = np.ones_like(rows.responses) if majorities else rows.responses
+        weights = rows.weights * counts
+        if majorities:
+            # A row's logit is that of its majority: a line over the logit of one person.
+            intercept, slope = logit_line(rows.responses, self.concentration_)
+            lined = Named(named.values * slope[:, None], named.spread, intercept + slope * named.offset)
+            self.logistic_ = Logistic.fit(marks, basis, lined, smooth * slope[:, None], rows.labels, weights)
+            return
+        self.logistic_ = Logistic.fit(marks, basis, named, smooth, rows.labels, weights)
+        groups = _groups(pairs)
+        fold = rng.permutation(groups.max() + 1)[groups] % _FOLDS
+        if (counts > 1).any() and groups.max() + 1 >= 2 * _FOLDS:
+            # How far shares scatter about predictions is seen only on rows that were not learnt from.
+            predicted = np.empty(len(pairs))
+            best = (self.logistic_.likeliest_variance(),)
+            for number in range(_FOLDS):
+                learn, left = fold != number, fold == number
+                part = Logistic.fit(
+                    marks, basis, _taken(named, learn), smooth[learn], rows.labels[learn], weights[learn], best
+                )
+                predicted[left] = part.predict_smooth(smooth[left], _taken(named, left))
+            self.concentration_ = fit_concentration(
+                predicted, rows.labels, rows.responses, rows.weights, default=self.concentration_
+            )
+
+    def _named(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Named:
+        same = np.array([float(pair.evidence_task == pair.target_task) for pair in pairs])
+        columns = [np.ones(len(pairs)), sides, same]
+        if self.ridge_ is None:
+            return Named(np.column_stack(columns), np.array([_FREE_BASE, _EFFECT, _EFFECT]), np.zeros(len(pairs)))
+        logits = self.ridge_.predict(states, sides)
+        columns.append((logits - self.spread_[0]) / self.spread_[1])
+        return Named(np.column_stack(columns), np.array([_TAUGHT_BASE, _EFFECT, _EFFECT, _TAUGHT_SLOPE]), logits)
+
+    def _changed(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Numbers:
+        named = self._named(states, sides, pairs)
+        if self.logistic_ is None:
+            return sigmoid(named.offset)
+        return self.logistic_.predict(states, sides, named)
+
+
+def _told_apart(
+    data: TrainingData, responses: NDArray[np.int64], distinct: Sequence[Pair]
+) -> tuple[_Rows | None, _Rows | None]:
+    """The teacher's rows and the people's, repeated rows of a pair summed up; None where there are none."""
+    place = {pair: number for number, pair in enumerate(distinct)}
+    number = np.array([place[pair] for pair in data.pairs], dtype=np.int64)
+    soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
+    taught = set(_groups([data.pairs[row] for row in np.flatnonzero(soft)]).tolist())
+    if len(taught) < _LEAST_TAUGHT or _are_averages(data.labels[soft]):
+        soft[:] = False
+
+    def rows(part: NDArray[np.bool_]) -> _Rows | None:
+        if not part.any():
+            return None
+        if (responses[part] > 1).any():
+            return _Rows(number[part], data.labels[part], data.weights[part], responses[part])
+        # Single answers are learnt from as the mean of their pair.
+        pair, row = np.unique(number[part], return_inverse=True)
+        total: Numbers = np.bincount(row, weights=data.weights[part]).astype(np.float64)
+        mean: Numbers = np.bincount(row, weights=data.weights[part] * data.labels[part]) / total
+        return _Rows(pair, np.clip(mean, 0.0, 1.0), total, np.ones(len(pair), dtype=np.int64))
+
+    return rows(soft), rows(~soft)
+
+
+def _are_averages(fractions: Numbers) -> bool:
+    """Whether most of these fractions are shares of few answers, and not a teacher's probabilities."""
+    if not len(fractions):
+        return False
+    answers = np.arange(1, _MOST_ANSWERS + 1)
+    products = fractions[:, None] * answers
+    near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
+    return bool(near.mean() > 0.5)
+
+
+def _groups(pairs: Sequence[Pair]) -> NDArray[np.int64]:
+    """A number for each pair, equal for a pair, its reverse and its other outcome."""
+    seen: dict[frozenset[str], int] = {}
+    keys = [frozenset((pair.evidence_text, pair.target_text)) for pair in pairs]
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
+
+
+def _sides(pairs: Sequence[Pair]) -> Numbers:
+    return np.array([2.0 * pair.outcome - 1.0 for pair in pairs])
+
+
+def _taken(named: Named, rows: NDArray[np.bool_]) -> Named:
+    return Named(named.values[rows], named.spread, named.offset[rows])
+
+
+def _under(arrays: dict[str, NDArray], prefix: str) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from predictors import artifacts, registry, training
+from predictors.errors import CheckpointError, PredictorError
+from predictors.evaluation import area_under_curve, negative_log_likelihood
+from predictors.pairs import Pair, Stopped
+from predictors.settings import HybridSettings
+from tests.predictors.tiny import learnable_labels, some_pairs
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def no_memory() -> None:
+    from predictors.estimators.hybrid_states import forget_states
+
+    forget_states()
+
+
+@pytest.fixture
+def params(tiny_bert) -> dict:
+    return {"checkpoint": str(tiny_bert), "landmarks": 64}
+
+
+def hybrid(params, seed=0):
+    return registry.create("hybrid", params, seed)
+
+
+def both_outcomes(count: int, *, seed: int = 0) -> list[Pair]:
+    return [one._replace(outcome=outcome) for one in some_pairs(count, seed=seed) for outcome in (1, 0)]
+
+
+def truth(pairs: list[Pair]) -> np.ndarray:
+    """Logits that depend on the outcome and the target's length."""
+    return np.array([0.8 - 1.6 * pair.outcome + 0.5 * (len(pair.target_text.split()) - 4) for pair in pairs])
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-logits))
+
+
+def changed(estimator, pairs) -> np.ndarray:
+    return estimator.predict_proba(pairs)[:, 1]
+
+
+def test_it_learns_what_depends_on_the_text_from_answers_alone(params):
+    pairs = some_pairs(160, seed=1)
+    fresh = some_pairs(120, seed=2)
+    found = hybrid(params).fit(pairs, learnable_labels(pairs))
+    assert area_under_curve(learnable_labels(fresh), changed(found, fresh)) > 0.85
+
+
+def test_a_squeezed_teacher_is_unfolded_by_a_few_labels_of_people(params):
+    taught, labelled, fresh = both_outcomes(100, seed=3), some_pairs(80, seed=4), some_pairs(300, seed=5)
+    rng = np.random.default_rng(0)
+    squeezed = sigmoid(0.15 * truth(taught) - 0.4)
+    people = (rng.uniform(size=len(labelled)) < sigmoid(2 * truth(labelled))).astype(float)
+    answers = (rng.uniform(size=len(fresh)) < sigmoid(2 * truth(fresh))).astype(float)
+    alone = hybrid(params).fit(taught, squeezed)
+    with_people = hybrid(params).fit(taught + labelled, np.append(squeezed, people))
+    without_teacher = hybrid(params).fit(labelled, people)
+    losses = [negative_log_likelihood(answers, changed(one, fresh)) for one in (alone, with_people, without_teacher)]
+    assert losses[1] < losses[0] - 0.1
+    assert losses[1] < losses[2]
+
+
+def test_soft_labels_alone_are_learnt_as_they_are(params):
+    taught, fresh = both_outcomes(120, seed=6), some_pairs(100, seed=7)
+    found = hybrid(params).fit(taught, sigmoid(0.3 * truth(taught) - 0.4))
+    assert np.abs(changed(found, fresh) - sigmoid(0.3 * truth(fresh) - 0.4)).mean() < 0.06
+
+
+def test_shares_of_few_answers_are_answers_and_no_teacher(params):
+    pairs = some_pairs(60, seed=8)
+    shares = np.random.default_rng(1).binomial(9, sigmoid(truth(pairs))) / 9
+    assert hybrid(params).fit(pairs, shares).ridge_ is None
+    assert hybrid(params).fit(pairs, sigmoid(truth(pairs))).ridge_ is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pair: pair._replace(outcome=1),
+        lambda pair: pair._replace(evidence_task="a", target_task="a"),
+        lambda pair: pair._replace(evidence_text="the", target_text="a"),
+    ],
+    ids=["one outcome", "one task", "one text"],
+)
+def test_it_learns_where_nothing_varies(params, change):
+    pairs = [change(pair) for pair in some_pairs(20, seed=9)]
+    labels = np.arange(20) % 2
+    probabilities = changed(hybrid(params).fit(pairs, labels), pairs)
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+
+
+def test_few_rows_give_cautious_predictions(params):
+    pairs = some_pairs(6, seed=10)
+    probabilities = changed(hybrid(params).fit(pairs, [0, 1, 0, 1, 1, 1]), some_pairs(50, seed=11))
+    assert probabilities.min() > 0.1
+    assert probabilities.max() < 0.95
+
+
+def test_repeated_rows_count_by_their_weights_together(params):
+    pairs, fresh = some_pairs(30, seed=12), some_pairs(20, seed=13)
+    labels = np.append(np.arange(30) % 2, np.arange(10) % 2)
+    alike = hybrid(params).fit(pairs + pairs[:10], labels)
+    unlike = hybrid(params).fit(pairs + pairs[:10], labels, [1.5] * 10 + [1.0] * 20 + [0.5] * 10)
+    heavy = hybrid(params).fit(pairs + pairs[:10], labels, [1.5] * 10 + [1.0] * 20 + [1.5] * 10)
+    assert changed(unlike, fresh) == pytest.approx(changed(alike, fresh), abs=1e-9)
+    assert not np.allclose(changed(heavy, fresh), changed(alike, fresh), atol=1e-3)
+
+
+def test_a_row_without_weight_has_no_effect(params):
+    pairs, fresh = some_pairs(30, seed=14), some_pairs(10, seed=15)
+    labels = np.arange(30) % 2
+    found = hybrid(params).fit(pairs, labels, [0.0] * 4 + [1.0] * 26, responses=[3] * 4 + [1] * 26)
+    assert (changed(found, fresh) == changed(hybrid(params).fit(pairs[4:], labels[4:]), fresh)).all()
+
+
+def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params):
+    pairs, fresh = some_pairs(40, seed=16), some_pairs(10, seed=17)
+    labels = learnable_labels(pairs)
+    params = {**params, "landmarks": 16}
+    first = changed(hybrid(params, 1).fit(pairs, labels), fresh)
+    hybrid(params, 1).fit(pairs[::-1], labels[::-1])
+    assert (changed(hybrid(params, 1).fit(pairs, labels), fresh) == first).all()
+    assert (changed(hybrid(params, 2).fit(pairs, labels), fresh) != first).any()
+
+
+def test_a_folder_keeps_states_and_a_damaged_file_is_computed_anew(params, tmp_path, monkeypatch):
+    from predictors.estimators.hybrid_states import forget_states
+
+    monkeypatch.setenv("HUNCH_EMBEDDINGS_CACHE", str(tmp_path))
+    pairs = some_pairs(24, seed=18)
+    labels = np.arange(24) % 2
+
+    def fitted() -> tuple[np.ndarray, list[str]]:
+        forget_states()
+        told: list[str] = []
+        found = hybrid(params).fit(pairs, labels, None, lambda _done, _total, text: told.append(text))
+        return changed(found, pairs), [text for text in told if text.startswith("read")]
+
+    first, read = fitted()
+    assert read
+    again, read = fitted()
+    assert not read
+    (file,) = (tmp_path / "states").iterdir()
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    repaired, read = fitted()
+    assert read
+    assert (first == again).all() and (first == repaired).all()
+
+
+def test_fewer_landmarks_than_rows_come_close_to_all(params):
+    pairs, fresh = some_pairs(200, seed=19), some_pairs(60, seed=20)
+    labels = learnable_labels(pairs)
+    some, all_of_them = ({**params, "landmarks": most} for most in (160, 1024))
+    gap = changed(hybrid(some).fit(pairs, labels), fresh) - changed(hybrid(all_of_them).fit(pairs, labels), fresh)
+    assert np.abs(gap).mean() < 0.05
+
+
+def test_majorities_teach_what_one_person_does(params):
+    pairs, fresh = some_pairs(300, seed=21), some_pairs(150, seed=22)
+    rng = np.random.default_rng(2)
+
+    def person(rows: list[Pair]) -> np.ndarray:
+        return np.array([0.3 if pair.outcome else 0.7 for pair in rows])
+
+    def majorities(rows: list[Pair]) -> np.ndarray:
+        return (rng.binomial(9, rng.beta(5 * person(rows), 5 * (1 - person(rows)))) > 4.5).astype(float)
+
+    labels = majorities(pairs)
+    told = hybrid(params).fit(pairs, labels, responses=np.full(300, 9))
+    untold = hybrid(params).fit(pairs, labels)
+    assert np.abs(changed(told, fresh) - person(fresh)).mean() < 0.06
+    assert np.abs(changed(untold, fresh) - person(fresh)).mean() > 0.09
+    assert told.predict_majority(fresh, 9) == pytest.approx(changed(untold, fresh), abs=0.08)
+    assert told.predict_majority(fresh, 1) == pytest.approx(changed(told, fresh))
+
+
+def test_shares_tell_how_far_people_scatter(params):
+    pairs = some_pairs(200, seed=23)
+    rng = np.random.default_rng(3)
+    mean = sigmoid(truth(pairs))
+    together = rng.binomial(20, mean) / 20
+    apart = rng.binomial(20, rng.beta(mean, 1 - mean)) / 20
+    counts = np.full(200, 20)
+    close = hybrid(params).fit(pairs, together, responses=counts).concentration_
+    far = hybrid(params).fit(pairs, apart, responses=counts).concentration_
+    assert far < 3 < 5 < close
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_it_reloads_bit_for_bit_in_a_fresh_process_and_refuses_a_changed_byte(params, tmp_path, soft):
+    pairs = both_outcomes(30, seed=24)
+    labels = np.where(np.arange(60) < 40, sigmoid(truth(pairs)), learnable_labels(pairs))
+    labels = labels if soft else learnable_labels(pairs)
+    folder = tmp_path / "saved"
+    trained = training.train_member("hybrid", params, 5, 0, pairs, labels, None, folder)
+    assert trained["digest"] == artifacts.folder_digest(folder)
+    fresh = some_pairs(20, seed=25)
+    code = f"""
+import torch; torch.set_num_threads(1)
+from predictors import training
+from tests.predictors.tiny import some_pairs
+print(training.score([{str(folder)!r}], some_pairs(20, seed=25)).tobytes().hex())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = changed(hybrid(params, 5).fit(pairs, labels), fresh).astype(np.float32)
+    assert found.stdout.strip() == expected.tobytes().hex()
+    file = folder / "hybrid.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match="hybrid.safetensors was changed"):
+        artifacts.load(folder)
+
+
+def test_it_stops_when_progress_says_so(params):
+    with pytest.raises(Stopped):
+        hybrid(params).fit(some_pairs(40, seed=26), np.arange(40) % 2, None, lambda *_: False)
+
+
+def test_it_refuses_answers_that_are_no_counts(params):
+    with pytest.raises(PredictorError, match="responses: must be whole numbers"):
+        hybrid(params).fit(some_pairs(4), [0, 1, 0, 1], responses=[1, 2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("landmarks", 0),
+        ("concentration", 0),
+        ("max_length", 3),
+        ("token_budget", 0),
+        ("bfloat16", "no"),
+        ("device", ""),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(field, value):
+    with pytest.raises(PredictorError, match=f"^{field}: "):
+        HybridSettings(**{field: value})
+
+
+def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
+    from predictors.estimators.hybrid_models import _error_left_out
+
+    rng = np.random.default_rng(4)
+    design, target, noise = rng.normal(size=(12, 4)), rng.normal(size=12), 0.7
+    members = [np.arange(0, 5), np.arange(5, 6), np.arange(6, 12)]
+
+    def solved(rows: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(design[rows].T @ design[rows] + noise * np.eye(4), design[rows].T @ target[rows])
+
+    expected = sum(
+        np.sum((target[rows] - design[rows] @ solved(np.setdiff1d(np.arange(12), rows))) ** 2) for rows in members
+    )
+    values, vectors = np.linalg.eigh(design.T @ design)
+    turned = design @ vectors
+    coefficients = turned.T @ target / (values + noise)
+    assert _error_left_out(turned, coefficients, values + noise, target, members) == pytest.approx(expected)
