@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from predictors import training
 from predictors.artifacts import file_digest
 from predictors.errors import CheckpointError, PredictorError
-from predictors.pair_scorer_fit import IndexedPairs, QuestionEmbeddings, learn
+from predictors.pair_scorer_fit import IndexedPairs, QuestionEmbeddings, check_rank, learn
 from predictors.pairs import Pair, Progress
 
 FORMAT = 1
@@ -153,8 +153,7 @@ def distil(
         raise PredictorError(f"left_out: {left_out!r} is not a share between 0 and 0.5 of the questions.")
     if n_pairs < 20:
         raise PredictorError(f"n_pairs: {n_pairs} is not 20 or more.")
-    if not 1 <= rank <= 512:
-        raise PredictorError(f"rank: {rank} is not between 1 and 512.")
+    check_rank(rank)
     unseen = np.sort(rng.choice(n, size=round(left_out * n), replace=False))
     seen = np.setdiff1d(np.arange(n), unseen)
     most = 2 * len(seen) * (len(seen) - 1) * 4 // 5

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
 
+# With these no sum of absolute terms reaches 2^24, below which float32 holds every whole number and is exact in any
+# order: (512 + 256) * 127^2 + 2 * 2^21 is less.
 LARGEST_FACTOR = 127
-EXACT_BELOW = 2**24
-"""float32 holds every whole number below this; scores stay under it, so that sums are exact in any order."""
+LARGEST_BIAS = 2**21
+LARGEST_RANK = 512
 MOST_EXACT_TASKS = 256
 
 _DIRECTIONS = 160
@@ -35,7 +37,6 @@ _TOLERANCE = 1e-4
 _MOST_STEPS = 200
 # Below this share of the logits' variance, what the intercepts and the same task leave over is rounding.
 _NOTHING_LEFT = 1e-8
-_LARGEST_BIAS = 2**22
 # Rounding beside the scores' own spread; finer steps would only keep noise apart that means nothing.
 _FINEST = 1e-4
 
@@ -91,14 +92,13 @@ def learn(
     """Factors of rank `rank`, and one more for each of up to 256 tasks, from n pairs and their logits (n,).
 
     Raises:
-        PredictorError: lengths that differ, a logit that is not finite, fewer than 20 pairs, a rank below 1.
+        PredictorError: lengths that differ, a logit that is not finite, fewer than 20 pairs, a rank out of range.
         Stopped: `progress` returned False.
     """
     n_questions = len(tasks)
     if embeddings.evidence.shape[:2] != (2, n_questions) or len(embeddings.target) != n_questions:
         raise PredictorError(f"embeddings: are not those of {n_questions} questions; embed the same bank.")
-    if rank < 1:
-        raise PredictorError(f"rank: {rank} is not 1 or more.")
+    check_rank(rank)
     if len(logits) != len(pairs.evidence) or len(logits) < 20:
         raise PredictorError(f"pairs: {len(pairs.evidence)} with {len(logits)} logits; at least 20, one logit a pair.")
     if not np.isfinite(logits).all():
@@ -111,6 +111,15 @@ def learn(
     if rest.var() > _NOTHING_LEFT * max(logits.var(), np.finfo(np.float32).tiny):
         form, penalty, explained = _fit_form(sides, pairs, rest.astype(np.float32), rng, progress)
     return _rounded(_compressed(fixed, form, sides, rank), fixed, task, penalty, explained)
+
+
+def check_rank(rank: int) -> None:
+    """
+    Raises:
+        PredictorError: the rank lies outside 1..512.
+    """
+    if not 1 <= rank <= LARGEST_RANK:
+        raise PredictorError(f"rank: {rank} is not between 1 and {LARGEST_RANK}.")
 
 
 @dataclass(frozen=True)
@@ -277,7 +286,7 @@ def _compressed(fixed: _Fixed, form: _Form | None, sides: tuple[Floats, Floats],
 def _rounded(
     cut: _Cut, fixed: _Fixed, task: NDArray[np.int64], penalty: float | None, explained: float | None
 ) -> Learned:
-    """Whole numbers in the smallest common unit that |v| <= 127 and scores below 2^24 allow."""
+    """Whole numbers in the smallest common unit that the bounds on factors and biases allow."""
     largest = [np.abs(side).max(axis=1, keepdims=True) for side in (cut.left, cut.right)]
     # Either side of a direction may be scaled if the other is scaled back: both then use the same range.
     balance = np.sqrt(np.divide(largest[1], largest[0], out=np.ones_like(largest[0]), where=largest[0] > 0))
@@ -288,19 +297,15 @@ def _rounded(
     unit = max(
         float((largest[0] * largest[1]).max()) / LARGEST_FACTOR**2,
         float(np.abs(fixed.same_task).max()) / LARGEST_FACTOR**2,
-        max(float(np.abs(bias).max()) for bias in biases) / _LARGEST_BIAS,
+        max(float(np.abs(bias).max()) for bias in biases) / LARGEST_BIAS,
         _FINEST * np.sqrt(spread),
         np.finfo(np.float32).tiny,
     )
     tasks = _largest_tasks(task)
-    while True:
-        hot = _same_task_columns(fixed.same_task / unit, task, tasks)
-        evidence = np.concatenate([_whole(left / np.sqrt(unit)), hot[0]], axis=2)
-        target = np.concatenate([_whole(right / np.sqrt(unit)), hot[1]], axis=2)
-        evidence_bias, target_bias = (np.rint(bias / unit).astype(np.int32) for bias in biases)
-        if _largest_score(evidence, target, evidence_bias, target_bias) < EXACT_BELOW:
-            break
-        unit *= 1.25
+    hot = _same_task_columns(fixed.same_task / unit, task, tasks)
+    evidence = np.concatenate([_whole(left / np.sqrt(unit)), hot[0]], axis=2)
+    target = np.concatenate([_whole(right / np.sqrt(unit)), hot[1]], axis=2)
+    evidence_bias, target_bias = (np.rint(bias / unit).astype(np.int32) for bias in biases)
     used = np.flatnonzero(np.logical_and(evidence.any(axis=(0, 1)), target.any(axis=(0, 1))))
     kept = used if used.size else np.arange(1)
     return Learned(
@@ -340,15 +345,3 @@ def _same_task_columns(
             columns[outcome, mine] = int(others[best]) if side else int(factors[best])
         sides.append(columns)
     return sides
-
-
-def _largest_score(
-    evidence: NDArray[np.int8],
-    target: NDArray[np.int8],
-    evidence_bias: NDArray[np.int32],
-    target_bias: NDArray[np.int32],
-) -> int:
-    """A bound on the absolute values of all partial sums."""
-    factors = [np.abs(side.astype(np.int64)).max(axis=1) for side in (evidence, target)]
-    biases = [np.abs(bias.astype(np.int64)).max(axis=1) for bias in (evidence_bias, target_bias)]
-    return int(((factors[0] * factors[1]).sum(axis=1) + biases[0] + biases[1]).max())

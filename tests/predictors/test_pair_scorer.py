@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandit import FactoredScores, Pairs, universe_size
-from predictors import artifacts, pair_scorer, registry, training
+from predictors import artifacts, pair_scorer, pair_scorer_fit, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.pair_scorer import PairScorer, Questions, agreement, distil, fidelity
 from predictors.pair_scorer_fit import IndexedPairs, QuestionEmbeddings, learn
@@ -125,14 +125,18 @@ def test_noise_that_no_feature_explains_raises_the_penalty():
 
 def test_large_logits_still_stay_where_float32_is_exact():
     known = _pairs(2000, seed=1)
-    scorer = _learned(pairs=known, logits=1e6 * _truth(_embeddings(), known), rank=200)
+    scorer = _learned(pairs=known, logits=1e6 + _truth(_embeddings(), known), rank=200)
+    largest = max(np.abs(bias).max() for bias in (scorer.evidence_bias, scorer.target_bias))
+    assert largest <= pair_scorer_fit.LARGEST_BIAS
+    columns = pair_scorer_fit.LARGEST_RANK + pair_scorer_fit.MOST_EXACT_TASKS
+    assert columns * pair_scorer_fit.LARGEST_FACTOR**2 + 2 * pair_scorer_fit.LARGEST_BIAS < 2**24
     FactoredScores(scorer.evidence, scorer.target, scorer.evidence_bias, scorer.target_bias)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rank": 0}, "rank: 0 is not 1 or more"),
+        ({"rank": 0}, "rank: 0 is not between 1 and 512"),
         ({"embeddings": _embeddings(N - 1)}, "embeddings: are not those of 240 questions"),
         ({"logits": np.full(200, np.nan)}, "logits: some are not finite"),
         ({"logits": np.zeros(3)}, "pairs: 200 with 3 logits"),
