@@ -16,13 +16,19 @@ def read_by_settings() -> set[str]:
     return set(re.findall(r'read_\w+\(\s*"([A-Z_]+)"', source)) - NOT_OURS
 
 
+def read_by_predictors() -> set[str]:
+    """The libraries read their servers' addresses and keys where they are used."""
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "predictors").rglob("*.py"))
+    return {name for source in sources for name in re.findall(r'"((?:HUNCH|VOYAGE)_[A-Z_]+[A-Z])"', source)}
+
+
 def our_commands() -> set[str]:
     return {name for name, app in get_commands().items() if app == "survey"}
 
 
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
     rows = set(re.findall(r"(?m)^\| `([A-Z_]+)` \|", README))
-    assert rows == read_by_settings()
+    assert rows == read_by_settings() | read_by_predictors()
 
 
 def test_every_command_it_names_exists() -> None:
