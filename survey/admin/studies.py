@@ -24,7 +24,7 @@ from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
 
-from . import leaderboard, study_page
+from . import estimates, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .study_page import StageSection
 
@@ -204,6 +204,7 @@ class StudyAdmin(ReadOnlyAdmin):
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
+            path("<int:pk>/estimates/", wrap(self.estimates_view), name="survey_study_estimates"),
             *super().get_urls(),
         ]
 
@@ -291,6 +292,21 @@ class StudyAdmin(ReadOnlyAdmin):
             title=f"Leaderboard of {study.slug}",
             study=study,
             **leaderboard.context(study, request.GET.dict()),
+        )
+
+    def estimates_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """What the answers say about all items."""
+        study = Study.objects.filter(pk=pk).first()
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if study is None:
+            raise Http404
+        return self._page(
+            request,
+            "estimates.html",
+            title=f"Estimates: {study.title}",
+            study=study,
+            **estimates.context(study, request.GET.getlist("by")),
         )
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:

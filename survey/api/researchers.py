@@ -19,10 +19,17 @@ from rest_framework.views import APIView
 from survey.models import Study
 from survey.selectors.leaderboard import leaderboard
 from survey.selectors.stages import stage_progress
-from survey.services import auditing, enrolment, exporting
+from survey.services import aligning, auditing, enrolment, estimating, exporting
 
 from .respondents import errors
-from .serializers import AnswerPageSerializer, LeaderboardLineSerializer, StageSerializer, StudySerializer
+from .serializers import (
+    AlignmentSerializer,
+    AnswerPageSerializer,
+    EstimatesSerializer,
+    LeaderboardLineSerializer,
+    StageSerializer,
+    StudySerializer,
+)
 
 CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,9})", re.ASCII)
 STAGE = OpenApiParameter("stage", OpenApiTypes.INT, description="Only this stage, from 1.")
@@ -121,6 +128,38 @@ class Leaderboard(ResearcherView):
             for line in leaderboard(enrolment.study_of(slug))
         ]
         return Response(LeaderboardLineSerializer(lines, many=True).data)
+
+
+class Estimates(ResearcherView):
+    @extend_schema(
+        operation_id="estimates",
+        parameters=[
+            OpenApiParameter(
+                "by",
+                str,
+                many=True,
+                description="Also inside each part of this: outcome, target_task, a condition, ...",
+            )
+        ],
+        responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """What the study's answers say about all items, as `manage.py estimate` prints it."""
+        report = estimating.kept_estimate(enrolment.study_of(slug), by=request.query_params.getlist("by"))
+        return Response(EstimatesSerializer(report.as_json()).data)
+
+
+class Alignment(ResearcherView):
+    @extend_schema(
+        operation_id="alignment",
+        responses={200: AlignmentSerializer, **errors(401, 403, 404, 409)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """How well language models do what this study's people expect of them."""
+        found = aligning.alignment_of(enrolment.study_of(slug)).as_json()
+        return Response(AlignmentSerializer(found).data)
 
 
 class AnswerList(ResearcherView):

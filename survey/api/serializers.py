@@ -107,6 +107,9 @@ class BeginSerializer(serializers.Serializer[Any]):
     PROLIFIC_PID = serializers.CharField(required=False, max_length=64)
     STUDY_ID = serializers.CharField(required=False, max_length=64)
     SESSION_ID = serializers.CharField(required=False, max_length=64)
+    prolific_token = serializers.CharField(
+        required=False, max_length=8192, help_text="As the panel put it into the address, where the study asks for it."
+    )
 
 
 class PartSerializer(serializers.Serializer[Any]):
@@ -385,7 +388,7 @@ class MetricsSerializer(serializers.Serializer[Any]):
     auc = FiguresSerializer(help_text="Area under the ROC curve.")
 
 
-_FIGURE = {"value": 0.61, "low": 0.55, "high": 0.66}
+_FIGURE: dict[str, Any] = {"value": 0.61, "low": 0.55, "high": 0.66}
 _FIGURES = {"overall": _FIGURE, "previous_correct": _FIGURE, "previous_incorrect": _FIGURE}
 _METRICS = {"nll": _FIGURES, "auc": _FIGURES}
 
@@ -426,6 +429,63 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     difference = MetricsSerializer(help_text="Its figures less the main predictor's, on the same answers.")
 
 
+_ESTIMATED: dict[str, Any] = {
+    "name": "changed_over_0",
+    "title": "share that changes, changes over 0",
+    "unit": "share",
+    "combined": {"value": 0.39, "standard_error": 0.01, "interval": [0.37, 0.41], "n": 900, "n_clusters": 62},
+    "naive": {"value": 0.52, "standard_error": 0.01, "interval": [0.5, 0.54], "n": 900, "n_clusters": 62},
+    "stages": [{"stage": 1, "role": "sampled", "weight": 1.0, "reason": "", "estimate": {"value": 0.39}}],
+    "agreement": None,
+    "notes": "",
+}
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "estimates",
+            value={
+                "study": "demo",
+                "title": "What do you expect of a language model?",
+                "estimand": "all 153,164 pairs of this bank's 277 questions",
+                "assumptions": ["Weights over the stages come from the plans alone."],
+                "thresholds": [0, 5, 10],
+                "answers": 900,
+                "respondents": 62,
+                "provisional": False,
+                "parts": [{"stage": 1, "role": "sampled", "design": "uniform", "strata": []}],
+                "figures": [_ESTIMATED],
+                "assisted": None,
+                "checks": [],
+                "divisions": [],
+                "slots": {"position": [{"label": "1", "planned": 60, "answered": 58, "late": 1, "lost": 1, "open": 0}]},
+                "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
+            },
+        )
+    ]
+)
+class EstimatesSerializer(serializers.Serializer[Any]):
+    study = serializers.CharField()
+    title = serializers.CharField()
+    estimand = serializers.CharField(help_text="What the estimates are means over, in words.")
+    assumptions = serializers.ListField(child=serializers.CharField())
+    thresholds = serializers.ListField(child=serializers.IntegerField())
+    answers = serializers.IntegerField()
+    respondents = serializers.IntegerField()
+    provisional = serializers.BooleanField(help_text="Whether a stage that counts is not frozen yet.")
+    parts = serializers.ListField(child=serializers.DictField(), help_text="Stages with their strata and slots.")
+    figures = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Each with the estimate over all stages (combined), those of the stages, and the naive one.",
+    )
+    assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
+    checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that only chance should make.")
+    divisions = serializers.ListField(child=serializers.DictField())
+    slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
+    noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(
@@ -446,3 +506,55 @@ class AnswerPageSerializer(serializers.Serializer[Any]):
         help_text="One object a row; its keys are the columns of the codebook. condition, condition_probability and "
         "responses are JSON values here.",
     )
+
+
+class AveragesSerializer(serializers.Serializer[Any]):
+    prior = serializers.FloatField()
+    posterior_correct = serializers.FloatField()
+    posterior_incorrect = serializers.FloatField()
+
+
+class _ByAlpha(serializers.Serializer[Any]):
+    pairs = serializers.IntegerField()
+    alphas = serializers.ListField(child=serializers.FloatField(), help_text="A threshold is alpha / (1 + alpha).")
+    accuracy = serializers.ListField(child=serializers.FloatField(allow_null=True), help_text="One value an alpha.")
+    cross_entropy = serializers.ListField(child=serializers.FloatField(allow_null=True))
+    accuracy_interval = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(allow_null=True)), help_text="95 %: lower, upper end."
+    )
+    cross_entropy_interval = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(allow_null=True))
+    )
+
+
+class AlignmentScoreSerializer(_ByAlpha):
+    name = serializers.CharField()
+
+
+class AlignmentDifferenceSerializer(_ByAlpha):
+    first = serializers.CharField()
+    second = serializers.CharField(help_text="Differences are the first model's figures less this one's.")
+    accuracy_p = serializers.ListField(child=serializers.FloatField(allow_null=True))
+    cross_entropy_p = serializers.ListField(child=serializers.FloatField(allow_null=True))
+
+
+class BeliefComparisonSerializer(serializers.Serializer[Any]):
+    n = serializers.IntegerField()
+    respondents = serializers.IntegerField()
+    mixture = serializers.FloatField(help_text="Mean squared error out of sample, of posteriors as fractions.")
+    regression = serializers.FloatField()
+    improvement = serializers.FloatField(help_text="The mixture's error less the regression's.")
+    interval = serializers.ListField(child=serializers.FloatField())
+
+
+class AlignmentSerializer(serializers.Serializer[Any]):
+    study = serializers.CharField()
+    predictor = serializers.CharField(help_text="Whose predictions of a change the beliefs rest on.")
+    stage = serializers.IntegerField(help_text="The stage whose candidates were scored.")
+    pairs = serializers.IntegerField()
+    averages = AveragesSerializer(help_text="The study's own design-weighted mean beliefs, as fractions.")
+    scores = AlignmentScoreSerializer(many=True)
+    differences = AlignmentDifferenceSerializer(many=True)
+    beliefs = BeliefComparisonSerializer(allow_null=True)
+    deployment = serializers.ListField(child=serializers.DictField(), help_text="Human-deployed performance, by rule.")
+    notes = serializers.ListField(child=serializers.CharField())

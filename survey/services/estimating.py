@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from django.db.models import Prefetch
+from django.core.cache import cache
+from django.db.models import Count, Max, Prefetch
 
 import bandit
 from bandit import DesignError, Estimate, Retest
@@ -19,15 +20,17 @@ from survey.analysis.estimates import DivisionFigures, Figure, Part, Predictions
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments import registry
 from survey.instruments.registry import Estimands, Instrument
-from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
+from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
 from survey.selectors.questions import eligible_questions
 from survey.selectors.stages import with_answers
 from survey.study_file import DesignConfig
 
 from . import files
 from .candidates import DISAGREEMENT, SCORE, question_set_digest
+from .hashing import digest
 from .seeds import generator
 
+KEPT_SECONDS = 24 * 3600
 COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
 ANSWERED, LATE, LOST, OPEN = "answered", "late", "lost", "open"
 STATES = (ANSWERED, LATE, LOST, OPEN)
@@ -186,6 +189,22 @@ def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] 
         slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
         noise=_noise(study, stages, instrument, wanted, figures),
     )
+
+
+def kept_estimate(study: Study, *, by: Sequence[str] = ()) -> Report:
+    """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
+    answers = Assignment.objects.filter(slot__stage__study=study, state=Assignment.State.COUNTED)
+    mark = [
+        *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
+        SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
+        *study.stages.order_by("index").values_list("state", "plan_sha256"),
+    ]
+    key = f"survey.estimates:{study.pk}:{digest([*map(str, mark), *by])}"
+    report: Report | None = cache.get(key)
+    if report is None:
+        report = estimate(study, by=by)
+        cache.set(key, report, timeout=KEPT_SECONDS)
+    return report
 
 
 # Reading

@@ -1,0 +1,86 @@
+"""The estimates of a study as a page: what `manage.py estimate` prints, without the noise of its files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bandit import Estimate
+from survey.analysis.estimates import Figure
+from survey.exceptions import HunchError
+from survey.models import Study
+from survey.services import estimating
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure in words: its estimate with the 95 % interval, the naive figure, and what to know of it."""
+
+    title: str
+    value: str
+    interval: str
+    naive: str
+    answers: str
+    people: str
+    effective: str
+    notes: str
+
+
+def context(study: Study, by: Sequence[str]) -> dict[str, Any]:
+    """What the page shows: all figures and, inside each part of the divisions in `by`, the first threshold's."""
+    shown: dict[str, Any] = {"divisions": estimating.division_names(study), "by": [*dict.fromkeys(by)]}
+    try:
+        report = estimating.kept_estimate(study, by=shown["by"])
+    except HunchError as exc:
+        return {**shown, "problem": exc.message}
+    others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])
+    assisted = [row(report.assisted, f"{report.assisted.title}, model-assisted")] if report.assisted else []
+    rows = [row(figure) for figure in report.figures]
+    return {
+        **shown,
+        "report": report,
+        "figures": [*rows[:1], *assisted, *rows[1:]],
+        "checks": [row(check) for check in report.checks],
+        "tables": [
+            (
+                division.name,
+                [
+                    (label, row(figure))
+                    for label, figures in zip(division.labels, division.figures, strict=True)
+                    for figure in figures
+                    if figure.combined is not None and not figure.name.endswith(others)
+                ],
+            )
+            for division in report.divisions
+        ],
+        "noise": [
+            (f"changes without reason, {kind.replace('_', ' ')}", _with_interval(found, "share"), found.n)
+            for kind, found in report.noise.false_changes.items()
+        ]
+        + [
+            (f"asked twice, {name.replace('_', ' ')}: correlation", f"{found.correlation:.2f}", found.n)
+            for name, found in report.noise.retests.items()
+        ],
+    }
+
+
+def row(figure: Figure, title: str = "") -> Row:
+    found = figure.combined
+    return Row(
+        title=title or figure.title,
+        value="–" if found is None else _number(found.value, figure.unit),
+        interval="–" if found is None else " to ".join(_number(end, figure.unit) for end in found.interval),
+        naive="–" if figure.naive is None else _number(figure.naive.value, figure.unit),
+        answers="–" if found is None else str(found.n),
+        people="–" if found is None else str(found.n_clusters),
+        effective="–" if found is None else f"{found.effective_sample_size:.0f}",
+        notes=figure.notes,
+    )
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.2f}"
+
+
+def _with_interval(estimate: Estimate, unit: str) -> str:
+    low, high = estimate.interval
+    return f"{_number(estimate.value, unit)} ({_number(low, unit)} to {_number(high, unit)})"

@@ -1,0 +1,61 @@
+"""The page of estimates: what the service says, also before there is anything to say, and to nobody else."""
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import reverse
+
+from survey.models import Study
+from survey.services import estimating
+from tests.admin.conftest import client_of
+from tests.cast import open_study
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(study: Study, query: str = "") -> str:
+    return reverse("admin:survey_study_estimates", args=[study.pk]) + query
+
+
+def test_the_page_shows_the_estimates_and_what_is_wrong_with_them(as_superuser: Client, study: Study) -> None:
+    report = estimating.estimate(study)
+    page = as_superuser.get(page_of(study, "?by=outcome&by=framing")).content.decode()
+    first = report.figures[0]
+    assert first.combined is not None
+    assert f"{100 * first.combined.value:.1f} %" in page and first.title in page
+    assert f"{report.answers} answers of {report.respondents} respondents" in page
+    assert "Provisional" in page and "too few" in page
+    assert 'id="by-1">By outcome</h2>' in page and 'id="by-2">By framing</h2>' in page
+    assert page.count("<section") == page.count("</section")
+
+
+def test_the_study_page_leads_to_it(as_superuser: Client, study: Study) -> None:
+    assert page_of(study) in as_superuser.get(reverse("admin:survey_study_change", args=[study.pk])).content.decode()
+
+
+def test_a_study_without_answers_says_so(as_superuser: Client) -> None:
+    page = as_superuser.get(page_of(open_study(slug="empty"))).content.decode()
+    assert "no answer counts yet" in page and page.count("<section") == page.count("</section")
+
+
+def test_a_division_that_does_not_exist_is_no_error_page(as_superuser: Client, study: Study) -> None:
+    assert "weather is not one of outcome" in as_superuser.get(page_of(study, "?by=weather")).content.decode()
+
+
+def test_only_who_may_see_the_study_sees_them(study: Study) -> None:
+    staff = get_user_model().objects.create_user("staff", is_staff=True)
+    assert client_of(staff).get(page_of(study)).status_code == 403
+
+
+def test_the_page_reads_the_answers_again_only_once_they_changed(
+    as_superuser: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    estimate = estimating.estimate
+    monkeypatch.setattr(estimating, "estimate", lambda *a, **k: calls.append("read") or estimate(*a, **k))
+    for _ in range(2):
+        as_superuser.get(page_of(study))
+    assert calls == ["read"]
+    study.stages.filter(index=2).update(state="paused")
+    as_superuser.get(page_of(study))
+    assert calls == ["read", "read"]

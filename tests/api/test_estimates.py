@@ -1,0 +1,49 @@
+"""Estimates by API: the same report as the command's, for who may export."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.models import ApiToken, Study
+from survey.services import estimating
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/studies/cast/estimates/"
+
+
+@pytest.fixture
+def study() -> Study:
+    study = cast.open_study()
+    for _person in range(2):
+        cast.walk(cast.begin(study))
+    return study
+
+
+def client_of(name: str, *, may_export: bool) -> Client:
+    user = User.objects.create_user(name)
+    if may_export:
+        user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+
+
+def test_only_who_may_export_reads_them(client: Client, study: Study) -> None:
+    assert client.get(PATH).status_code == 401
+    assert client_of("other", may_export=False).get(PATH).status_code == 403
+
+
+def test_they_are_the_reports(study: Study) -> None:
+    found = client_of("reader", may_export=True).get(PATH, {"by": ["outcome", "same_task"]}).json()
+    report = estimating.estimate(study, by=["outcome", "same_task"]).as_json()
+    assert found == report
+    assert found["figures"][0]["combined"]["n"] == found["answers"] > 0
+    assert [division["name"] for division in found["divisions"]] == ["outcome", "same_task"]
+
+
+def test_a_study_without_answers_and_an_unknown_division_are_errors_in_words(study: Study) -> None:
+    reader = client_of("reader", may_export=True)
+    refused = reader.get(PATH, {"by": "weather"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid")
+    cast.open_study(slug="empty")
+    empty = reader.get("/api/v1/studies/empty/estimates/")
+    assert (empty.status_code, empty.json()["error"]["code"]) == (409, "state_refused")
