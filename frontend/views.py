@@ -63,7 +63,13 @@ def see_other(to: str, study: Study) -> HttpResponseRedirect:
 @require_safe
 @respondent_page
 def welcome(request: HttpRequest, study: Study) -> HttpResponse:
-    given = enrolment.read_panel_ids(study, request.GET)
+    given = entry.arrive(
+        study,
+        request.GET,
+        host=request.get_host(),
+        known=cookies.person(request, study),
+        simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+    )
     if given is not None:
         # The ids leave the address at once: addresses end up in histories, logs and screenshots.
         response: HttpResponse = redirect("frontend:welcome", study.slug)
@@ -197,6 +203,8 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "full": _("All places are taken"),
         "already_taken_part": _("You have taken part already"),
         "bad_panel_ids": _("The link is incomplete"),
+        "not_sent_by_panel": _("Please start from the panel’s page"),
+        "took_part_in_another": _("You have taken part in an earlier study"),
         "no_panel_ids": _("Please start from the panel’s page"),
         "out_of_order": _("This page has not been reached yet"),
     }

@@ -57,6 +57,13 @@ class PlanRefused(HunchError):
     status = 422
 
 
+class PayTooLow(HunchError):
+    """People would be paid less than their panel allows."""
+
+    code = "pay_too_low"
+    status = 422
+
+
 class FieldErrors(HunchError):
     """Answers that were not accepted, field by field, with the fix."""
 

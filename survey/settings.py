@@ -92,6 +92,34 @@ def check_identity_key(value: str) -> str:
     return value
 
 
+def read_service_url(name: str, default: str) -> str:
+    """Scheme and host of a service; without TLS only on this machine, since a token goes with every call."""
+    value = read_text(name, default).rstrip("/")
+    parts = urlsplit(value)
+    is_loopback = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if (
+        not parts.hostname
+        or parts.path
+        or parts.query
+        or (parts.scheme, is_loopback)
+        not in (
+            ("https", True),
+            ("https", False),
+            ("http", True),
+        )
+    ):
+        raise ImproperlyConfigured(f"{name}: write https://HOST, or http://127.0.0.1:PORT for the fake panel")
+    return value
+
+
+def read_token(name: str) -> str:
+    """A secret that goes into a header; empty where there is none."""
+    value = read_text(name)
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise ImproperlyConfigured(f"{name}: holds a character that no token has; copy it again")
+    return value
+
+
 def read_database(url: str) -> dict[str, Any]:
     """Django's database settings for sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME."""
     scheme = urlsplit(url).scheme
@@ -170,6 +198,12 @@ else:
 HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
 HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
 HUNCH_HEARTBEAT = read_text("HUNCH_HEARTBEAT")  # the file that this worker or beat touches while it is well
+
+# The panel. Without a token nothing is asked of it; without a webhook secret nothing is taken from it.
+
+HUNCH_PROLIFIC_TOKEN = read_token("HUNCH_PROLIFIC_TOKEN")
+HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolific.com")
+HUNCH_PROLIFIC_WEBHOOK_SECRET = read_token("HUNCH_PROLIFIC_WEBHOOK_SECRET")
 
 # What is installed. An instrument is one line here, and nothing else in the core names it.
 

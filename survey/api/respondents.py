@@ -99,7 +99,7 @@ class SittingBegin(RespondentView):
         given = body.validated_data
         if not given["consent"]:
             raise FieldErrors({"consent": [_("Nobody takes part without consent. Nothing has been recorded.")]})
-        ids = _person(study, given)
+        ids = _person(request, study, given)
         earlier = enrolment.find_sitting(study, ids)
         sitting = enrolment.begin_sitting(
             study=study,
@@ -143,10 +143,12 @@ class CurrentStep(RespondentView):
             return Response(_step(sitting, step))
 
 
-def _person(study: Study, given: Mapping[str, str]) -> PanelIds:
+def _person(request: Request, study: Study, given: Mapping[str, str]) -> PanelIds:
     if study.settings.panel.kind == "open" and "person" in given:
         return PanelIds("open", given["person"])
-    return entry.person_at_the_door(study, given)
+    simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
+    arrived = entry.arrive(study, given, host=request.get_host(), simulated=simulated)
+    return arrived or entry.person_at_the_door(study, given)
 
 
 def _as_a_form(body: Any) -> dict[str, str]:

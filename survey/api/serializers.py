@@ -388,7 +388,7 @@ class MetricsSerializer(serializers.Serializer[Any]):
     auc = FiguresSerializer(help_text="Area under the ROC curve.")
 
 
-_FIGURE: dict[str, Any] = {"value": 0.61, "low": 0.55, "high": 0.66}
+_FIGURE = {"value": 0.61, "low": 0.55, "high": 0.66}
 _FIGURES = {"overall": _FIGURE, "previous_correct": _FIGURE, "previous_incorrect": _FIGURE}
 _METRICS = {"nll": _FIGURES, "auc": _FIGURES}
 

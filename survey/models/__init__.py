@@ -8,6 +8,7 @@ from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from .question import Bank, Question, Task
+from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from .sitting import (
     Assignment,
     CheckAttempt,
@@ -41,6 +42,9 @@ __all__ = [
     "LanguageModel",
     "ModelAnswer",
     "PanelIdentity",
+    "Payment",
+    "PaymentBatch",
+    "Posting",
     "PredictorRun",
     "Question",
     "Respondent",
@@ -52,5 +56,7 @@ __all__ = [
     "Stage",
     "Stratum",
     "Study",
+    "Submission",
     "Task",
+    "WebhookEvent",
 ]

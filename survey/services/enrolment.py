@@ -95,6 +95,20 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
     return sitting
 
 
+def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
+    """
+    Raises:
+        EntryRefused: the person took part in a study whose people this one leaves out.
+    """
+    for slug in study.settings.panel.exclude_people_of:
+        other = Study.objects.filter(slug=slug).first()
+        if other is not None and find_respondent(other, ids) is not None:
+            raise EntryRefused(
+                _("You have taken part in an earlier study of ours, and this one is for people who have not."),
+                code="took_part_in_another",
+            )
+
+
 def _closed() -> EntryRefused:
     return EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
 
@@ -131,6 +145,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     stage = stage_to_join_or_resume(study, ids)
     if isinstance(stage, Sitting):
         return stage
+    refuse_people_of_others(study, ids)
     # The stage's row is the queue at the door: capacity and the blocks of the randomisation are exact behind it.
     stage = locked_stage(stage.pk)
     if again := find_sitting(study, ids):  # Two tabs: the other one was faster.

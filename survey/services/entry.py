@@ -7,8 +7,10 @@ from django.utils.translation import gettext as _
 
 from survey.exceptions import EntryRefused
 from survey.models import Study
+from survey.recruitment import registry
+from survey.recruitment.registry import Verdict
 
-from .enrolment import new_open_person, read_panel_ids
+from .enrolment import find_sitting, new_open_person, read_panel_ids, refuse_people_of_others
 from .identities import PanelIds
 
 # The header is signed with the site's key, so that nobody outside can mark a person as simulated.
@@ -30,6 +32,65 @@ def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
     raise EntryRefused(
         _("This study is entered from the panel's own page. Please open it there once more; your place is kept."),
         code="no_panel_ids",
+    )
+
+
+def arrive(
+    study: Study, given: Mapping[str, str], *, host: str, known: PanelIds | None = None, simulated: bool = False
+) -> PanelIds | None:
+    """The ids that an address carries, once it is clear that the panel sent this person; None where it carries none.
+
+    Who the panel vouched for once is not asked about again: a signed link is good for two minutes, and a page is
+    reloaded later than that.
+
+    Args:
+        host: ours, as the browser named it: a signed link names it too.
+        known: who this browser was before.
+        simulated: no panel knows simulated people.
+
+    Raises:
+        EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
+    """
+    ids = read_panel_ids(study, given)
+    if ids is None:
+        return None
+    if find_sitting(study, ids) is None:
+        if ids != known and not simulated:
+            _refuse_strangers(study, ids, given, host=host)
+        refuse_people_of_others(study, ids)
+    return ids
+
+
+def _refuse_strangers(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str) -> None:
+    settings = study.settings.panel
+    panel = registry.get(settings.kind)
+    if panel is None:
+        return
+    ours = set(study.postings.exclude(external_id="").values_list("external_id", flat=True))
+    if ours and ids.study not in ours:
+        raise _not_sent()
+    verdict = panel.verdict(
+        person=ids.person,
+        study=ids.study,
+        submission=ids.submission,
+        given=given,
+        host=host,
+        signed=settings.signed_entry,
+    )
+    if verdict == Verdict.NOT_SENT:
+        raise _not_sent()
+    if verdict == Verdict.NOT_KNOWN and settings.signed_entry:
+        raise EntryRefused(
+            _("We cannot check your link at the moment. Nothing has been recorded. Please try again in a minute."),
+            code="entry_not_checked",
+            status=503,
+        )
+
+
+def _not_sent() -> EntryRefused:
+    return EntryRefused(
+        _("This link does not come from the panel's page, or it is too old. Please start again from there."),
+        code="not_sent_by_panel",
     )
 
 

@@ -31,6 +31,7 @@ from .expiry import expire_sitting
 from .hashing import digest, keyed_digest
 from .locks import locked_stage
 from .planning import plan_stage
+from .rewards import refuse_low_pay
 from .seeds import derive
 
 Kind = JobStep.Kind
@@ -60,8 +61,11 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
 
     Raises:
         StateRefused: another stage is open, the one before is not frozen, or this one is not planned.
+        PayTooLow: the reward comes to less an hour than the panel's minimum.
         PlanRefused: stage 1 cannot be planned.
     """
+    if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
+        refuse_low_pay(stage.study)
     if stage.state == Stage.State.DRAFT and stage.index == 1:
         plan_stage(stage, by=by, via=via)
     with transaction.atomic():

@@ -113,6 +113,9 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
     """The study as it would be stored. What the schema alone cannot see is reported."""
     if Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
+    for slug in config.panel.exclude_people_of:
+        if not Study.objects.filter(slug=slug).exists():
+            report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
     bank = _bank(config.bank, report)
     instrument = _instrument(config, report)
     _check_predictor(config, instrument, report)

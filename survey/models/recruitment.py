@@ -1,0 +1,203 @@
+"""A study at a panel: its postings, the panel's view of each submission, what is paid, and what the panel tells us.
+
+A submission's id stands here only as a keyed hash and encrypted. Money is in whole cents or pence.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from .sitting import Respondent
+from .study import Stage, Study
+
+
+class Posting(models.Model):
+    """One study at a panel. Written before the panel is asked, and found there again by its internal name."""
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="postings")
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="postings")
+    wave = models.PositiveSmallIntegerField(default=1)
+    panel = models.CharField(max_length=40)
+    internal_name = models.CharField(max_length=120, unique=True, help_text="How it is found at the panel again.")
+    external_id = models.CharField(max_length=64, blank=True, help_text="The panel's id; empty until it answered.")
+    state = models.CharField(max_length=40, blank=True, help_text="As the panel says it.")
+    reward = models.PositiveIntegerField()
+    currency = models.CharField(max_length=3)
+    places = models.PositiveIntegerField()
+    expected_minutes = models.PositiveSmallIntegerField()
+    draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    published_at = models.DateTimeField(null=True, blank=True, help_text="When publishing was asked for first.")
+    read_at = models.DateTimeField(null=True, blank=True, help_text="When its submissions were last read whole.")
+    error = models.TextField(blank=True, help_text="Why they could not be read the last time.")
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        permissions = [
+            ("recruit", "Can publish at a panel, approve, ask for returns and reject"),
+            ("pay_people", "Can pay bonuses"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["panel", "external_id"], condition=~Q(external_id=""), name="posting_once_a_panel_study"
+            ),
+            models.CheckConstraint(condition=Q(reward__gte=1), name="posting_reward_at_least_1"),
+            models.CheckConstraint(condition=Q(places__gte=1), name="posting_places_at_least_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} at {self.panel}"
+
+    @property
+    def committed(self) -> int:
+        """Cents that its places may cost; nothing before it was published."""
+        return self.reward * self.places if self.published_at else 0
+
+
+class Submission(models.Model):
+    """What the panel says of one participation, as it was last read."""
+
+    posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="submissions")
+    respondent = models.ForeignKey(
+        Respondent, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
+    )
+    submission_hash = models.CharField(max_length=64, help_text="The same as the panel identity's.")
+    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
+    status = models.CharField(max_length=40, help_text="As the panel says it.")
+    entered_code = models.CharField(max_length=100, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Time taken, as the panel counts it.")
+    read_at = models.DateTimeField(help_text="When the panel was asked for what stands here.")
+    approved_at = models.DateTimeField(null=True, blank=True, help_text="When we approved it.")
+    asked_back_at = models.DateTimeField(null=True, blank=True, help_text="When we asked for a return.")
+    rejected_at = models.DateTimeField(null=True, blank=True, help_text="When we rejected it.")
+    resolution = models.CharField(max_length=300, blank=True, help_text="What a person decided where the two differ.")
+    resolved_status = models.CharField(max_length=40, blank=True, help_text="The panel's status at that time.")
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["posting", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["posting", "submission_hash"], name="submission_once_a_posting"),
+            models.CheckConstraint(
+                condition=Q(resolution="") | Q(resolved_at__isnull=False), name="submission_resolution_has_a_time"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        who = self.respondent.pseudonym if self.respondent else f"number {self.pk}"
+        return f"submission of {who}"
+
+
+class PaymentBatch(models.Model):
+    """Bonuses paid by one call, which a panel does twice when asked twice. So each state is written before the call.
+
+    `sent` without an end is as good as `unknown`: the process died in between. A person looks at the panel and says.
+    """
+
+    class State(models.TextChoices):
+        PREPARED = "prepared", "prepared"
+        SENT = "sent", "sent, no answer yet"
+        PAID = "paid", "paid"
+        REFUSED = "refused", "not paid"
+        UNKNOWN = "unknown", "unknown: look at the panel"
+
+    posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="payment_batches")
+    state = models.CharField(max_length=8, choices=State.choices, default=State.PREPARED)
+    external_id = models.CharField(max_length=64, blank=True)
+    error = models.TextField(blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name_plural = "payment batches"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["prepared", "sent", "paid", "refused", "unknown"]),
+                name="payment_batch_state_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["prepared", "refused"]) | Q(sent_at__isnull=False),
+                name="payment_batch_paid_was_sent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"payment {self.pk} of {self.posting}"
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.state in (self.State.SENT, self.State.UNKNOWN)
+
+
+class Payment(models.Model):
+    """What one person is paid beside the reward. `is_void` frees it to be paid by a later batch: it was not paid."""
+
+    class Kind(models.TextChoices):
+        LATE = "late", "finished after the panel's time was over"
+        TURNED_AWAY = "turned_away", "consented, and found all places taken"
+        SCORE = "score", "points"
+
+    batch = models.ForeignKey(PaymentBatch, on_delete=models.PROTECT, related_name="payments")
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="payments")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    amount = models.PositiveIntegerField()
+    is_void = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["batch", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "kind"], condition=Q(is_void=False), name="payment_once_a_submission_and_kind"
+            ),
+            models.CheckConstraint(condition=Q(kind__in=["late", "turned_away", "score"]), name="payment_kind_known"),
+            models.CheckConstraint(condition=Q(amount__gte=1), name="payment_at_least_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.amount}"
+
+
+class WebhookEvent(models.Model):
+    """One event that a panel sent, kept until it was worked on. The body names a submission, so it is encrypted."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        DONE = "done", "done"
+        IGNORED = "ignored", "ignored"
+        FAILED = "failed", "failed"
+
+    panel = models.CharField(max_length=40)
+    event_id = models.CharField(max_length=100)
+    event_type = models.CharField(max_length=80)
+    body_encrypted = models.BinaryField()
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    error = models.TextField(blank=True)
+    received_at = models.DateTimeField(auto_now_add=True)
+    done_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-received_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["panel", "event_id"], name="webhook_event_once"),
+            models.CheckConstraint(
+                condition=Q(state__in=["waiting", "done", "ignored", "failed"]), name="webhook_event_state_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(state="waiting"), name="webhook_event_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.pk}"

@@ -1,0 +1,294 @@
+"""Prolific's REST API: one method a call. Imports only httpx, settings and the errors beside it.
+
+What is safe to repeat is repeated: reading always, writing where it says the same twice (approve, a number of places),
+anything that was certainly not taken (no connection, 429). Setting up and paying bonuses is never repeated. Statuses
+stay the strings that came. Neither the token nor an id of a person is in any message, log or repr.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+from django.conf import settings
+
+from survey.exceptions import HunchError
+
+from .errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
+
+TIMEOUT = httpx.Timeout(20.0, connect=5.0)
+# While somebody waits at the door.
+SHORT_TIMEOUT = httpx.Timeout(3.0, connect=1.5)
+TRIES = 4
+FIRST_WAIT = 0.5  # seconds; doubled each time, of which a random part is waited
+LONGEST_WAIT = 30.0  # seconds that a Retry-After may ask for
+PAGE_SIZE = 100
+LONGEST_LIST = 1000  # pages: a `next` that leads in circles must end
+Sleep = Callable[[float], None]
+
+
+class ProlificClient:
+    """One account at Prolific.
+
+    Args:
+        url: scheme and host, without a slash at the end.
+        token: the account's API token; it may be empty where only the public keys are read.
+        patience: how often a call that is safe to repeat is tried in all.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        token: str,
+        timeout: httpx.Timeout = TIMEOUT,
+        patience: int = TRIES,
+        sleep: Sleep = time.sleep,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        headers = {"Authorization": f"Token {token}"} if token else {}
+        self._url = url.rstrip("/")
+        self._patience = patience
+        self._sleep = sleep
+        self._http = httpx.Client(
+            base_url=self._url, headers=headers, timeout=timeout, transport=transport, follow_redirects=False
+        )
+
+    def __repr__(self) -> str:
+        return f"<Prolific at {self._url}>"
+
+    def __enter__(self) -> "ProlificClient":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._http.close()
+
+    # Studies
+
+    def create_study(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A draft. Not repeated: a second one would be another draft, to be found by its internal name."""
+        return self._call("POST", "/api/v1/studies/", "create the draft", json=body, explain=True)
+
+    def studies(self) -> Iterator[dict[str, Any]]:
+        return self._pages("/api/v1/studies/", {"page_size": PAGE_SIZE}, "list the studies")
+
+    def study(self, study: str) -> dict[str, Any]:
+        return self._call("GET", f"/api/v1/studies/{_part(study)}/", "read the study", repeat=True)
+
+    def transition(self, study: str, action: str) -> dict[str, Any]:
+        """PUBLISH, PAUSE, START or STOP."""
+        path = f"/api/v1/studies/{_part(study)}/transition/"
+        return self._call("POST", path, f"{action.lower()} the study", json={"action": action}, explain=True)
+
+    def set_places(self, study: str, places: int) -> dict[str, Any]:
+        """The total; Prolific only lets it grow."""
+        path = f"/api/v1/studies/{_part(study)}/"
+        body = {"total_available_places": places}
+        return self._call("PATCH", path, "change the places", json=body, repeat=True, explain=True)
+
+    # Submissions
+
+    def submissions(self, study: str) -> Iterator[dict[str, Any]]:
+        query = {"study": study, "page_size": PAGE_SIZE, "ordering": "started_at"}
+        return self._pages("/api/v1/submissions/", query, "list the submissions")
+
+    def submission(self, submission: str) -> dict[str, Any]:
+        return self._call("GET", f"/api/v1/submissions/{_part(submission)}/", "read a submission", repeat=True)
+
+    def approve(self, submission: str) -> dict[str, Any]:
+        return self._decide(submission, {"action": "APPROVE"}, "approve a submission", repeat=True)
+
+    def reject(self, submission: str, *, category: str, message: str) -> dict[str, Any]:
+        body = {"action": "REJECT", "rejection_category": category, "message": message}
+        return self._decide(submission, body, "reject a submission", repeat=False)
+
+    def _decide(self, submission: str, body: Mapping[str, Any], what: str, *, repeat: bool) -> dict[str, Any]:
+        path = f"/api/v1/submissions/{_part(submission)}/transition/"
+        return self._call("POST", path, what, json=body, repeat=repeat)
+
+    def request_return(self, submission: str, reasons: Sequence[str]) -> dict[str, Any]:
+        path = f"/api/v1/submissions/{_part(submission)}/request-return/"
+        return self._call("POST", path, "ask for a return", json={"request_return_reasons": list(reasons)})
+
+    # Bonuses
+
+    def set_up_bonuses(self, study: str, amounts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """(submission or person, amount in whole units such as "1.50"). Nothing is paid by this alone."""
+        lines = "".join(f"{who},{amount}\n" for who, amount in amounts)
+        body = {"study_id": study, "csv_bonuses": lines}
+        return self._call("POST", "/api/v1/submissions/bonus-payments/", "set up the bonuses", json=body)
+
+    def pay_bonuses(self, batch: str) -> None:
+        """Pay what was set up. Asked twice, Prolific pays twice: so this is sent once, whatever comes back.
+
+        Raises:
+            PanelError: `outcome_is_known` is False where it may have been paid.
+        """
+        path = f"/api/v1/bulk-bonus-payments/{_part(batch)}/pay/"
+        self._call("POST", path, "pay the bonuses", once=True, empty=True)
+
+    # Signed entry
+
+    def study_keys(self) -> dict[str, Any]:
+        """The public keys that entry links are signed with."""
+        return self._call("GET", "/.well-known/study/jwks.json", "read the signing keys", repeat=True)
+
+    # How a call is made
+
+    def _pages(self, path: str, query: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
+        """Every row, by the address of the next page that comes with each: a page past the end would be a 404."""
+        page = self._call("GET", path, what, params=query, repeat=True)
+        for _number in range(LONGEST_LIST):
+            yield from _rows(page, what)
+            following = ((page.get("_links") or {}).get("next") or {}).get("href")
+            if not following:
+                return
+            parts = urlsplit(following)
+            # By path and query alone: the token goes to nobody but the host it was meant for.
+            page = self._call("GET", f"{parts.path}?{parts.query}", what, repeat=True)
+        raise PanelUnreachable(f"Prolific: to {what}: the list does not end")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        *,
+        json: Any = None,
+        params: Mapping[str, Any] | None = None,
+        repeat: bool = False,
+        once: bool = False,
+        explain: bool = False,
+        empty: bool = False,
+    ) -> dict[str, Any]:
+        """
+        Args:
+            what: words for messages, without any id.
+            repeat: sending it twice does no harm.
+            once: not even what was certainly not taken is sent again.
+            explain: the panel's own words go into the message; they may name people where the call is about people.
+            empty: the answer's body says nothing.
+        """
+        for number in range(self._patience):
+            is_last = once or number == self._patience - 1
+            try:
+                response = self._http.request(method, path, json=json, params=params)
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as exc:
+                if is_last:
+                    raise PanelUnreachable(f"Prolific: to {what}: no connection") from exc
+                self._wait(number)
+                continue
+            except httpx.HTTPError as exc:
+                if is_last or not repeat:
+                    raise PanelUnreachable(
+                        f"Prolific: to {what}: the connection broke before an answer came", outcome_is_known=False
+                    ) from exc
+                self._wait(number)
+                continue
+            if response.status_code == 429:
+                pause = _retry_after(response)
+                if is_last or (pause is not None and pause > LONGEST_WAIT):
+                    raise PanelBusy(f"Prolific: to {what}: too many requests; try again later", answered=429)
+                self._wait(number, at_least=pause or 0.0)
+                continue
+            if response.status_code >= 500:
+                if is_last or not repeat:
+                    raise PanelUnreachable(
+                        f"Prolific: to {what}: it answered {response.status_code}",
+                        answered=response.status_code,
+                        outcome_is_known=False,
+                    )
+                self._wait(number)
+                continue
+            return _read(response, what, explain=explain, empty=empty)
+        raise AssertionError("the last try returns or raises")
+
+    def _wait(self, number: int, *, at_least: float = 0.0) -> None:
+        jitter = random.uniform(0, FIRST_WAIT * 2**number)  # noqa: S311 - only spreads the tries
+        self._sleep(at_least + jitter)
+
+
+def _part(identifier: str) -> str:
+    return quote(identifier, safe="")
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds; None where it is missing, or a date."""
+    try:
+        return max(0.0, float(response.headers.get("Retry-After", "")))
+    except ValueError:
+        return None
+
+
+def _rows(page: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
+    rows = page.get("results")
+    if not isinstance(rows, list):
+        raise PanelUnreachable(f"Prolific: to {what}: the answer holds no list")
+    return rows
+
+
+def _read(response: httpx.Response, what: str, *, explain: bool, empty: bool) -> dict[str, Any]:
+    if response.is_success:
+        if empty:
+            return {}
+        try:
+            body = response.json()
+        except ValueError as exc:
+            raise _unreadable(what) from exc
+        if not isinstance(body, dict):
+            raise _unreadable(what)
+        return body
+    if response.is_redirect:
+        raise PanelUnreachable(f"Prolific: to {what}: it points elsewhere; check HUNCH_PROLIFIC_URL")
+    reason = _reason(response, explain=explain)
+    if response.status_code in (401, 403):
+        reason += "; check HUNCH_PROLIFIC_TOKEN"
+    kind: type[PanelError] = PanelMissing if response.status_code == 404 else PanelRefused
+    raise kind(f"Prolific: to {what}: {reason}", answered=response.status_code)
+
+
+def _unreadable(what: str) -> PanelError:
+    return PanelUnreachable(f"Prolific: to {what}: its answer is not JSON", outcome_is_known=False)
+
+
+def _reason(response: httpx.Response, *, explain: bool) -> str:
+    reason = f"it answered {response.status_code}"
+    try:
+        error = response.json()["error"]
+        code, title, detail = error.get("error_code"), error.get("title"), error.get("detail")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return reason
+    if code:
+        reason += f" (error {code})"
+    if explain:
+        words = detail if isinstance(detail, str) else title if isinstance(title, str) else ""
+        reason += f": {words[:500]}" if words else ""
+    return reason
+
+
+def is_configured() -> bool:
+    return bool(settings.HUNCH_PROLIFIC_TOKEN)
+
+
+def open_client(*, at_the_door: bool = False) -> ProlificClient:
+    """The client of the account that the settings name.
+
+    Args:
+        at_the_door: somebody waits for a page, so that it is asked once and briefly.
+
+    Raises:
+        HunchError: no token is set.
+    """
+    if not is_configured():
+        raise HunchError("HUNCH_PROLIFIC_TOKEN is not set: without it Prolific cannot be asked")
+    url, token = settings.HUNCH_PROLIFIC_URL, settings.HUNCH_PROLIFIC_TOKEN
+    if at_the_door:
+        return ProlificClient(url=url, token=token, timeout=SHORT_TIMEOUT, patience=1)
+    return ProlificClient(url=url, token=token)
+
+
+def open_public_client() -> ProlificClient:
+    """For what needs no token, while somebody waits."""
+    return ProlificClient(url=settings.HUNCH_PROLIFIC_URL, token="", timeout=SHORT_TIMEOUT, patience=1)
