@@ -354,3 +354,25 @@ def test_networks_that_are_frozen_alike_are_read_once(tiny_bert, tmp_path):
         artifacts.save(registry.create("bert", {**params, "frozen_layers": frozen}).fit(pairs, [0.0, 1.0] * 30), folder)
         found = pair_scorer.question_embeddings(folders=[folder], questions=bank)
         assert found.evidence.shape == (2, 20, width)
+
+
+class _Reader:
+    """Reads pairs as the hybrid's network does: (n, 2 depths, 2 texts, 3 numbers), here the lengths of the texts."""
+
+    def read(self, pairs, token_budget, progress):
+        lengths = [[len(pair.evidence_text) * (1 + pair.outcome), len(pair.target_text)] for pair in pairs]
+        return np.broadcast_to(np.array(lengths, dtype=np.float32)[:, None, :, None], (len(pairs), 2, 2, 3))
+
+
+@pytest.mark.torch
+def test_a_predictor_that_reads_pairs_by_a_frozen_network_reads_each_question_alone(monkeypatch):
+    class Hybrid:
+        reader_ = _Reader()
+
+    monkeypatch.setattr(artifacts, "load", lambda folder: Hybrid())
+    bank = _bank(9)
+    lengths = np.array([len(text) for text in bank.texts])
+    found = pair_scorer.question_embeddings(folders=["one"], questions=bank)
+    assert found.evidence.shape == (2, 9, 6) and found.target.shape == (9, 6)
+    for rows, expected in ((found.evidence[0], lengths), (found.evidence[1], 2 * lengths), (found.target, lengths)):
+        assert np.array_equal(rows, np.repeat(expected[:, None], 6, axis=1))
