@@ -103,14 +103,15 @@ def _score_all(
             everything = replace(everything, shortlist=_shortlist(held, following, questions, folders, factors))
     held.heartbeat(0, 0, f"drawing from {everything.universe_size} pairs")
     try:
-        drawn = draw_slots(
-            everything,
-            design=design,
-            n=slots_by_role(recipe).sampled.items,
-            seed=recipe.seed,
-            instrument=instrument,
-            questions=questions,
-        )
+        with held.kept_alive():
+            drawn = draw_slots(
+                everything,
+                design=design,
+                n=slots_by_role(recipe).sampled.items,
+                seed=recipe.seed,
+                instrument=instrument,
+                questions=questions,
+            )
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
     rows = np.unique(drawn.rows)  # A test set has each pair several times.
@@ -160,9 +161,9 @@ def _shortlist(
     """The best pairs by their factors, with the predictor's own scores of them."""
     instrument = registry.get(following.study.instrument)
     held.heartbeat(0, 0, "choosing the shortlist")
-    ranks = bandit.shortlist(
-        factors, size=following.study.settings.candidates.shortlist, rng=generator(following.seed, "shortlist")
-    )
+    size = following.study.settings.candidates.shortlist
+    with held.kept_alive():
+        ranks = bandit.shortlist(factors, size=size, rng=generator(following.seed, "shortlist"))
     rows = instrument.rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))
     inputs = instrument.predictor_inputs(rows=rows, questions=questions)
     found = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])

@@ -5,6 +5,7 @@ Every result is written through the claim of a job step, in one transaction with
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +42,8 @@ class Claim(Protocol):
     step: JobStep
 
     def heartbeat(self, done: int, total: int, text: str) -> bool: ...
+
+    def kept_alive(self) -> AbstractContextManager[None]: ...
 
     def lock(self) -> None: ...
 

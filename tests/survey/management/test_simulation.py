@@ -190,6 +190,17 @@ def test_people_from_a_panel_bring_made_up_ids_of_their_own(live_server) -> None
     assert study.respondents.filter(panel_identity__panel="prolific").count() == 2
 
 
+@pytest.mark.parametrize("through", ["pages", "api"])
+def test_people_answer_holdouts_controls_and_repeats_like_all_else(live_server, through: str) -> None:
+    roles = {"holdout": 0.25, "controls": 0.34}
+    study = cast.open_study(roles=roles, stages=[{"sittings": 4}], sitting={"items": 4})
+    crowd = Crowd(study=study, respondents=4, base_url=live_server.url, through=through)
+    assert crowd.run() == Counter(completed=4)
+    answered = Assignment.objects.filter(state="counted").order_by().values_list("slot__role", flat=True)
+    assert set(answered) == {"sampled", "holdout", "control", "repeat"}
+    assert answered.count() == 16
+
+
 def test_answers_are_a_fixed_function_of_person_and_pair(live_server) -> None:
     """The pages lose nothing that an answer depends on: each one stored is what its person gives in this process."""
     study = cast.open_study()
