@@ -1,4 +1,4 @@
-"""From one person's answer to the majority of several, and back. Needs numpy and scipy; imports no estimator.
+"""From one person's answer to the majority of several. Needs numpy and scipy; imports no estimator.
 
 Single answers train P(one person changes); a test label may be the majority of n people (section 3 of the paper). The
 share of people whose belief a pair changes scatters about the predicted probability, so that the count of n answers
@@ -44,22 +44,6 @@ def majority_probability(probability: ArrayLike, responses: ArrayLike, concentra
         inner = np.clip(p, _LEAST, 1 - _LEAST)
         several = betabinom.sf(half, n, inner * concentration, (1 - inner) * concentration)
     return np.where(n == 1, p, np.clip(several, 0.0, 1.0))
-
-
-def person_probability(majority: ArrayLike, responses: ArrayLike, concentration: float) -> NDArray[np.float64]:
-    """The inverse of `majority_probability`, to 1e-9, by bisection: what one person does, given what the majority does.
-
-    Raises:
-        PredictorError: a value out of range, or lengths that differ.
-    """
-    q = _probabilities(majority)
-    n = as_responses(responses, len(q))
-    low, high = np.zeros(len(q)), np.ones(len(q))
-    for _ in range(40):
-        middle = (low + high) / 2
-        above = majority_probability(middle, n, concentration) > q
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return np.where(n == 1, q, (low + high) / 2)
 
 
 def logit_line(responses: NDArray[np.int64], concentration: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

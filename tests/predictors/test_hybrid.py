@@ -174,14 +174,12 @@ def test_majorities_teach_what_one_person_does(params):
     def person(rows: list[Pair]) -> np.ndarray:
         return np.array([0.3 if pair.outcome else 0.7 for pair in rows])
 
-    def majorities(rows: list[Pair]) -> np.ndarray:
-        return (rng.binomial(9, rng.beta(5 * person(rows), 5 * (1 - person(rows)))) > 4.5).astype(float)
-
-    labels = majorities(pairs)
+    labels = (rng.binomial(9, person(pairs)) > 4.5).astype(float)
+    params = {**params, "concentration": 100.0}
     told = hybrid(params).fit(pairs, labels, responses=np.full(300, 9))
     untold = hybrid(params).fit(pairs, labels)
     assert np.abs(changed(told, fresh) - person(fresh)).mean() < 0.06
-    assert np.abs(changed(untold, fresh) - person(fresh)).mean() > 0.09
+    assert np.abs(changed(untold, fresh) - person(fresh)).mean() > 0.12
     assert told.predict_majority(fresh, 9) == pytest.approx(changed(untold, fresh), abs=0.08)
     assert told.predict_majority(fresh, 1) == pytest.approx(changed(told, fresh))
 
@@ -220,7 +218,7 @@ print(training.score([{str(folder)!r}], some_pairs(20, seed=25)).tobytes().hex()
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    with pytest.raises(CheckpointError, match="hybrid.safetensors was changed"):
+    with pytest.raises(CheckpointError, match=r"hybrid\.safetensors was changed"):
         artifacts.load(folder)
 
 
