@@ -16,6 +16,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
 from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
@@ -163,6 +164,13 @@ def run_step(step_id: int) -> bool:
     except OperationalError as exc:
         logger.warning("step %s: the database did not answer (%s); queued again", step.pk, exc)
         held.give_back()
+        return False
+    except EndpointError as exc:
+        logger.warning("step %s (%s): a server did not answer: %s", step.pk, step, exc)
+        if exc.permanent or step.tries_left == 0:
+            held.fail(str(exc))
+        else:  # What it has answered is kept by this process; the next beat tries again.
+            held.give_back()
         return False
     except (HunchError, PredictorError) as exc:
         # Said in words by whoever refused it: a person must change something, so it is not tried again.

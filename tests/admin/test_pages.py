@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.models import (
+    AnswerCollection,
     ApiToken,
     Assignment,
     AuditEntry,
@@ -25,6 +26,8 @@ from survey.models import (
     Evaluation,
     Item,
     JobStep,
+    LanguageModel,
+    ModelAnswer,
     PanelIdentity,
     PredictorRun,
     Question,
@@ -44,7 +47,7 @@ from survey.services.identities import store_identity
 from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
 FEW = 10  # queries
-NOT_READ_ONLY = {Group, User, Question}
+NOT_READ_ONLY = {Group, User, Question, AnswerCollection}
 
 
 def address(model: type[Model], page: str, *args: Any) -> str:
@@ -55,11 +58,18 @@ def our_models() -> list[type[Model]]:
     return [model for model in admin.site._registry if model is not LogEntry]
 
 
+def ask_a_language_model(name: str, bank: Bank) -> None:
+    model = LanguageModel.objects.create(name=name)
+    AnswerCollection.objects.create(language_model=model, bank=bank, model=name)
+    ModelAnswer.objects.create(language_model=model, question=bank.questions.get(position=0), correct=True)
+
+
 @pytest.fixture
 def busy(study: Study, superuser: User) -> Study:
     """At least one row of everything."""
     ApiToken.issue(user=superuser, name="for tests")
     take_part(study, 203)
+    ask_a_language_model("one", study.bank)
     jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
     return study
 
@@ -87,7 +97,14 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         item = Item.objects.create(study=twin, key="0")
         Pair.objects.create(item=item, target=question)
         slot = Slot.objects.create(
-            stage=stage, number=1, item=item, role=Slot.Role.CONTROL, stratum=stratum, booklet=booklet, position=1
+            stage=stage,
+            number=1,
+            item=item,
+            role=Slot.Role.CONTROL,
+            control_kind="no_evidence",
+            stratum=stratum,
+            booklet=booklet,
+            position=1,
         )
         respondent = Respondent.objects.create(study=twin)
         store_identity(respondent=respondent, ids=panel_ids(number))
@@ -104,6 +121,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         ApiToken.issue(user=user)
         AuditEntry.objects.create(actor=owner, action="test", subject=str(number))
         Group.objects.create(name=f"group-{number}")
+        ask_a_language_model(f"model-{number}", bank)
 
 
 def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client) -> None:

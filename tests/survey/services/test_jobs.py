@@ -12,6 +12,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from predictors import training as predictor_training
+from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError
 from survey import tasks
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
@@ -294,6 +295,22 @@ def test_a_database_that_did_not_answer_costs_a_try_and_not_the_step(monkeypatch
     assert jobs.run_step(step.pk) is False
     step.refresh_from_db()
     assert (step.state, step.tries_left) == ("queued", TRIES - 1)
+
+
+@pytest.mark.parametrize(("permanent", "states"), [(False, ["queued", "queued", "failed"]), (True, ["failed"] * 3)])
+def test_a_server_that_did_not_answer_is_asked_again_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, permanent: bool, states: list[str]
+) -> None:
+    def silent(*args: Any, **kwargs: Any) -> None:
+        raise EndpointError("http://localhost/v1: status 429.", permanent=permanent)
+
+    step = cast.run_until(cast.closed_stage(**TWO), "train")
+    monkeypatch.setattr(training, "training_examples", silent)
+    for state in states:
+        jobs.run_step(step.pk)
+        step.refresh_from_db()
+        assert step.state == state
+    assert "429" in step.error
 
 
 def test_waiting_for_people_costs_no_try() -> None:
