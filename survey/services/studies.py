@@ -13,6 +13,7 @@ from predictors.errors import PredictorError
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from predictors.settings import settings_of
+from predictors.training import members_of
 from survey import study_file
 from survey.exceptions import FileErrors, NotFound, PlanRefused, StateRefused
 from survey.instruments import registry
@@ -177,6 +178,21 @@ def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None
     _check_choice(config.predictor, ("predictor",), report)
     for index, compared in enumerate(config.predictor.compared):
         _check_choice(compared, ("predictor", "compared", index), report)
+    _check_disagreement(config, config.predictor, report)
+
+
+def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Report) -> None:
+    try:
+        members = members_of(predictor.name, predictor.params)
+    except PredictorError:  # Said at the parameter that is wrong.
+        return
+    for index, stage in enumerate(config.stages):
+        if stage.design.by == "disagreement" and members < 2:
+            report(
+                ("stages", index, "design", "by"),
+                f"{predictor.name} has {members} member, which cannot disagree with itself: set members to 2 or more, "
+                'or by = "closeness"',
+            )
 
 
 def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None:

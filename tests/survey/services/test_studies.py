@@ -221,6 +221,29 @@ def test_it_refuses_a_bank_too_small_for_booklets_in_which_nothing_comes_twice(b
     assert line.startswith(f"small.toml:{line_of(text, '[[stages]]')}: stages.1: 20 questions do not fill its booklets")
 
 
+DISAGREEMENT = FILE.replace('kind = "epsilon_greedy"', 'kind = "uncertainty"\nby = "disagreement"')
+
+
+def test_it_refuses_disagreement_of_a_single_member_at_its_line(bank) -> None:
+    text = DISAGREEMENT.replace("members = 2", "members = 1")
+    (line,) = refusals(text)
+    place = line_of(text, "by = ")
+    assert line.startswith(f"small.toml:{place}: stages.2.design.by: bert has 1 member, which cannot disagree")
+    create(DISAGREEMENT)
+
+
+def test_it_refuses_a_holdout_that_cannot_be_dealt_before_anything_is_collected(bank) -> None:
+    # Stage 2 is drawn by score, but its holdout is not: one sitting of 25 items cannot hold 40 questions once each.
+    text = FILE.replace("items = 3", "items = 25").replace(
+        "sittings = 4\n[stages.design]", "sittings = 4\n[stages.roles]\nholdout = 0.2\n[stages.design]"
+    )
+    text = text.replace("size = 200", "size = 3000")
+    lines = refusals(text)
+    assert any(
+        "stages.2: 40 questions do not fill its booklets: holdout: 25 items over 40 questions" in line for line in lines
+    )
+
+
 def test_it_refuses_a_predictor_for_an_instrument_without_a_label(bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(registry.get("belief_update")), "predicts", False)
     (line,) = refusals(FILE.replace('[stages.design]\nkind = "epsilon_greedy"\n', ""))
