@@ -91,10 +91,16 @@ def random_scorer(file: Path, *, questions: int, rank: int) -> None:
 
     rng = np.random.default_rng(0)
     largest = 2**18 if rank <= 900 else 2**14
-    factors = [np.rint(rng.normal(0, 30, (2, questions, rank))).clip(-127, 127).astype(np.int8) for _ in "et"]
-    biases = [rng.integers(-largest, largest, (2, questions), dtype=np.int32) for _ in "et"]
+
+    def factors() -> Any:
+        return np.rint(rng.normal(0, 30, (2, questions, rank))).clip(-127, 127).astype(np.int8)
+
+    def bias() -> Any:
+        return rng.integers(-largest, largest, (2, questions), dtype=np.int32)
+
     nothing = np.empty(0, dtype=np.int64)
-    PairScorer(*factors, *biases, unit=1.0, scored=nothing, left_out=nothing).save(file)
+    scorer = PairScorer(factors(), factors(), bias(), bias(), unit=1.0, scored=nothing, left_out=nothing)
+    scorer.save(file)
 
 
 def draw_from(file: Path, *, slots: int, threads: int) -> dict[str, Any]:
