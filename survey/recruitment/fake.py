@@ -1,0 +1,492 @@
+"""A pretended Prolific on this machine: its API, its participants, its webhooks. Imports only the standard library,
+cryptography and httpx; no address outside loopback is listened on.
+
+It behaves as the real one does where that is awkward: a leaver's place goes to the next person at once, pages of a list
+may end exactly where the list does, calls come back with 429, webhooks come late, twice and out of order, and bonuses
+are paid again by whoever asks again. All chance comes from the seed.
+"""
+
+import base64
+import csv
+import hashlib
+import hmac
+import io
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from html import escape
+from http.cookies import SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+
+ISSUER = "https://www.prolific.com"
+HOLDS_A_PLACE = ("RESERVED", "ACTIVE", "AWAITING REVIEW", "APPROVED", "PARTIALLY APPROVED")
+REASON_LENGTH = 100  # characters that a rejection's message needs
+CATEGORIES = (
+    *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK", "LOW_EFFORT"),
+    *("MALINGERING", "NO_CODE", "BAD_CODE", "NO_DATA", "UNSUPP_DEVICE", "OTHER"),
+)
+STUDY_MOVES = {
+    "PUBLISH": ({"UNPUBLISHED"}, "ACTIVE"),
+    "PAUSE": ({"ACTIVE"}, "PAUSED"),
+    "START": ({"PAUSED", "AWAITING REVIEW"}, "ACTIVE"),
+    "STOP": ({"ACTIVE", "PAUSED", "AWAITING REVIEW"}, "COMPLETED"),
+}
+
+
+class Refused(Exception):
+    """An answer of the API that is an error."""
+
+    def __init__(self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(title)
+        self.status, self.title, self.detail, self.headers = status, title, detail or title, dict(headers or {})
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """What would be posted, byte for byte."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class FakeProlific:
+    """The state of it all. Every method is one thing that a researcher, a participant or time does.
+
+    Args:
+        page_size: the most rows a list's page has, whatever is asked for.
+        busy_every: every so many calls one is answered with 429.
+        clock: seconds; the tests have one of their own.
+    """
+
+    seed: int = 0
+    token: str = "fake-token"  # noqa: S105 - known to everybody
+    secret: str = "fake-webhook-secret"  # noqa: S105
+    page_size: int = 20
+    busy_every: int = 0
+    signs_entry: bool = False
+    clock: Callable[[], float] = time.time
+    url: str = "http://127.0.0.1"
+    studies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    submissions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    batches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    paid: list[tuple[str, Decimal]] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.seed)  # noqa: S311 - reproducible on purpose, nothing secret
+        self._lock = threading.RLock()
+        self._waiting: list[Webhook] = []
+        self._events = 0
+        self._key: rsa.RSAPrivateKey | None = None
+        self._lose: str = ""
+
+    def new_id(self) -> str:
+        """24 hexadecimal digits, as the real ones."""
+        return f"{self._rng.getrandbits(96):024x}"
+
+    # Participants and time
+
+    def take_place(self, study: str, *, person: str = "") -> dict[str, Any] | None:
+        """Somebody takes a free place; None where there is none, or the study admits nobody."""
+        with self._lock:
+            found = self.studies[study]
+            if found["status"] != "ACTIVE" or self._held(study) >= found["total_available_places"]:
+                return None
+            submission = {
+                "id": self.new_id(),
+                "study_id": study,
+                "participant_id": person or self.new_id(),
+                "status": "ACTIVE",
+                "started_at": self._now(),
+                "completed_at": None,
+                "study_code": None,
+                "time_taken": None,
+                "began": self.clock(),
+                "asked_back": False,
+            }
+            self.submissions[submission["id"]] = submission
+            self._tell(submission)
+            return submission
+
+    def entry_address(self, submission: str) -> str:
+        """Where the participant is sent, ids filled in, signed where the study wants it."""
+        found = self.submissions[submission]
+        study = self.studies[found["study_id"]]
+        values = {
+            "PROLIFIC_PID": found["participant_id"],
+            "STUDY_ID": found["study_id"],
+            "SESSION_ID": submission,
+        }
+        address = str(study["external_study_url"])
+        for name, value in values.items():
+            address = address.replace(f"{{{{%{name}%}}}}", value)
+        if self.signs_entry or study.get("is_external_study_url_secure"):
+            address += f"&prolific_token={self.sign(values, audience=address)}"
+        return address
+
+    def submit(self, submission: str, code: str | None) -> None:
+        """The participant comes back with a code, or says by hand that they are done (None)."""
+        with self._lock:
+            found = self.submissions[submission]
+            if found["status"] != "ACTIVE":
+                return
+            found["study_code"] = code if code is not None else "NOCODE"
+            found["completed_at"] = self._now()
+            found["time_taken"] = int(self.clock() - found["began"])
+            actions = self._actions(found["study_id"], code)
+            self._move(found, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
+            if "REQUEST_RETURN" in actions:
+                found["asked_back"] = True
+            self._rest_if_full(found["study_id"])
+
+    def give_up(self, submission: str) -> None:
+        """The participant returns it, which they also may after they finished."""
+        with self._lock:
+            found = self.submissions[submission]
+            if found["status"] in ("ACTIVE", "RESERVED", "AWAITING REVIEW"):
+                self._move(found, "RETURNED")
+
+    def time_out(self, submission: str) -> None:
+        with self._lock:
+            found = self.submissions[submission]
+            if found["status"] in ("ACTIVE", "RESERVED"):
+                self._move(found, "TIMED-OUT")
+
+    def follow_requests(self) -> int:
+        """Everybody who was asked to return does; how many."""
+        with self._lock:
+            asked = [s for s in self.submissions.values() if s["asked_back"] and s["status"] == "AWAITING REVIEW"]
+            for found in asked:
+                self._move(found, "RETURNED")
+            return len(asked)
+
+    def lose_next_answer(self, part: str) -> None:
+        """The next call whose path holds `part` is carried out, and its answer never arrives."""
+        self._lose = part
+
+    def webhooks(self) -> list[Webhook]:
+        """All that waited, late, each twice and in no order."""
+        with self._lock:
+            waiting, self._waiting = self._waiting * 2, []
+            self._rng.shuffle(waiting)
+            return waiting
+
+    def sign_webhook(self, body: bytes, *, event_id: str) -> Webhook:
+        stamp = str(int(self.clock()))
+        signature = hmac.new(self.secret.encode(), stamp.encode() + body, hashlib.sha256).digest()
+        return Webhook(
+            headers={
+                "Content-Type": "application/json",
+                "X-Event-ID": event_id,
+                "X-Timestamp": stamp,
+                "X-Prolific-Request-Timestamp": stamp,
+                "X-Prolific-Request-Signature": base64.b64encode(signature).decode(),
+            },
+            body=body,
+        )
+
+    # Signed entry
+
+    @property
+    def key(self) -> rsa.RSAPrivateKey:
+        if self._key is None:
+            self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        return self._key
+
+    def sign(self, values: Mapping[str, str], *, audience: str, **claims: Any) -> str:
+        """A token as the links carry it; `claims` and `header` replace what is right, for tests of what is wrong."""
+        issued = int(self.clock())
+        header = claims.pop("header", {"alg": "RS256", "kid": "fake-1", "typ": "JWT"})
+        payload = {
+            "iss": ISSUER,
+            "iat": issued,
+            "exp": issued + 120,
+            "aud": audience,
+            "sub": values["SESSION_ID"],
+            "prolific": {**values, "workspace_id": "fake-workspace"},
+            **claims,
+        }
+        text = ".".join(_text64(json.dumps(part).encode()) for part in (header, payload))
+        return f"{text}.{_text64(self.key.sign(text.encode(), padding.PKCS1v15(), SHA256()))}"
+
+    def key_set(self) -> dict[str, Any]:
+        numbers = self.key.public_key().public_numbers()
+        modulus, exponent = (_text64(n.to_bytes((n.bit_length() + 7) // 8, "big")) for n in (numbers.n, numbers.e))
+        return {"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "fake-1", "n": modulus, "e": exponent}]}
+
+    # The API
+
+    def answer(self, method: str, target: str, *, token: str, body: bytes = b"") -> tuple[int, dict[str, str], Any]:
+        """One request: status, headers and what becomes JSON."""
+        with self._lock:
+            parts = urlsplit(target)
+            self.calls.append((method, parts.path))
+            try:
+                found = self._answer(method, parts.path, dict(parse_qs(parts.query)), token=token, body=body)
+            except Refused as refusal:
+                error = {"status": refusal.status, "error_code": 140100, "title": refusal.title}
+                return refusal.status, refusal.headers, {"error": {**error, "detail": refusal.detail}}
+            except KeyError:
+                return 404, {}, {"error": {"status": 404, "error_code": 140004, "title": "Not found"}}
+            if self._lose and self._lose in parts.path:
+                self._lose = ""
+                raise ConnectionAbortedError
+            return found[0], {}, found[1]
+
+    def _answer(
+        self, method: str, path: str, query: Mapping[str, list[str]], *, token: str, body: bytes
+    ) -> tuple[int, Any]:
+        if path == "/.well-known/study/jwks.json":
+            return 200, self.key_set()
+        if token != f"Token {self.token}":
+            raise Refused(401, "Authentication credentials were not provided.")
+        if self.busy_every and len(self.calls) % self.busy_every == 0:
+            raise Refused(429, "Too many requests", headers={"Retry-After": "0"})
+        given = json.loads(body) if body else {}
+        match [method, *path.removeprefix("/api/v1").strip("/").split("/")]:
+            case ["GET", "studies"]:
+                return 200, self._page("/api/v1/studies/", list(self.studies.values()), query)
+            case ["POST", "studies"]:
+                return 201, self._create(given)
+            case ["GET", "studies", study]:
+                return 200, self.studies[study]
+            case ["PATCH", "studies", study]:
+                return 200, self._change(self.studies[study], given)
+            case ["POST", "studies", study, "transition"]:
+                return 200, self._transition(self.studies[study], given.get("action", ""))
+            case ["GET", "submissions"]:
+                (study,) = query["study"]
+                rows = [_public(s) for s in self.submissions.values() if s["study_id"] == study]
+                return 200, self._page("/api/v1/submissions/", rows, query)
+            case ["POST", "submissions", "bonus-payments"]:
+                return 201, self._set_up(given)
+            case ["GET", "submissions", submission]:
+                return 200, _public(self.submissions[submission])
+            case ["POST", "submissions", submission, "transition"]:
+                return 200, self._decide(self.submissions[submission], given)
+            case ["POST", "submissions", submission, "request-return"]:
+                self.submissions[submission]["asked_back"] = True
+                return 200, _public(self.submissions[submission])
+            case ["POST", "bulk-bonus-payments", batch, "pay"]:
+                self._pay(self.batches[batch])
+                return 202, {}
+        raise Refused(404, "Not found")
+
+    def _page(self, path: str, rows: list[Any], query: Mapping[str, list[str]]) -> dict[str, Any]:
+        size = min(int(query.get("page_size", ["20"])[0]), self.page_size)
+        number = int(query.get("page", ["1"])[0])
+        if number > 1 and (number - 1) * size >= len(rows):
+            raise Refused(404, "Invalid page.")  # So it is there too, when the last page was a full one.
+        others = "".join(f"&{name}={quote(values[0])}" for name, values in query.items() if name != "page")
+        has_more = number * size < len(rows)
+        following = f"{self.url}{path}?page={number + 1}{others}" if has_more else None
+        return {
+            "results": rows[(number - 1) * size : number * size],
+            "_links": {"next": {"href": following, "title": "Next"}},
+            "meta": {"count": len(rows)},
+        }
+
+    def _create(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        needed = ("name", "description", "external_study_url", "reward", "total_available_places")
+        missing = [name for name in (*needed, "estimated_completion_time", "completion_codes") if not given.get(name)]
+        if missing:
+            raise Refused(400, "Invalid study", f"{missing[0]}: This field is required.")
+        study = {**given, "id": self.new_id(), "status": "UNPUBLISHED"}
+        self.studies[study["id"]] = study
+        return study
+
+    def _change(self, study: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        allowed = {"internal_name", "total_available_places"} if study["status"] != "UNPUBLISHED" else set(given)
+        if strangers := sorted(set(given) - allowed):
+            raise Refused(400, "Cannot be changed", f"{strangers[0]} cannot be changed once the study is published.")
+        places = given.get("total_available_places", study["total_available_places"])
+        if places < study["total_available_places"] and study["status"] != "UNPUBLISHED":
+            raise Refused(400, "Cannot be lowered", "total_available_places can only be increased.")
+        study.update(given)
+        return study
+
+    def _transition(self, study: dict[str, Any], action: str) -> dict[str, Any]:
+        if action not in STUDY_MOVES or study["status"] not in STUDY_MOVES[action][0]:
+            raise Refused(400, "Not possible", f"A study that is {study['status']} cannot {action}.")
+        study["status"] = STUDY_MOVES[action][1]
+        return study
+
+    def _decide(self, submission: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        action = given.get("action")
+        if action == "APPROVE" and submission["status"] == "APPROVED":
+            return _public(submission)
+        if submission["status"] != "AWAITING REVIEW":
+            raise Refused(400, "Not possible", f"A submission that is {submission['status']} cannot be decided on.")
+        if action == "REJECT":
+            if given.get("rejection_category") not in CATEGORIES or len(given.get("message", "")) < REASON_LENGTH:
+                raise Refused(400, "Invalid rejection")
+            self._move(submission, "REJECTED")
+        elif action == "APPROVE":
+            self._move(submission, "APPROVED")
+        else:
+            raise Refused(400, "Unknown action")
+        return _public(submission)
+
+    def _set_up(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        rows = []
+        for who, amount in csv.reader(io.StringIO(given["csv_bonuses"])):
+            known = {
+                key for s in self.submissions.values() if s["study_id"] == given["study_id"]
+                for key in (s["id"], s["participant_id"])
+            }  # fmt: skip
+            try:
+                rows.append((who, Decimal(amount)))
+            except InvalidOperation as exc:
+                raise Refused(400, "Invalid amount") from exc
+            if who not in known:
+                raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
+        batch = {"id": self.new_id(), "rows": rows}
+        self.batches[batch["id"]] = batch
+        return {"id": batch["id"], "study": given["study_id"], "amount": str(sum(amount for _who, amount in rows))}
+
+    def _pay(self, batch: Mapping[str, Any]) -> None:
+        self.paid += batch["rows"]  # As often as it is asked.
+
+    # What follows from a change
+
+    def _held(self, study: str) -> int:
+        return sum(s["study_id"] == study and s["status"] in HOLDS_A_PLACE for s in self.submissions.values())
+
+    def _actions(self, study: str, code: str | None) -> set[str]:
+        return {
+            action["action"]
+            for entry in self.studies[study]["completion_codes"]
+            if code is not None and entry["code"] == code
+            for action in entry["actions"]
+        }
+
+    def _rest_if_full(self, study: str) -> None:
+        done = [s for s in self.submissions.values() if s["study_id"] == study and s["status"] in HOLDS_A_PLACE[2:]]
+        if self.studies[study]["status"] == "ACTIVE" and len(done) >= self.studies[study]["total_available_places"]:
+            self.studies[study]["status"] = "AWAITING REVIEW"
+
+    def _move(self, submission: dict[str, Any], status: str) -> None:
+        submission["status"] = status
+        self._tell(submission)
+
+    def _tell(self, submission: Mapping[str, Any]) -> None:
+        self._events += 1
+        body = {
+            "resource_id": submission["id"],
+            "event_type": "submission.status.change",
+            "participant_id": submission["participant_id"],
+            "status": submission["status"],
+        }
+        self._waiting.append(self.sign_webhook(json.dumps(body).encode(), event_id=f"event-{self.seed}-{self._events}"))
+
+    def _now(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
+
+
+def _public(submission: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in submission.items() if name not in ("began", "asked_back")}
+
+
+def _text64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+class FakeServer(ThreadingHTTPServer):
+    """The same over HTTP, on loopback alone, with a page on which a person can take part."""
+
+    daemon_threads = True
+
+    def __init__(self, prolific: FakeProlific, *, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), FakeHandler)
+        self.prolific = prolific
+        prolific.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def __enter__(self) -> "FakeServer":
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class FakeHandler(BaseHTTPRequestHandler):
+    """GET /, /take/STUDY, /submissions/complete?cc=CODE and /leave are a participant's; all else is the API."""
+
+    server: FakeServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a line would hold the ids."""
+
+    def _api(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        try:
+            status, headers, answer = self.server.prolific.answer(
+                self.command, self.path, token=self.headers.get("Authorization", ""), body=body
+            )
+        except ConnectionAbortedError:
+            self.close_connection = True
+            return
+        self._send(status, json.dumps(answer).encode(), {"Content-Type": "application/json", **headers})
+
+    def do_POST(self) -> None:
+        self._api()
+
+    def do_PATCH(self) -> None:
+        self._api()
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        fake = self.server.prolific
+        if parts.path == "/":
+            return self._page(_list_of_studies(fake))
+        if parts.path.startswith("/take/"):
+            study = parts.path.removeprefix("/take/")
+            found = fake.take_place(study) if study in fake.studies else None
+            if found is None:
+                return self._page("<p>No place is free. <a href='/'>Back</a></p>")
+            cookie = f"submission={found['id']}; Path=/; HttpOnly; SameSite=Lax"
+            return self._send(302, b"", {"Location": fake.entry_address(found["id"]), "Set-Cookie": cookie})
+        if parts.path in ("/submissions/complete", "/leave"):
+            held = SimpleCookie(self.headers.get("Cookie", "")).get("submission")
+            if held is None or held.value not in fake.submissions:
+                return self._page("<p>You have no submission here. <a href='/'>Back</a></p>")
+            if parts.path == "/leave":
+                fake.give_up(held.value)
+            else:
+                fake.submit(held.value, parse_qs(parts.query).get("cc", [None])[0])
+            status = fake.submissions[held.value]["status"]
+            return self._page(f"<p>Your submission is now {status}. <a href='/'>Back</a></p>")
+        return self._api()
+
+    def _page(self, body: str) -> None:
+        page = f"<!doctype html><title>Fake Prolific</title><h1>Fake Prolific</h1>{body}"
+        self._send(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
+
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _list_of_studies(fake: FakeProlific) -> str:
+    rows = "".join(
+        f"<li>{escape(str(study['name']))}: {escape(study['status'])} "
+        f"<a href='/take/{escape(study['id'])}'>Take part</a></li>"
+        for study in fake.studies.values()
+    )
+    return f"<ul>{rows or '<li>No study yet.</li>'}</ul><p><a href='/leave'>Return my submission</a></p>"

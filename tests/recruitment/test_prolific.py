@@ -1,0 +1,207 @@
+"""The client: what is repeated and what never is, lists to their end, and nothing that tells a secret."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from survey.exceptions import HunchError
+from survey.recruitment.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.prolific import ProlificClient, open_client
+
+TOKEN = "secret-token-of-the-account"
+PERSON = "60d9aadeb86739de712faee0"
+STUDY = {
+    "name": "A study",
+    "description": "About models",
+    "external_study_url": "http://testserver/s/cast/?PROLIFIC_PID={{%PROLIFIC_PID%}}",
+    "reward": 250,
+    "total_available_places": 10,
+    "estimated_completion_time": 12,
+    "completion_codes": [{"code": "ABC", "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}],
+}
+Answer = httpx.Response | Exception
+
+
+class Line:
+    """A client whose calls are answered in turn; `sent` has what arrived and `waits` how long it paused."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.sent: list[httpx.Request] = []
+        self.waits: list[float] = []
+        self.client = ProlificClient(
+            url="https://panel.example",
+            token=TOKEN,
+            sleep=self.waits.append,
+            transport=httpx.MockTransport(self._answer),
+        )
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ok(body: Any = None, **headers: str) -> httpx.Response:
+    return httpx.Response(200, json=body or {}, headers=headers)
+
+
+def failing(status: int, **headers: str) -> httpx.Response:
+    error = {"status": status, "error_code": 140100, "title": "No", "detail": f"{PERSON} is not possible"}
+    return httpx.Response(status, json={"error": error}, headers=headers)
+
+
+READ: Callable[[ProlificClient], Any] = lambda client: client.submission(PERSON)  # noqa: E731
+APPROVE: Callable[[ProlificClient], Any] = lambda client: client.approve(PERSON)  # noqa: E731
+PUBLISH: Callable[[ProlificClient], Any] = lambda client: client.transition("s", "PUBLISH")  # noqa: E731
+PAY: Callable[[ProlificClient], Any] = lambda client: client.pay_bonuses("b")  # noqa: E731
+CUT = httpx.ReadTimeout("cut")
+
+
+@pytest.mark.parametrize("call", [READ, APPROVE])
+@pytest.mark.parametrize("trouble", [CUT, failing(502), httpx.ConnectError("no")])
+def test_it_asks_again_where_that_does_no_harm(call: Callable[[ProlificClient], Any], trouble: Answer) -> None:
+    line = Line(trouble, ok({"id": "x"}))
+    assert call(line.client) == {"id": "x"}
+    assert len(line.sent) == 2 and len(line.waits) == 1
+
+
+@pytest.mark.parametrize("trouble", [CUT, failing(502), httpx.RemoteProtocolError("half an answer")])
+def test_it_does_not_ask_again_what_may_have_been_done(trouble: Answer) -> None:
+    line = Line(trouble, ok())
+    with pytest.raises(PanelUnreachable) as caught:
+        PUBLISH(line.client)
+    assert len(line.sent) == 1 and not caught.value.outcome_is_known
+
+
+@pytest.mark.parametrize(
+    ("trouble", "known"),
+    [
+        (CUT, False),
+        (failing(502), False),
+        (failing(500), False),
+        (httpx.RemoteProtocolError("half an answer"), False),
+        (httpx.ConnectError("no"), True),
+        (httpx.ConnectTimeout("no"), True),
+        (failing(429), True),
+        (failing(400), True),
+        (failing(404), True),
+    ],
+)
+def test_it_sends_a_payment_once_whatever_comes_back(trouble: Answer, known: bool) -> None:
+    line = Line(trouble, ok())
+    with pytest.raises(PanelError) as caught:
+        PAY(line.client)
+    assert len(line.sent) == 1 and caught.value.outcome_is_known is known
+
+
+def test_it_waits_as_long_as_the_panel_asks() -> None:
+    line = Line(failing(429, **{"Retry-After": "7"}), ok({"id": "x"}))
+    assert PUBLISH(line.client) == {"id": "x"}
+    assert 7 <= line.waits[0] < 8
+
+
+def test_it_does_not_wait_for_hours() -> None:
+    line = Line(failing(429, **{"Retry-After": "3600"}), ok())
+    with pytest.raises(PanelBusy):
+        READ(line.client)
+    assert line.waits == [] and len(line.sent) == 1
+
+
+def test_it_gives_up_in_the_end() -> None:
+    line = Line(*[failing(503)] * 9)
+    with pytest.raises(PanelUnreachable):
+        READ(line.client)
+    assert len(line.sent) == 4
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, PanelMissing), (400, PanelRefused), (401, PanelRefused)])
+def test_a_no_is_told_apart_from_silence(status: int, kind: type[PanelError]) -> None:
+    with pytest.raises(kind) as caught:
+        READ(Line(failing(status)).client)
+    assert caught.value.answered == status
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    "answer", [CUT, failing(400), failing(401), failing(404), failing(500), httpx.Response(200, text=PERSON)]
+)
+def test_neither_the_token_nor_a_person_is_in_an_error(answer: Answer) -> None:
+    line = Line(*[answer] * 4)
+    with pytest.raises(PanelError) as caught:
+        READ(line.client)
+    told = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
+    assert TOKEN not in told and PERSON not in told
+
+
+def test_the_panels_own_words_help_with_a_study() -> None:
+    with pytest.raises(PanelRefused, match="is not possible"):
+        PUBLISH(Line(failing(400)).client)
+
+
+def test_paths_end_with_a_slash_and_ids_stay_inside_their_part() -> None:
+    line = Line(*[ok() for _ in range(6)])
+    line.client.study("../users/me")
+    line.client.create_study({})
+    line.client.approve("a?b")
+    line.client.set_places("s", 5)
+    line.client.request_return("x", ["why"])
+    line.client.pay_bonuses("b")
+    paths = [request.url.raw_path.decode() for request in line.sent]
+    assert all(path.endswith("/") for path in paths)
+    assert paths[0] == "/api/v1/studies/..%2Fusers%2Fme/" and "a%3Fb" in paths[2]
+    assert {request.headers["Authorization"] for request in line.sent} == {f"Token {TOKEN}"}
+
+
+def test_the_token_does_not_follow_a_list_to_another_host() -> None:
+    page = {"results": [{"id": 1}], "_links": {"next": {"href": "https://elsewhere.example/api/v1/x/?page=2"}}}
+    line = Line(ok(page), ok({"results": [], "_links": {"next": {"href": None}}}))
+    assert list(line.client.submissions("s")) == [{"id": 1}]
+    assert {request.url.host for request in line.sent} == {"panel.example"}
+
+
+@pytest.mark.parametrize("people", [0, 1, 4, 5, 8])
+def test_a_list_is_read_to_its_end_and_not_past_it(fake: FakeProlific, people: int) -> None:
+    fake.page_size = 4
+    with open_client() as client:
+        study = client.create_study({**STUDY, "total_available_places": 9})["id"]
+        client.transition(study, "PUBLISH")
+        ids = [taken["id"] for _ in range(people) if (taken := fake.take_place(study))]
+        fake.calls.clear()
+        assert [found["id"] for found in client.submissions(study)] == ids
+    assert len(fake.calls) == max(1, -(-people // 4))
+
+
+def test_a_busy_panel_is_asked_until_it_answers(fake: FakeProlific) -> None:
+    fake.busy_every = 2
+    with open_client() as client:
+        study = client.create_study(STUDY)["id"]
+        assert client.transition(study, "PUBLISH")["status"] == "ACTIVE"
+        assert client.set_places(study, 12)["total_available_places"] == 12
+        with pytest.raises(PanelRefused, match="only be increased"):
+            client.set_places(study, 3)
+
+
+def test_a_bonus_that_is_paid_twice_is_paid_twice(fake: FakeProlific) -> None:
+    """What the rest of the code must never do."""
+    with open_client() as client:
+        study = client.create_study(STUDY)["id"]
+        client.transition(study, "PUBLISH")
+        taken = fake.take_place(study)
+        assert taken
+        batch = client.set_up_bonuses(study, [(taken["id"], "1.50")])["id"]
+        assert fake.paid == []
+        client.pay_bonuses(batch)
+        client.pay_bonuses(batch)
+    assert [str(amount) for _who, amount in fake.paid] == ["1.50", "1.50"]
+
+
+def test_without_a_token_nothing_is_asked(settings: Any) -> None:
+    settings.HUNCH_PROLIFIC_TOKEN = ""
+    with pytest.raises(HunchError, match="HUNCH_PROLIFIC_TOKEN"):
+        open_client()
