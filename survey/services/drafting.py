@@ -269,7 +269,7 @@ def draft(
     sampled = _sampled_part(drawn, roles.sampled, instrument, questions, rows)
     parts = [sampled]
     if roles.holdout.booklets:
-        held_out, stratum = _holdout_part(recipe, roles.holdout, instrument, questions, rows)
+        held_out, stratum = holdout_part(recipe, roles.holdout, instrument, questions, rows)
         parts.append(held_out)
         strata.append(stratum)
     parts, dealt = _with_controls(recipe, parts, [roles.sampled, roles.holdout], instrument, questions, rows)
@@ -286,7 +286,7 @@ def try_holdout(recipe: Recipe, *, instrument: registry.Instrument, questions: S
     roles = slots_by_role(recipe)
     if roles.holdout.booklets:
         rows: dict[str, np.void] = {}
-        part, _stratum = _holdout_part(recipe, roles.holdout, instrument, questions, rows)
+        part, _stratum = holdout_part(recipe, roles.holdout, instrument, questions, rows)
         _with_controls(recipe, [part], [roles.holdout], instrument, questions, rows)
 
 
@@ -322,7 +322,7 @@ def _sampled_part(
     )
 
 
-def _holdout_part(
+def holdout_part(
     recipe: Recipe,
     part: RolePart,
     instrument: registry.Instrument,

@@ -1,6 +1,7 @@
 """Slots beside the sampled ones: a uniform holdout with sittings of its own, and controls inside every sitting."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from survey.instruments import registry
 from survey.instruments.belief_update.models import Pair
 from survey.models import Assignment, Slot, Stage
 from survey.selectors.stages import counted_answers, training_examples
-from survey.services import expiry, exporting, planning, staging
-from survey.services.drafting import recipe_of, slots_by_role
-from survey.study_file import StudyConfig
+from survey.services import drafting, expiry, exporting, planning, staging
+from survey.services.candidates import drawable_questions
+from survey.services.drafting import Recipe, recipe_of, slots_by_role
+from survey.study_file import DesignConfig, StudyConfig
 from tests.survey import cast
 
 pytestmark = pytest.mark.django_db
@@ -265,3 +267,32 @@ def test_an_instrument_without_controls_of_its_own_still_repeats() -> None:
     assert set(roles_of(stage)) == {"sampled", "holdout", "repeat"}
     cast_roles = stage.slots.filter(role="repeat").select_related("repeat_of")
     assert all(slot.item_id == slot.repeat_of.item_id for slot in cast_roles)
+
+
+def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_chance() -> None:
+    """4 pairs over 12 questions in one booklet: most draws share a question and are drawn again."""
+    questions = drawable_questions(cast.stage_of(cast.study(on=cast.bank(12, name="tiny"))))
+    recipe = Recipe(seed=0, sittings=2, items=4, design=DesignConfig(), holdout=0.5)
+    instrument = registry.get("belief_update")
+    counts: Counter[str] = Counter()
+    draws = 1500
+    for seed in range(draws):
+        part, stratum = drafting.holdout_part(
+            replace(recipe, seed=seed), slots_by_role(recipe).holdout, instrument, questions, {}
+        )
+        keys = [slot["key"] for slot in part.slots]
+        shown = [number for key in keys for number in (key.partition(":")[0], key.partition(">")[2])]
+        assert len(set(shown)) == len(shown) == 8
+        counts.update(keys)
+        assert part.slots[0]["inclusion_probability"] == stratum.slots / stratum.size == 4 / 264
+    expected = draws * 4 / 264
+    # Every pair was drawn, none far too often; by its own chance a count is binomial.
+    deviation = max(abs(counts[key] - expected) for key in counts) / (expected * (1 - 4 / 264)) ** 0.5
+    assert len(counts) == 264 and deviation < 5
+    # By outcome and by question the frequencies agree far more closely.
+    for outcome in ("0", "1"):
+        share = sum(count for key, count in counts.items() if f":{outcome}>" in key) / (4 * draws)
+        assert abs(share - 0.5) < 5 * (0.25 / (4 * draws)) ** 0.5
+    for position in range(12):
+        share = sum(count for key, count in counts.items() if key.startswith(f"{position}:")) / (4 * draws)
+        assert abs(share - 1 / 12) < 5 * (11 / 144 / (4 * draws)) ** 0.5
