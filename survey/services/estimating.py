@@ -26,7 +26,7 @@ from survey.selectors.stages import with_answers
 from survey.study_file import DesignConfig
 
 from . import files
-from .candidates import DISAGREEMENT, SCORE, question_set_digest
+from .candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
 from .hashing import digest
 from .seeds import generator
 
@@ -441,8 +441,11 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         return None
     stage = read.answers[0].slot.stage
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
-    if stored is None or stored.kind != CandidateSet.Kind.POOL:
+    if stored is None:
         return None
+    if stored.kind == CandidateSet.Kind.EXHAUSTIVE:
+        known = stored.questions_sha256 == questions_sha256
+        return _predictions_of_everything(study, read, instrument, stored) if known else None
     rows = files.load_array(stored.file_sha256)
     if SCORE in (rows.dtype.names or ()):
         scores = np.array([np.nan if a.slot.score is None else a.slot.score for a in read.answers])
@@ -459,6 +462,33 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
         features=instrument.item_features([answer.slot.item for answer in read.answers]),
         candidates=instrument.candidate_features(rows=rows, questions=eligible_questions(study)),
+        rng=generator(stage.seed, "folds"),
+    )
+
+
+def _predictions_of_everything(
+    study: Study, read: _Read, instrument: Instrument, stored: CandidateSet
+) -> Predictions | None:
+    """By the pair scorer that cut all items, whose means over the strata are stored; none where a shortlist did."""
+    stage = read.answers[0].slot.stage
+    means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
+    own = [means[name] for name in read.part.names]
+    if not stored.file_sha256 or stored.shortlist_sha256 or None in own:
+        return None
+    questions = eligible_questions(study)
+    keys = {answer.slot.item.key for answer in read.answers}
+    pairs = bandit.pair_from_rank(instrument.ranks_of(keys, questions), len(questions))
+    scores = unpacked(files.load_array(stored.file_sha256)).of(pairs)
+    of_key = {
+        instrument.item_key(row, questions): float(score)
+        for row, score in zip(instrument.rows_of_pairs(pairs), scores, strict=True)
+    }
+    return analysis.calibrated_predictions(
+        read.part,
+        read.estimands.measures[0].values,
+        item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
+        scores=np.array([of_key[answer.slot.item.key] for answer in read.answers]),
+        means=[float(mean) for mean in own if mean is not None],
         rng=generator(stage.seed, "folds"),
     )
 

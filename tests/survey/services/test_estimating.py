@@ -15,8 +15,8 @@ from django.utils import timezone
 import bandit
 from bandit import Estimate
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Study
-from survey.services import estimating, files, staging
+from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
+from survey.services import candidates, estimating, files, planning, staging
 from tests.survey import cast
 from tests.survey.answers import NO_ROLES, answer, run_study
 
@@ -195,6 +195,31 @@ def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive:
     plain = figure_of(report, "changed_over_0").combined
     assert report.assisted.combined.standard_error < 1.1 * plain.standard_error
     assert abs(report.assisted.combined.value - plain.value) < 3 * plain.standard_error
+
+
+def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
+    study = cast.study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
+    first, second = cast.stage_of(study), cast.stage_of(study, 2)
+    answer(staging.open_stage(first))
+    run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
+    # As good a scorer as there can be: 90 for two questions of one task (every fourth question is of the same).
+    same = np.tile((np.arange(40) % 4)[:, None] == np.arange(4), (2, 1, 1)).astype(int)
+    zeros = np.zeros((2, 40), dtype=int)
+    factors = bandit.FactoredScores(evidence=9 * same, target=10 * same, evidence_bias=zeros, target_bias=zeros)
+    candidates.store_everything(
+        second,
+        candidates.Everything(universe_size=bandit.universe_size(40), factors=factors),
+        questions_sha256=candidates.question_set_digest(study),
+        predictor_run=run,
+    )
+    answer(planning.plan_stage(second), seed=2)
+    report = estimating.estimate(study)
+    assert [part.universe_size for part in report.parts] == [3120, 3120]
+    assert report.parts[1].predictions.startswith("the scorer that planned the stage")
+    assert report.assisted is not None
+    plain, found = figure_of(report, "changed_over_0").stages[1].estimate, report.assisted.stages[1].estimate
+    assert found.value == pytest.approx(plain.value, abs=3 * plain.standard_error) and found.value != plain.value
+    assert found.standard_error < 1.05 * plain.standard_error
 
 
 def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
