@@ -4,16 +4,18 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from survey.exceptions import PlanRefused
 from survey.instruments import registry
+from survey.instruments.belief_update import controls
 from survey.instruments.belief_update.models import Pair
 from survey.models import Assignment, Slot, Stage
 from survey.selectors.stages import counted_answers, training_examples
 from survey.services import drafting, expiry, exporting, planning, staging
 from survey.services.candidates import drawable_questions
-from survey.services.drafting import Recipe, recipe_of, slots_by_role
+from survey.services.drafting import Draft, PlannedSlot, Recipe, recipe_of, slots_by_role
 from survey.study_file import DesignConfig, StudyConfig
 from tests.survey import cast
 
@@ -82,6 +84,31 @@ def test_controls_ask_without_evidence_or_with_evidence_of_another_domain() -> N
     assert pairs["no_evidence"] and pairs["unrelated_evidence"]
     assert all(pair.evidence is None and pair.outcome is None for pair in pairs["no_evidence"])
     assert all(pair.evidence.task != pair.target.task for pair in pairs["unrelated_evidence"])
+
+
+def test_unrelated_evidence_is_never_of_the_targets_domain() -> None:
+    places = [("life", "biology"), ("life", "medicine"), ("", "algebra"), ("", "drawing")]
+    pairs = controls.unrelated_pairs(count=20, places=places, rng=np.random.default_rng(1))
+    shown = set(zip(pairs.evidence.tolist(), pairs.target.tolist(), pairs.outcome.tolist(), strict=True))
+    # 24 ordered pairs with an outcome, less the four of biology and medicine.
+    assert len(shown) == 20
+    assert not any({evidence, target} == {0, 1} for evidence, target, _outcome in shown)
+
+
+def test_without_domains_evidence_is_of_another_task() -> None:
+    places = [("one", "biology"), ("one", "biology"), ("one", "algebra")]
+    pairs = controls.unrelated_pairs(count=8, places=places, rng=np.random.default_rng(1))
+    assert all(2 in (evidence, target) for evidence, target in zip(pairs.evidence, pairs.target, strict=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"role": "holdout"}, {"control_kind": "other"}, {"repeat_of": 2}, {"replicate": 2}, {"key": "1:0>3"}],
+)
+def test_the_plans_hash_depends_on_what_every_slot_is(change: dict[str, Any]) -> None:
+    control = PlannedSlot(number=3, key="1:0>2", role="control", control_kind="no_evidence", booklet=1, position=1)
+    hashes = {Draft([slot], [], {}, 1).sha256 for slot in (control, replace(control, **change))}
+    assert len(hashes) == 2
 
 
 def test_controls_carry_no_probability_and_no_stratum() -> None:
