@@ -1,0 +1,244 @@
+"""At the door of a study at a panel: signed links, looked-up submissions, and people of other studies."""
+
+import logging
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from survey.exceptions import EntryRefused
+from survey.models import Posting, Respondent, Study
+from survey.recruitment import tokens
+from survey.recruitment.fake import FakeProlific
+from survey.services import entry
+from survey.services.enrolment import begin_sitting
+from survey.services.entry import arrive
+from survey.services.identities import PanelIds
+from tests import cast
+from tests.recruitment.test_prolific import STUDY
+
+pytestmark = pytest.mark.django_db
+HOST = "testserver"
+
+
+def the_study(**panel: Any) -> Study:
+    return cast.open_study(panel={**cast.PROLIFIC, **panel})
+
+
+@pytest.fixture
+def place(fake: FakeProlific) -> dict[str, Any]:
+    """A submission at the fake, of a study there."""
+    fake.studies["study1"] = {**STUDY, "id": "study1", "status": "ACTIVE"}
+    found = fake.take_place("study1")
+    assert found
+    return found
+
+
+def given(place: dict[str, Any], **changes: str) -> dict[str, str]:
+    ids = {"PROLIFIC_PID": place["participant_id"], "STUDY_ID": place["study_id"], "SESSION_ID": place["id"]}
+    return {**ids, **changes}
+
+
+def refusal(study: Study, values: dict[str, str], **more: Any) -> str:
+    with pytest.raises(EntryRefused) as caught:
+        arrive(study, values, host=HOST, **more)
+    return caught.value.code
+
+
+def signed(fake: FakeProlific, place: dict[str, Any], **claims: Any) -> dict[str, str]:
+    """The parameters of a signed link; `claims` make it a wrong one."""
+    ids = given(place)
+    return {**ids, "prolific_token": fake.sign(ids, **{"audience": f"https://{HOST}/s/cast/?STUDY_ID=1", **claims})}
+
+
+# Looked up
+
+
+def test_a_person_whom_the_panel_sent_is_let_in(place: dict[str, Any]) -> None:
+    ids = arrive(the_study(), given(place), host=HOST)
+    assert ids == PanelIds("prolific", place["participant_id"], "study1", place["id"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"SESSION_ID": "0" * 24}, {"PROLIFIC_PID": "0" * 24}, {"STUDY_ID": "another"}],
+)
+def test_ids_that_the_panel_did_not_give_together_are_refused(place: dict[str, Any], changes: dict[str, str]) -> None:
+    assert refusal(the_study(), given(place, **changes)) == "not_sent_by_panel"
+
+
+def test_a_study_that_we_posted_lets_in_its_own_people_alone(place: dict[str, Any]) -> None:
+    study = the_study()
+    Posting.objects.create(
+        study=study, stage=study.stages.get(index=1), panel="prolific", internal_name="x", external_id="study2",
+        reward=1, currency="USD", places=1, expected_minutes=1,
+    )  # fmt: skip
+    assert refusal(study, given(place)) == "not_sent_by_panel"
+
+
+def test_people_are_let_in_while_the_panel_does_not_answer(fake: FakeProlific, place: dict[str, Any]) -> None:
+    fake.busy_every = 1
+    assert arrive(the_study(), given(place), host=HOST)
+    assert len(fake.calls) == 1, "somebody is waiting: it is asked once"
+
+
+def test_nothing_is_asked_without_a_token_or_of_simulated_people(
+    fake: FakeProlific, settings: Any, place: dict[str, Any]
+) -> None:
+    stranger = given(place, SESSION_ID="0" * 24)
+    study = the_study()
+    assert arrive(study, stranger, host=HOST, simulated=True)
+    settings.HUNCH_PROLIFIC_TOKEN = ""
+    assert arrive(study, stranger, host=HOST)
+    assert fake.calls == []
+
+
+def test_who_was_let_in_before_is_not_asked_about_again(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study()
+    ids = arrive(study, given(place), host=HOST)
+    assert ids
+    arrive(study, given(place), host=HOST, known=ids)
+    begin_sitting(study=study, ids=ids)
+    arrive(study, given(place), host=HOST)
+    assert len(fake.calls) == 1
+
+
+# Signed
+
+
+def test_a_signed_link_opens_the_door_and_asks_for_the_keys_once(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study(signed_entry=True)
+    for _ in range(3):
+        assert arrive(study, signed(fake, place), host=HOST)
+    assert [path for _method, path in fake.calls] == ["/.well-known/study/jwks.json"]
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"audience": "https://elsewhere.example/s/cast/"},
+        {"audience": f"https://elsewhere.example/?{HOST}"},
+        {"audience": f"https://{HOST}@elsewhere.example/"},
+        {"iss": "https://www.prolific.example"},
+        {"exp": 1_000_000_000},
+        {"iat": 9_000_000_000, "exp": 9_000_000_120},
+        {"exp": "later"},
+        {"sub": "0" * 24},
+        {"prolific": {}},
+        {"prolific": None},
+        {"header": {"alg": "none", "kid": "fake-1"}},
+        {"header": {"alg": "HS256", "kid": "fake-1"}},
+        {"header": {"alg": "RS256", "kid": "unknown"}},
+        {"header": {"alg": "RS256"}},
+    ],
+    ids=str,
+)
+def test_a_wrong_token_is_refused(fake: FakeProlific, place: dict[str, Any], claims: dict[str, Any]) -> None:
+    assert refusal(the_study(signed_entry=True), signed(fake, place, **claims)) == "not_sent_by_panel"
+
+
+@pytest.mark.parametrize("token", ["", "a.b.c", "....", "é.é.é", "e30.e30.e30", "W10.W10.W10", "x" * 9000])
+def test_what_is_no_token_is_refused(place: dict[str, Any], token: str) -> None:
+    assert refusal(the_study(signed_entry=True), given(place, prolific_token=token)) == "not_sent_by_panel"
+
+
+def test_a_token_of_one_submission_is_no_pass_for_another(fake: FakeProlific, place: dict[str, Any]) -> None:
+    other = fake.take_place("study1")
+    assert other
+    values = given(other, prolific_token=signed(fake, place)["prolific_token"])
+    assert refusal(the_study(signed_entry=True), values) == "not_sent_by_panel"
+
+
+def test_a_changed_token_is_refused(fake: FakeProlific, place: dict[str, Any]) -> None:
+    values = signed(fake, place)
+    head, _payload, signature = values["prolific_token"].split(".")
+    forged = signed(fake, place, exp=9_000_000_000)["prolific_token"].split(".")[1]
+    values["prolific_token"] = f"{head}.{forged}.{signature}"
+    assert refusal(the_study(signed_entry=True), values) == "not_sent_by_panel"
+
+
+def test_a_reload_after_the_link_is_over_keeps_who_was_let_in(client: Client, fake: FakeProlific, place: Any) -> None:
+    the_study(signed_entry=True)
+    address = {**signed(fake, place)}
+    assert client.get("/s/cast/", address).status_code == 302
+    fake.calls.clear()
+    late = {**address, "prolific_token": signed(fake, place, exp=1_000_000_000)["prolific_token"]}
+    assert client.get("/s/cast/", late).status_code == 302
+    assert fake.calls == []
+
+
+def test_without_keys_a_signed_study_looks_up_and_else_says_try_again(
+    fake: FakeProlific, settings: Any, place: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake, "key_set", lambda: {"keys": "gone"})
+    study = the_study(signed_entry=True)
+    assert arrive(study, signed(fake, place), host=HOST)
+    settings.HUNCH_PROLIFIC_TOKEN = ""
+    assert refusal(study, signed(fake, place)) == "entry_not_checked"
+
+
+def test_new_keys_are_fetched_but_not_for_every_made_up_name(fake: FakeProlific, place: dict[str, Any]) -> None:
+    values = given(place)
+    reads: list[int] = []
+
+    def read_keys() -> Any:
+        reads.append(1)
+        return fake.key_set()
+
+    def check(now: float, **claims: Any) -> None:
+        token = fake.sign(values, audience=f"https://{HOST}/", **{"iat": now, "exp": now + 120, **claims})
+        tokens.check_token(token, expected=values, submission=place["id"], host=HOST, read_keys=read_keys, now=now)
+
+    check(1e9)
+    for _ in range(5):
+        with pytest.raises(tokens.BadToken):
+            check(1e9 + 90, header={"alg": "RS256", "kid": "made up"})
+    assert len(reads) == 2
+    check(1e9 + 100)
+    assert len(reads) == 2
+    check(1e9 + tokens.FRESH + 200)
+    assert len(reads) == 3
+    cache.clear()
+
+
+# People of other studies
+
+
+def test_people_of_an_excluded_study_are_turned_away_before_and_at_consent(settings: Any) -> None:
+    settings.HUNCH_PROLIFIC_TOKEN = ""
+    earlier = cast.open_study(slug="earlier", panel=cast.PROLIFIC)
+    study = cast.open_study(slug="later", panel={**cast.PROLIFIC, "exclude_people_of": ["earlier"]})
+    begin_sitting(study=earlier, ids=PanelIds("prolific", "p1", "s1", "x1"))
+    again = {"PROLIFIC_PID": "p1", "STUDY_ID": "s2", "SESSION_ID": "x2"}
+    assert refusal(study, again) == "took_part_in_another"
+    with pytest.raises(EntryRefused):
+        begin_sitting(study=study, ids=PanelIds("prolific", "p1", "s2", "x2"))
+    assert arrive(study, {**again, "PROLIFIC_PID": "p2"}, host=HOST)
+    assert Respondent.objects.filter(study=study).count() == 0
+
+
+def test_the_refusals_are_pages_that_tell_nothing_of_the_person(
+    client: Client, fake: FakeProlific, place: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    the_study()
+    with caplog.at_level(logging.DEBUG):
+        response = client.get("/s/cast/", given(place, SESSION_ID="0" * 24))
+    assert response.status_code == 403 and b'data-refused="not_sent_by_panel"' in response.content
+    assert place["participant_id"] not in response.content.decode() + caplog.text
+
+
+def test_by_api_the_panel_is_asked_too(client: Client, fake: FakeProlific, place: dict[str, Any]) -> None:
+    the_study(signed_entry=True)
+    address = "/api/v1/studies/cast/sittings/"
+    body = {"consent": True, **given(place)}
+    response = client.post(address, body, content_type="application/json")
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "not_sent_by_panel")
+    response = client.post(address, {"consent": True, **signed(fake, place)}, content_type="application/json")
+    assert response.status_code == 201, response.content
+
+
+def test_a_simulated_mark_that_was_not_made_here_does_not_help(client: Client, place: dict[str, Any]) -> None:
+    the_study()
+    header = {entry.SIMULATED_HEADER: "simulator"}
+    assert client.get("/s/cast/", given(place, SESSION_ID="0" * 24), headers=header).status_code == 403
