@@ -22,11 +22,27 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from predictors.comparison import cross_validate, folds_of
-from predictors.datasets import PairTable, read
+from predictors.comparison import cross_validate
+from predictors.datasets import PairTable, join, read
 from predictors.evaluation import evaluate_with_intervals
+from predictors.splits import Fold, shares_group, split
 
 PARTS = ("overall", "previous_correct", "previous_incorrect")
+
+
+def folds_of(
+    table: PairTable, extra: PairTable | None, folds: int, rng: np.random.Generator
+) -> tuple[PairTable, list[Fold]]:
+    """Folds of the labelled rows, with all extra rows to learn from whose pair is not tested."""
+    made = split(table.pairs, table.respondents, folds=folds, rng=rng)
+    if extra is None:
+        return table, made
+    more = []
+    for fold in made:
+        tested = shares_group(extra.pairs, [table.pairs[row] for row in fold.test])
+        train = np.append(fold.train, len(table) + np.flatnonzero(~tested))
+        more.append(Fold(train=train, test=fold.test, dropped=fold.dropped + int(tested.sum())))
+    return join([table, extra]), more
 
 
 def measured(
@@ -36,7 +52,7 @@ def measured(
     found: list[Any] = []
     started = perf_counter()
     for repeat in range(repeats):
-        whole, made = folds_of(table, extra, folds=folds, rng=np.random.default_rng(repeat))
+        whole, made = folds_of(table, extra, folds, np.random.default_rng(repeat))
         predicted = cross_validate(name, params, seed=repeat, table=whole, folds=made).probabilities[: len(table)]
         found.append(
             evaluate_with_intervals(

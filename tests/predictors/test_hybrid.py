@@ -124,10 +124,13 @@ def test_a_row_without_weight_has_no_effect(params):
 
 
 def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params):
+    from predictors.estimators.hybrid_states import forget_states
+
     pairs, fresh = some_pairs(40, seed=16), some_pairs(10, seed=17)
     labels = learnable_labels(pairs)
     params = {**params, "landmarks": 16}
     first = changed(hybrid(params, 1).fit(pairs, labels), fresh)
+    forget_states()
     hybrid(params, 1).fit(pairs[::-1], labels[::-1])
     assert (changed(hybrid(params, 1).fit(pairs, labels), fresh) == first).all()
     assert (changed(hybrid(params, 2).fit(pairs, labels), fresh) != first).any()
@@ -265,3 +268,16 @@ def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
     turned = design @ vectors
     coefficients = turned.T @ target / (values + noise)
     assert _error_left_out(turned, coefficients, values + noise, target, members) == pytest.approx(expected)
+
+
+def test_predictions_are_averaged_over_what_the_coefficients_may_be():
+    from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Posterior
+
+    likeness = Likeness(np.zeros((1, 4), dtype=np.float32), np.ones((1, 4), dtype=np.float32))
+    marks = Landmarks(likeness, np.zeros((1, 1, 2, 1), dtype=np.float32), np.ones(1))
+    posterior = Posterior(share=1.0, variance=0.0, coefficients=np.array([2.0]), root=np.array([[3.0]]))
+    named = Named(np.ones((1, 1)), np.ones(1), np.zeros(1))
+    found = Logistic(marks, np.ones((1, 1)), [posterior], 1).predict_smooth(np.zeros((1, 1)), named)
+    drawn = sigmoid(np.random.default_rng(5).normal(2.0, 3.0, 200_000)).mean()
+    assert found[0] == pytest.approx(drawn, abs=0.02)
+    assert abs(found[0] - sigmoid(np.array([2.0]))[0]) > 0.1
