@@ -1,17 +1,19 @@
 """Slots beside the sampled ones: a uniform holdout with sittings of its own, and controls inside every sitting."""
 
+import importlib
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from django.apps import apps
 
 from survey.exceptions import PlanRefused
 from survey.instruments import registry
 from survey.instruments.belief_update import controls
 from survey.instruments.belief_update.models import Pair
-from survey.models import Assignment, Slot, Stage
+from survey.models import Assignment, Slot, Stage, Study
 from survey.selectors.stages import counted_answers, training_examples
 from survey.services import drafting, expiry, exporting, planning, staging
 from survey.services.candidates import drawable_questions
@@ -140,6 +142,28 @@ def test_a_study_without_roles_is_planned_as_before_there_were_any() -> None:
     # The hash that the first published version gave the plan of this very study.
     old = "fee69481c794b22f726911b9a9bd8521f51dab3aeaaae6026969df613e75f3c8"
     assert cast.planned_stage().plan_sha256 == old
+
+
+def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
+    study = cast.study()
+    Study.objects.update(config={name: value for name, value in study.config.items() if name != "roles"})
+    migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
+    migration.keep_plans_as_they_were(apps, None)
+    roles = Study.objects.get().settings.roles
+    assert (roles.holdout, roles.controls) == (0, 0)
+
+
+def test_the_manifest_holds_all_that_a_plan_follows_from() -> None:
+    told = cast.planned_stage(**MIXED).manifest
+    assert told["design"] == {"kind": "uniform"}
+    assert told["roles"] == {
+        "holdout": 0.2,
+        "controls": 0.15,
+        "control_kinds": ["no_evidence", "unrelated_evidence", "repeat"],
+    }
+    assert (told["sittings"], told["items"], told["short_booklets"]) == (10, 6, False)
+    assert len(told["code_sha256"]) == len(told["questions"]["positions_sha256"]) == 64
+    assert told["predictor"] is None
 
 
 def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:
