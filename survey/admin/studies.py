@@ -24,7 +24,7 @@ from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
 
-from . import estimates, leaderboard, study_page
+from . import alignment, estimates, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .study_page import StageSection
 
@@ -203,6 +203,7 @@ class StudyAdmin(ReadOnlyAdmin):
         return [
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
+            path("<int:pk>/alignment/", wrap(self.alignment_view), name="survey_study_alignment"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
             path("<int:pk>/estimates/", wrap(self.estimates_view), name="survey_study_estimates"),
             *super().get_urls(),
@@ -307,6 +308,21 @@ class StudyAdmin(ReadOnlyAdmin):
             title=f"Estimates: {study.title}",
             study=study,
             **estimates.context(study, request.GET.getlist("by")),
+        )
+
+    def alignment_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Whether language models perform as the study's people expect."""
+        study = Study.objects.select_related("bank").filter(pk=pk).first()
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if study is None:
+            raise Http404
+        return self._page(
+            request,
+            "alignment.html",
+            title=f"Language models on trial: {study.title}",
+            study=study,
+            **alignment.context(study, request.GET.dict()),
         )
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:

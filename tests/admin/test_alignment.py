@@ -1,0 +1,66 @@
+"""The page of language models on trial, and the same by REST."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from survey.models import ApiToken, LanguageModel, ModelAnswer, Study
+from survey.selectors.questions import eligible_questions
+from tests.admin.conftest import client_of
+from tests.cast import open_study
+from tests.survey.answers import NO_ROLES, run_study
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def tried() -> Study:
+    """A study with a scored stage, and a model that is right on two questions of three."""
+    settings: dict[str, Any] = {
+        "stages": [{"sittings": 12}, {"sittings": 12, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+        "predictor": {"name": "same_task"},
+        "candidates": {"size": 600},
+        **NO_ROLES,
+    }
+    study = run_study(**settings)
+    model = LanguageModel.objects.create(name="<b>one</b>")
+    ModelAnswer.objects.bulk_create(
+        ModelAnswer(language_model=model, question=question, correct=place % 3 > 0)
+        for place, question in enumerate(eligible_questions(study))
+    )
+    return study
+
+
+def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client, superuser: Any) -> None:
+    page = as_superuser.get(reverse("admin:survey_study_alignment", args=[tried.pk])).content.decode()
+    assert "Weighted generalized accuracy" in page and "&lt;b&gt;one&lt;/b&gt;" in page and "<b>one</b>" not in page
+    assert "Human-deployed performance" in page and "Pairs that led people astray" in page
+    assert page.count("<section") == page.count("</section")
+    _token, secret = ApiToken.issue(user=superuser)
+    row = Client().get(f"/api/v1/studies/{tried.slug}/alignment/", headers={"Authorization": f"Token {secret}"}).json()
+    assert row["scores"][0]["name"] == "<b>one</b>"
+    assert len(row["scores"][0]["accuracy"]) == 4
+    assert f"{row['scores'][0]['accuracy'][0]:.3f}" in page
+
+
+def test_a_task_that_does_not_exist_leaves_no_failures(tried: Study, as_superuser: Client) -> None:
+    address = reverse("admin:survey_study_alignment", args=[tried.pk])
+    assert "None." in as_superuser.get(f"{address}?task=weather").content.decode()
+
+
+def test_without_models_it_says_what_to_do_and_the_api_too(as_superuser: Client, superuser: Any) -> None:
+    study = open_study(slug="empty")
+    page = as_superuser.get(reverse("admin:survey_study_alignment", args=[study.pk])).content.decode()
+    assert "uniform pool" in page
+    _token, secret = ApiToken.issue(user=superuser)
+    refused = Client().get("/api/v1/studies/empty/alignment/", headers={"Authorization": f"Token {secret}"})
+    assert refused.status_code == 409
+    assert "uniform pool" in refused.json()["error"]["message"]
+
+
+def test_only_who_may_see_the_study_sees_it(django_user_model: Any) -> None:
+    study = open_study(slug="empty")
+    staff = django_user_model.objects.create_user("staff", is_staff=True)
+    assert client_of(staff).get(reverse("admin:survey_study_alignment", args=[study.pk])).status_code == 403
