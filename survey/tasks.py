@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from survey.recruitment import submissions, webhooks
 from survey.services import collecting, expiry, jobs
 
 
@@ -45,3 +46,13 @@ def expire_sittings() -> int:
 @shared_task(name="survey.tasks.sweep_leases")
 def sweep_leases() -> int:
     return jobs.sweep()
+
+
+@shared_task(name="survey.tasks.read_panels")
+def read_panels() -> int:
+    return submissions.read_all()
+
+
+@shared_task(name="survey.tasks.work_on_webhooks")
+def work_on_webhooks() -> int:
+    return webhooks.work_on_events()

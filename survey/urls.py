@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from survey.api.webhooks import prolific_webhook
 from survey.health import healthz
 
 # The page of Swagger UI carries one <style> block of its own; scripts stay strict.
@@ -17,6 +18,7 @@ urlpatterns = [
     path("api/v1/", include("survey.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", api_docs, name="docs"),
+    path("hooks/prolific", prolific_webhook, name="prolific-webhook"),
     path("healthz", healthz, name="healthz"),
     path("", include("frontend.urls_root")),
 ]

@@ -102,7 +102,7 @@ class FakeProlific:
             found = self.studies[study]
             if found["status"] != "ACTIVE" or self._held(study) >= found["total_available_places"]:
                 return None
-            submission = {
+            submission: dict[str, Any] = {
                 "id": self.new_id(),
                 "study_id": study,
                 "participant_id": person or self.new_id(),
@@ -350,7 +350,7 @@ class FakeProlific:
                 raise Refused(400, "Invalid amount") from exc
             if who not in known:
                 raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
-        batch = {"id": self.new_id(), "rows": rows}
+        batch: dict[str, Any] = {"id": self.new_id(), "rows": rows}
         self.batches[batch["id"]] = batch
         return {"id": batch["id"], "study": given["study_id"], "amount": str(sum(amount for _who, amount in rows))}
 

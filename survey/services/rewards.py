@@ -64,7 +64,8 @@ def minutes_taken(study: Study) -> list[float]:
     finished = Sitting.objects.filter(
         stage__study=study, state=Sitting.State.COMPLETE, expired_at__isnull=True, respondent__is_simulated=False
     )
-    return [(ended - started).total_seconds() / 60 for started, ended in finished.values_list("started_at", "ended_at")]
+    times = finished.values_list("started_at", "ended_at")
+    return [(ended - started).total_seconds() / 60 for started, ended in times if ended is not None]
 
 
 def refuse_low_pay(study: Study) -> None:

@@ -1,0 +1,54 @@
+"""`manage.py fake_prolific`: a pretended Prolific on this machine, to try a whole study out on."""
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from survey.management.command import HunchCommand
+from survey.recruitment.fake import FakeProlific, FakeServer
+
+
+class Command(HunchCommand):
+    help = "Pretend to be Prolific on a loopback port, until Ctrl-C: its API, its people, its webhooks."
+    needs_database = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=8100)
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--busy-every", type=int, default=0, metavar="N", help="answer every Nth call with 429")
+        parser.add_argument("--signed", action="store_true", help="sign entry links")
+        parser.add_argument(
+            "--webhooks",
+            default=f"http://127.0.0.1:{settings.HUNCH_PORT}/hooks/prolific",
+            metavar="URL",
+            help="where events are posted, late, twice and out of order; loopback only",
+        )
+
+    def handle(self, *args: Any, port: int, seed: int, busy_every: int, signed: bool, **options: Any) -> None:
+        fake = FakeProlific(seed=seed, busy_every=busy_every, signs_entry=signed)
+        with FakeServer(fake, port=port):
+            self.stdout.write(f"Participants' page  {fake.url}/")
+            self.stdout.write(f"For Hunch           HUNCH_PROLIFIC_URL={fake.url} HUNCH_PROLIFIC_TOKEN={fake.token}")
+            self.stdout.write(f"                    HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}")
+            self.stdout.write(f"completion_url      {fake.url}/submissions/complete?cc={{code}}")
+            self.stdout.write("Ctrl-C ends it, and it forgets everything.")
+            try:
+                while True:
+                    time.sleep(3)
+                    deliver(fake, options["webhooks"])
+            except KeyboardInterrupt:
+                self.stdout.write("Stopped.")
+
+
+def deliver(fake: FakeProlific, url: str) -> int:
+    """Post the events that wait; how many were taken. Those that nobody takes are lost, as they may be in earnest."""
+    taken = 0
+    for event in fake.webhooks():
+        try:
+            taken += httpx.post(url, content=event.body, headers=dict(event.headers), timeout=5).is_success
+        except httpx.HTTPError:
+            continue
+    return taken

@@ -1,0 +1,82 @@
+"""`manage.py posting SLUG WHAT`: a study at its panel."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.management.tables import table
+from survey.models import Posting, Study
+from survey.recruitment import postings
+from survey.services import studies
+from survey.services.rewards import hourly_pay
+
+
+class Command(HunchCommand):
+    help = "Show a study's postings; draft, adopt, publish, pause, start or stop one; give it more places."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+        what.add_parser("show", help="what is posted, and what an hour is paid")
+        draft = what.add_parser("draft", help="make a draft at the panel; again after a failure it goes on with it")
+        draft.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
+        draft.add_argument("--places", type=int, metavar="N", help="default: as the study file says")
+        draft.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
+        adopt = what.add_parser("adopt", help="take up a study that was made on the panel's own pages")
+        adopt.add_argument("external_id", metavar="PANEL_STUDY_ID")
+        adopt.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
+        for name, text in (
+            ("publish", "let the panel's people see it; its stage must be open"),
+            ("pause", "nobody else is sent; those inside finish"),
+            ("start", "go on after a pause, or when all places were used"),
+            ("stop", "over for good"),
+        ):
+            what.add_parser(name, help=text).add_argument(
+                "--posting", type=int, metavar="N", help="default: the newest"
+            )
+        places = what.add_parser("add-places", help="so many places more")
+        places.add_argument("more", type=int, metavar="N")
+        places.add_argument("--posting", type=int, metavar="N", help="default: the newest")
+
+    def handle(self, *args: Any, slug: str, what: str, **options: Any) -> None:
+        study = studies.find_study(slug)
+        if what == "show":
+            self._show(study)
+            return
+        if what in ("draft", "adopt"):
+            stage = studies.find_stage(study, options["stage"])
+            if what == "draft":
+                made = postings.draft(stage, places=options["places"], root=options["root"])
+            else:
+                made = postings.adopt(stage, options["external_id"])
+            self._tell(made)
+            return
+        posting = postings.find_posting(study, options["posting"])
+        if what == "publish":
+            self._tell(postings.publish(posting))
+        elif what == "add-places":
+            self._tell(postings.add_places(posting, options["more"]))
+        else:
+            self._tell(postings.change(posting, what.upper()))
+
+    def _tell(self, posting: Posting) -> None:
+        self.stdout.write(
+            f"posting {posting.pk} ({posting}, {posting.external_id}) is {posting.state} with {posting.places} places "
+            f"at {posting.reward / 100:.2f} {posting.currency}"
+        )
+
+    def _show(self, study: Study) -> None:
+        rows = [
+            [
+                str(posting.pk),
+                str(posting.stage.index),
+                posting.state or "not at the panel",
+                str(posting.places),
+                f"{posting.reward / 100:.2f} {posting.currency}",
+                posting.external_id,
+            ]
+            for posting in study.postings.select_related("stage").order_by("pk")
+        ]
+        self.stdout.write(table(["posting", "stage", "state", "places", "reward", "panel's id"], rows))
+        if pay := hourly_pay(study):
+            self.stdout.write(f"{'too low: ' if pay.is_too_low else ''}{pay}")

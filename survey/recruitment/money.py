@@ -1,0 +1,218 @@
+"""What a study may spend, what it owes, and paying it once. Money is in whole cents or pence.
+
+A payment is a row before the panel is asked. Whether a call was carried out may stay unknown; then it is never made
+again, and a person who has looked at the panel says what happened.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission
+from survey.services.auditing import record
+from survey.services.identities import unseal
+
+from .errors import PanelError
+from .prolific import ProlificClient, open_client
+from .statuses import ENDED_UNPAID, PAID, TIMED_OUT
+
+State = PaymentBatch.State
+Kind = Payment.Kind
+MOST_AT_ONCE = 200  # bonuses that the panel takes in one call
+
+
+@dataclass(frozen=True)
+class Owed:
+    """What somebody should get beside the reward, and has not been sent."""
+
+    submission: Submission
+    kind: Payment.Kind
+    amount: int
+
+
+def committed(study: Study) -> int:
+    """Cents: all places of published postings at their reward, and every bonus that was or may have been paid."""
+    rewards = sum(posting.committed for posting in study.postings.all())
+    bonuses = Payment.objects.filter(batch__posting__study=study, is_void=False).aggregate(sum=Sum("amount"))["sum"]
+    return rewards + (bonuses or 0)
+
+
+def refuse_over_cap(study: Study, extra: int) -> None:
+    """
+    Raises:
+        StateRefused: the study names no cap, or would go over it.
+    """
+    cap = study.settings.panel.spending_cap
+    if cap is None:
+        raise StateRefused(f"panel.spending_cap: {study.slug} names none, and without one nothing is spent")
+    spent = committed(study)
+    if spent + extra > cap:
+        raise StateRefused(
+            f"panel.spending_cap: {extra} more would make {spent + extra} of {cap} cents; nothing was done"
+        )
+
+
+def locked_study(study: Study) -> Study:
+    """The row is the queue in front of the purse: two who spend at once must see each other's spending."""
+    return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
+
+
+def owed(posting: Posting) -> list[Owed]:
+    """Who is owed what: finished after the panel's time, turned away after consent, points; each once."""
+    panel = posting.study.settings.panel
+    rows = list(posting.submissions.select_related("respondent").order_by("pk"))
+    sittings = sittings_of(posting, rows)
+    paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
+    points = _points(sittings.values()) if panel.bonus_per_point else {}
+    found: list[Owed] = []
+    for row in rows:
+        sitting = sittings.get(row.respondent_id or 0)
+        if sitting is None:
+            continue
+        is_complete = sitting.state == Sitting.State.COMPLETE
+        if is_complete and row.status == TIMED_OUT:
+            found.append(Owed(row, Kind.LATE, posting.reward))
+        if sitting.state == Sitting.State.TURNED_AWAY and row.status in ENDED_UNPAID and panel.turned_away_pay:
+            found.append(Owed(row, Kind.TURNED_AWAY, panel.turned_away_pay))
+        if is_complete and (row.status in PAID or row.status == TIMED_OUT):
+            cents = points.get(sitting.pk, Decimal(0)) * panel.bonus_per_point
+            amount = int(cents.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+            if amount > 0:
+                found.append(Owed(row, Kind.SCORE, amount))
+    return [one for one in found if (one.submission.pk, one.kind.value) not in paid]
+
+
+def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitting]:
+    """By respondent: their sitting of the posting's wave."""
+    respondents = [row.respondent_id for row in rows if row.respondent_id is not None]
+    found = Sitting.objects.filter(respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents)
+    return {sitting.respondent_id: sitting for sitting in found}
+
+
+def _points(sittings: Iterable[Sitting]) -> dict[int, Decimal]:
+    scores = Score.objects.filter(response__assignment__sitting__in=[sitting.pk for sitting in sittings])
+    sums = scores.order_by().values_list("response__assignment__sitting").annotate(sum=Sum("value"))
+    return {sitting: Decimal(total) for sitting, total in sums}
+
+
+def pay_owed(
+    posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command"
+) -> list[PaymentBatch]:
+    """Pay all that is owed, in batches; what was sent before is never sent again.
+
+    Raises:
+        StateRefused: no cap, over the cap, or an earlier payment whose end nobody knows.
+        PanelError: the last batch says in which state it was left; those before it are paid.
+    """
+    paid = []
+    while batch := _prepare(posting, by=by, via=via):
+        if client is not None:
+            _send(batch, client)
+        else:
+            with open_client() as own:
+                _send(batch, own)
+        record("pay_bonuses", batch, by=by, via=via, state=batch.state)
+        paid.append(batch)
+    return paid
+
+
+@transaction.atomic
+def _prepare(posting: Posting, *, by: Any, via: str) -> PaymentBatch | None:
+    locked_study(posting.study)
+    for unsettled in posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED]):
+        if unsettled.state != State.PREPARED:
+            raise StateRefused(
+                f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "
+                f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
+            )
+        # It was written down and never sent: whoever did it died before.
+        _void(unsettled, "was never sent")
+    due = owed(posting)[:MOST_AT_ONCE]
+    if not due:
+        return None
+    refuse_over_cap(posting.study, sum(one.amount for one in due))
+    batch = PaymentBatch.objects.create(posting=posting, created_by=by if getattr(by, "pk", None) else None)
+    Payment.objects.bulk_create(
+        Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
+    )
+    record("prepare_bonuses", batch, by=by, via=via, people=len(due), cents=sum(one.amount for one in due))
+    return batch
+
+
+def _send(batch: PaymentBatch, client: ProlificClient) -> None:
+    try:
+        answer = client.set_up_bonuses(batch.posting.external_id, _rows(batch))
+    except PanelError as exc:
+        # Nothing is paid by setting up, so that this one may be forgotten whatever became of it.
+        _void(batch, exc.message)
+        raise
+    now = timezone.now()
+    external_id = str(answer.get("id") or "")
+    if not external_id:
+        _void(batch, "the panel gave it no id")
+        raise PanelError("Prolific: to set up the bonuses: its answer has no id")
+    waiting = PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED)
+    if not waiting.update(state=State.SENT, sent_at=now, external_id=external_id[:64]):
+        raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
+    batch.refresh_from_db()
+    try:
+        client.pay_bonuses(external_id)
+    except PanelError as exc:
+        if exc.outcome_is_known:
+            _void(batch, exc.message)
+        else:
+            _settle(batch, State.UNKNOWN, exc.message)
+        raise
+    _settle(batch, State.PAID)
+
+
+def _rows(batch: PaymentBatch) -> Sequence[tuple[str, str]]:
+    """By submission: a person may have several, and each is paid for itself."""
+    sums: dict[int, int] = {}
+    rows: dict[int, Submission] = {}
+    for payment in batch.payments.select_related("submission"):
+        sums[payment.submission_id] = sums.get(payment.submission_id, 0) + payment.amount
+        rows[payment.submission_id] = payment.submission
+    return [(_submission_id(rows[key]), f"{Decimal(cents) / 100:.2f}") for key, cents in sums.items()]
+
+
+def _submission_id(row: Submission) -> str:
+    ids = unseal(bytes(row.ids_encrypted).decode())
+    if ids is None:
+        raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")
+    return ids.submission
+
+
+@transaction.atomic
+def _void(batch: PaymentBatch, reason: str) -> None:
+    _settle(batch, State.REFUSED, reason)
+    batch.payments.update(is_void=True)
+
+
+def _settle(batch: PaymentBatch, state: State, error: str = "") -> None:
+    batch.state, batch.error, batch.settled_at = state, error, timezone.now()
+    batch.save(update_fields=["state", "error", "settled_at"])
+
+
+@transaction.atomic
+def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "command") -> PaymentBatch:
+    """What a person saw at the panel about a payment whose end was unknown.
+
+    Raises:
+        StateRefused: its end is known.
+    """
+    batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
+    if not batch.needs_a_person:
+        raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
+    if was_paid:
+        _settle(batch, State.PAID, batch.error)
+    else:
+        _void(batch, batch.error or "not paid, says a person")
+    record("settle_payment", batch, by=by, via=via, was_paid=was_paid)
+    return batch

@@ -1,0 +1,400 @@
+"""Our view of every submission against the panel's: whether they agree, and what to do where they do not.
+
+What to do is proposed. Approving and asking for a return are done together when somebody says so; paying what is owed
+is `money`; everything else a person looks at, and may settle with a sentence. Nobody is rejected by a rule.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.models import PanelIdentity, Posting, Respondent, Sitting, Study, Submission
+from survey.services.auditing import record
+from survey.services.identities import unseal
+
+from .errors import PanelError
+from .money import Owed, owed, sittings_of
+from .prolific import ProlificClient, open_client
+from .statuses import (
+    APPROVED,
+    AWAITING_REVIEW,
+    ENDED_UNPAID,
+    NO_CODE,
+    PAID,
+    REJECTED,
+    RETURNED,
+    SCREENED_OUT,
+    TIMED_OUT,
+    UNDER_WAY,
+    as_told,
+)
+from .submissions import read_posting
+
+State = Sitting.State
+NOT_HERE = "not here"
+SHORTEST_REASON = 100  # characters that the panel asks of a rejection
+REJECTION_CATEGORIES = (
+    "TOO_QUICKLY",
+    "TOO_SLOWLY",
+    "FAILED_INSTRUCTIONS",
+    "INCOMP_LONGITUDINAL",
+    "FAILED_CHECK",
+    "LOW_EFFORT",
+    "MALINGERING",
+    "NO_CODE",
+    "BAD_CODE",
+    "NO_DATA",
+    "UNSUPP_DEVICE",
+    "OTHER",
+)
+KNOWN = {*UNDER_WAY, *PAID, *ENDED_UNPAID, AWAITING_REVIEW, REJECTED, SCREENED_OUT}
+
+
+class Action(StrEnum):
+    NOTHING = "nothing"
+    WAIT = "wait"
+    APPROVE = "approve"
+    ASK_BACK = "ask for a return"
+    PAY = "pay what is owed"
+    LOOK = "look at it"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    action: Action
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One participation in both views. `submission` is None where the panel knows none, `respondent` where we do."""
+
+    submission: Submission | None
+    respondent: Respondent | None
+    ours: str
+    theirs: str
+    code: str
+    judgement: Judgement
+    owed: tuple[Owed, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """Never the panel's id."""
+        if self.respondent is not None:
+            return self.respondent.pseudonym
+        return f"submission {self.submission.pk}" if self.submission else "somebody"
+
+    @property
+    def is_settled(self) -> bool:
+        return self.judgement.action == Action.NOTHING
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    posting: Posting
+    findings: tuple[Finding, ...]
+
+    @property
+    def differences(self) -> list[Finding]:
+        return [finding for finding in self.findings if not finding.is_settled]
+
+    def to(self, action: Action) -> list[Finding]:
+        return [finding for finding in self.findings if finding.judgement.action == action]
+
+    @property
+    def counts(self) -> list[tuple[str, str, int]]:
+        """(ours, theirs, how many)."""
+        found = Counter((finding.ours, finding.theirs) for finding in self.findings)
+        return [(*key, count) for key, count in sorted(found.items())]
+
+    @property
+    def owed_cents(self) -> int:
+        return sum(one.amount for finding in self.findings for one in finding.owed)
+
+
+def judge(ours: str, theirs: str, code: str, *, owes: bool = False, asked_back: bool = False) -> Judgement:
+    """What to do about one submission.
+
+    Args:
+        ours: a sitting's state, or NOT_HERE.
+        theirs: the panel's status.
+        code: the outcome whose code was entered; "" for none, "unknown" for one that is not the study's.
+        owes: something beside the reward is owed.
+        asked_back: we asked for a return before.
+    """
+    if theirs not in KNOWN:
+        return Judgement(Action.LOOK, f"the panel says {theirs}, of which no rule is known")
+    if theirs in UNDER_WAY:
+        return Judgement(Action.WAIT, "not handed in at the panel yet")
+    rule = {
+        State.COMPLETE: _finished,
+        State.FAILED_CHECKS: _failed_checks,
+        State.TURNED_AWAY: _turned_away,
+        NOT_HERE: _never_here,
+    }.get(State(ours) if ours in State.values else ours, _unfinished)
+    found = rule(theirs, code, owes)
+    if found.action == Action.ASK_BACK and asked_back:
+        return Judgement(Action.WAIT, "asked to return it")
+    if found.action == Action.NOTHING and owes:
+        return Judgement(Action.PAY, "a bonus is owed")
+    return found
+
+
+def _finished(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in PAID:
+        return Judgement(Action.NOTHING, "finished and approved")
+    if theirs == AWAITING_REVIEW:
+        how = {"completed": "finished", "": "finished, and came back without a code"}
+        return Judgement(Action.APPROVE, how.get(code, "finished, and entered another code than the one for it"))
+    if theirs == TIMED_OUT:
+        if owes:
+            return Judgement(Action.PAY, "finished after the panel's time was over: the reward is owed as a bonus")
+        return Judgement(Action.NOTHING, "finished after the panel's time was over, and was paid")
+    if theirs == RETURNED:
+        return Judgement(Action.LOOK, "returned after finishing: perhaps the answers are withdrawn; ask, then settle")
+    return Judgement(Action.LOOK, f"finished, but the panel says {theirs}: nobody who finished goes unpaid by mistake")
+
+
+def _failed_checks(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in ENDED_UNPAID:
+        return Judgement(Action.NOTHING, "failed the checks and left")
+    if theirs == AWAITING_REVIEW:
+        return Judgement(Action.ASK_BACK, "failed the checks: a return is asked for, never a rejection")
+    if theirs == REJECTED:
+        return Judgement(Action.LOOK, "rejected for comprehension checks, which the panel forbids: take it back there")
+    return Judgement(Action.LOOK, f"failed the checks, but the panel says {theirs}")
+
+
+def _turned_away(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in ENDED_UNPAID:
+        if owes:
+            return Judgement(Action.PAY, "consented and found all places taken: paid for the time")
+        return Judgement(Action.NOTHING, "found all places taken and left")
+    if theirs in PAID:
+        return Judgement(Action.NOTHING, "found all places taken, and was paid in full")
+    if theirs == AWAITING_REVIEW:
+        return Judgement(Action.ASK_BACK, "found all places taken")
+    return Judgement(Action.LOOK, f"found all places taken, but the panel says {theirs}")
+
+
+def _unfinished(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in ENDED_UNPAID:
+        return Judgement(Action.NOTHING, "left before the end")
+    if theirs in PAID:
+        return Judgement(Action.LOOK, f"{theirs.lower()} at the panel, but never finished here")
+    if theirs == AWAITING_REVIEW:
+        if code == "completed":
+            return Judgement(Action.LOOK, "not finished here, yet entered the code of those who did")
+        return Judgement(Action.ASK_BACK, "handed in without finishing")
+    return Judgement(Action.LOOK, f"not finished here, and the panel says {theirs}")
+
+
+def _never_here(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in ENDED_UNPAID:
+        return Judgement(Action.NOTHING, "never began here")
+    if theirs == AWAITING_REVIEW:
+        if code in ("no_consent", "study_full"):
+            return Judgement(Action.ASK_BACK, "did not consent" if code == "no_consent" else "found all places taken")
+        if code in ("", "failed_checks", "unknown"):
+            return Judgement(Action.ASK_BACK, "never began here")
+        return Judgement(Action.LOOK, "never began here, yet entered the code of those who finished")
+    return Judgement(Action.LOOK, f"never began here, but the panel says {theirs}")
+
+
+def reconcile(posting: Posting) -> Reconciliation:
+    """Every submission of the posting as both sides stand now. Asks nobody: `submissions.read_posting` reads first."""
+    rows = list(posting.submissions.select_related("respondent").order_by("pk"))
+    sittings = sittings_of(posting, rows)
+    outcomes = {code.code: code.outcome for code in posting.study.codes.all()}
+    debts: dict[int, list[Owed]] = {}
+    for one in owed(posting):
+        debts.setdefault(one.submission.pk, []).append(one)
+    findings = [_finding(row, sittings.get(row.respondent_id or 0), outcomes, debts.get(row.pk, [])) for row in rows]
+    return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
+
+
+def _finding(row: Submission, sitting: Sitting | None, outcomes: dict[str, str], debts: Sequence[Owed]) -> Finding:
+    entered = row.entered_code
+    code = "" if entered in ("", NO_CODE) else outcomes.get(entered, "unknown")
+    ours = str(sitting.state) if sitting else NOT_HERE
+    found = judge(ours, row.status, code, owes=bool(debts), asked_back=row.asked_back_at is not None)
+    if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
+        found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
+    return Finding(row, row.respondent, ours, row.status, code, found, tuple(debts))
+
+
+def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
+    """Real people who began here before the panel was last asked, and whom no posting of the study knows.
+
+    Told once, with the study's newest posting: without a submission nobody can say to which one they belong.
+    """
+    study = posting.study
+    newest = study.postings.order_by("-created_at", "-pk").first()
+    read = [other.read_at for other in study.postings.all() if other.external_id]
+    if newest is None or newest.pk != posting.pk or not read or None in read:
+        return []
+    known = Submission.objects.filter(posting__study=study).values("submission_hash")
+    strangers = (
+        PanelIdentity.objects.filter(
+            study=study,
+            panel=posting.panel,
+            respondent__is_simulated=False,
+            created_at__lt=min(at for at in read if at is not None),
+        )
+        .exclude(submission_hash__in=known)
+        .select_related("respondent")
+    )
+    found = []
+    for identity in strangers:
+        sitting = identity.respondent.sittings.filter(wave=posting.wave).first()
+        sentence = "the panel knows no such submission: check how this person came here"
+        judgement = Judgement(Action.LOOK, sentence)
+        found.append(
+            Finding(None, identity.respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement)
+        )
+    return found
+
+
+def _with_client(call: Callable[[ProlificClient], int], client: ProlificClient | None) -> int:
+    if client is not None:
+        return call(client)
+    with open_client() as own:
+        return call(own)
+
+
+def approve_finished(
+    posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command"
+) -> int:
+    """Approve everybody who finished and waits for it; return how many. One that fails does not stop the others.
+
+    Raises:
+        StateRefused: the study names no spending cap.
+        PanelError: of the first one that failed, after all were tried.
+    """
+    if posting.study.settings.panel.spending_cap is None:
+        raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
+
+    def approve(client: ProlificClient, row: Submission) -> None:
+        told = client.approve(_id_of(row))
+        row.approved_at = timezone.now()
+        row.status = as_told(told.get("status") or APPROVED)
+        row.save(update_fields=["approved_at", "status"])
+
+    return _with_client(lambda own: _each(posting, Action.APPROVE, approve, own, by=by, via=via), client)
+
+
+def ask_back(posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command") -> int:
+    """Ask for a return where it is due, each person once; return how many."""
+
+    def ask(client: ProlificClient, row: Submission) -> None:
+        # Written first: two requests for one submission look like pressure.
+        row.asked_back_at = timezone.now()
+        row.save(update_fields=["asked_back_at"])
+        try:
+            client.request_return(_id_of(row), ["Did not finish the study."])
+        except PanelError as exc:
+            if exc.outcome_is_known:
+                row.asked_back_at = None
+                row.save(update_fields=["asked_back_at"])
+            raise
+
+    return _with_client(lambda own: _each(posting, Action.ASK_BACK, ask, own, by=by, via=via), client)
+
+
+def _each(
+    posting: Posting,
+    action: Action,
+    call: Callable[[ProlificClient, Submission], None],
+    client: ProlificClient,
+    *,
+    by: Any,
+    via: str,
+) -> int:
+    done, failure = 0, None
+    for finding in reconcile(posting).to(action):
+        if finding.submission is None:
+            continue
+        try:
+            call(client, finding.submission)
+        except PanelError as exc:
+            failure = failure or exc
+            continue
+        done += 1
+    if done:
+        record(action.replace(" ", "_"), posting, by=by, via=via, people=done)
+    if failure is not None:
+        raise failure
+    return done
+
+
+def reject(
+    submission: Submission,
+    *,
+    category: str,
+    message: str,
+    client: ProlificClient | None = None,
+    by: Any = None,
+    via: str = "command",
+) -> None:
+    """Reject one person's submission: a person's decision, in a person's words.
+
+    Raises:
+        StateRefused: the panel would not allow it: its grounds, its words, or comprehension checks.
+        PanelError: the panel did not do it.
+    """
+    if category not in REJECTION_CATEGORIES:
+        raise StateRefused(f"category: use one of {', '.join(REJECTION_CATEGORIES)}")
+    if len(message.strip()) < SHORTEST_REASON:
+        raise StateRefused(f"message: {len(message.strip())} characters; the panel asks for {SHORTEST_REASON}")
+    sitting = sittings_of(submission.posting, [submission]).get(submission.respondent_id or 0)
+    if sitting is not None and sitting.state in (State.FAILED_CHECKS, State.TURNED_AWAY):
+        raise StateRefused("nobody is rejected for comprehension checks or for a study that was full: ask for a return")
+    if submission.status != AWAITING_REVIEW:
+        raise StateRefused(f"it is {submission.status}: only what waits for review can be rejected")
+
+    def call(client: ProlificClient) -> int:
+        told = client.reject(_id_of(submission), category=category, message=message.strip())
+        submission.rejected_at = timezone.now()
+        submission.status = as_told(told.get("status") or REJECTED)
+        submission.resolution = f"rejected by us: {category}"
+        submission.resolved_status, submission.resolved_at = submission.status, submission.rejected_at
+        submission.save(update_fields=["rejected_at", "status", "resolution", "resolved_status", "resolved_at"])
+        return 1
+
+    _with_client(call, client)
+    record("reject_submission", submission, by=by, via=via, category=category, reason=message.strip())
+
+
+def settle_difference(submission: Submission, text: str, *, by: Any = None, via: str = "command") -> None:
+    """A person looked at a difference and says what became of it. It counts for as long as the status stays.
+
+    Raises:
+        StateRefused: no words.
+    """
+    if not text.strip():
+        raise StateRefused("resolution: say in a sentence what was decided")
+    submission.resolution = text.strip()[:300]
+    submission.resolved_status, submission.resolved_at = submission.status, timezone.now()
+    submission.save(update_fields=["resolution", "resolved_status", "resolved_at"])
+    record("settle_difference", submission, by=by, via=via, resolution=submission.resolution)
+
+
+def read_and_reconcile(study: Study) -> list[Reconciliation]:
+    """Ask the panel about every posting of the study, then compare."""
+    postings = list(study.postings.exclude(external_id="").select_related("study__bank", "stage").order_by("pk"))
+    with open_client() as client:
+        for posting in postings:
+            read_posting(posting, client=client)
+    return [reconcile(posting) for posting in postings]
+
+
+def _id_of(row: Submission) -> str:
+    ids = unseal(bytes(row.ids_encrypted).decode())
+    if ids is None:
+        raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")
+    return ids.submission
