@@ -1,5 +1,7 @@
 """What every command of ours shares: errors in words, one a line, status 1. Commands parse, call and print."""
 
+import os
+import sys
 from typing import Any
 
 from django.core.management import BaseCommand
@@ -22,6 +24,9 @@ class HunchCommand(BaseCommand):
             if self.needs_database:
                 self.refuse_old_database()
             return super().execute(*args, **options)
+        except BrokenPipeError:  # Whoever reads our output (`head`) has seen enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
         except HunchError as exc:
             for line in exc.message.splitlines():
                 self.stderr.write(line)
