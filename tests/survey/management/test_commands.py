@@ -147,7 +147,7 @@ def test_close_stage_ends_with_status_1_and_the_fix_when_a_step_fails(monkeypatc
     with pytest.raises(SystemExit) as ended:
         call_command("close_stage", "cast", "--wait", stdout=out, stderr=err)
     assert ended.value.code == 1
-    assert "freeze answers (cast stage 1), member 0: the disk is full" in err.getvalue()
+    assert "freeze answers (cast stage 1): the disk is full" in err.getvalue()
     assert "manage.py retry_steps cast" in err.getvalue()
     assert run("retry_steps", "cast") == "queued 1 step again\n"
     assert run("retry_steps", "cast") == "no step has failed\n"

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.models import (
+    AnswerCollection,
     Assignment,
     CandidateSet,
     CheckAttempt,
@@ -19,6 +20,8 @@ from survey.models import (
     Evaluation,
     FormAnswer,
     JobStep,
+    LanguageModel,
+    ModelAnswer,
     PanelIdentity,
     PredictorRun,
     Response,
@@ -57,6 +60,10 @@ def world() -> World:
     counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
     FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
     SnapshotAnswer.objects.create(stage=stage, number=1, assignment=counted, digest="0" * 64)
+    asked = LanguageModel.objects.create(name="one")
+    bank = stage.study.bank
+    AnswerCollection.objects.create(language_model=asked, bank=bank, model="one")
+    ModelAnswer.objects.create(language_model=asked, question=bank.questions.get(position=0), correct=True)
     run = PredictorRun.objects.create(stage=stage, name="bert", seed=1, input_sha256="0" * 64, example_count=1)
     Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
     JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
@@ -119,6 +126,12 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "predictor_run_once_an_input": lambda w: double(w.a(PredictorRun)),
     "predictor_run_role_known": lambda w: change(w.a(PredictorRun), role="rival"),
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
+    "model_answer_once_a_question": lambda w: double(w.a(ModelAnswer)),
+    "answer_collection_state_known": lambda w: change(w.a(AnswerCollection), state="lost"),
+    "answer_collection_running_has_a_lease": lambda w: change(w.a(AnswerCollection), state="running"),
+    "answer_collection_concurrency_at_least_1": lambda w: change(w.a(AnswerCollection), concurrency=0),
+    "answer_collection_tokens_at_least_1": lambda w: change(w.a(AnswerCollection), max_tokens=0),
+    "answer_collection_cap_needs_prices": lambda w: change(w.a(AnswerCollection), cost_cap=1),
     "job_step_once_an_input": lambda w: double(w.a(JobStep)),
     "job_step_state_known": lambda w: change(w.a(JobStep), state="lost"),
     "job_step_running_has_a_lease": lambda w: change(w.a(JobStep), state="running"),
