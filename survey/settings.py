@@ -220,6 +220,7 @@ INSTALLED_APPS = [
     "csp",
     "survey.apps.SurveyConfig",
     "survey.instruments.belief_update.apps.BeliefUpdateConfig",
+    "survey.instruments.own_answers.apps.OwnAnswersConfig",
     "frontend.apps.FrontendConfig",
 ]
 
@@ -441,5 +442,6 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},
         "matplotlib": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
+        "httpcore": {"level": "WARNING"},
     },
 }
