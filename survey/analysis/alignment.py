@@ -208,6 +208,11 @@ class Comparison:
         # Counts of a multinomial are what drawing n pairs with replacement leaves; float32 holds them exactly.
         self._counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float32)
 
+    @property
+    def resampled(self) -> str:
+        """Over what the intervals are, in words."""
+        return "pairs" if self._draws is None else "pairs and respondents"
+
     def belief(self, name: str) -> Floats:
         """(n,) the mixture's belief for every pair, meaningful where the model has answered."""
         trial = self.trials[name]
