@@ -1,0 +1,165 @@
+"""Bonuses: under a cap, written before they are sent, and never sent twice."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.models import Payment, PaymentBatch, Posting, Score
+from survey.recruitment import money
+from survey.recruitment.errors import PanelError, PanelRefused, PanelUnreachable
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.prolific import ProlificClient, open_client
+from survey.recruitment.submissions import read_posting
+from survey.services.expiry import expire_sitting
+from tests import cast
+from tests.recruitment.world import arrives, begins, posted, row_of
+
+pytestmark = pytest.mark.django_db
+State = PaymentBatch.State
+
+
+def finishes_late(fake: FakeProlific, posting: Posting) -> dict[str, Any]:
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.time_out(place["id"])
+    read_posting(posting)
+    return place
+
+
+@pytest.fixture
+def late(fake: FakeProlific) -> Posting:
+    """A posting that owes one person the reward."""
+    posting = posted()
+    finishes_late(fake, posting)
+    return posting
+
+
+def paid(fake: FakeProlific) -> list[str]:
+    return [str(amount) for _who, amount in fake.paid]
+
+
+def test_who_finished_after_the_panels_time_is_owed_the_reward_once(late: Posting, fake: FakeProlific) -> None:
+    (one,) = money.owed(late)
+    assert (one.kind, one.amount) == (Payment.Kind.LATE, 100)
+    (batch,) = money.pay_owed(late)
+    assert (batch.state, paid(fake)) == (State.PAID, ["1.00"])
+    assert money.owed(late) == [] and money.pay_owed(late) == []
+    assert paid(fake) == ["1.00"]
+
+
+def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: FakeProlific) -> None:
+    posting = posted(sittings=1, places=2, turned_away_pay=30)
+    first, second = arrives(fake, posting), arrives(fake, posting)
+    slow = begins(posting.study, second, until="checks")
+    expire_sitting(slow.pk, now=timezone.now())
+    begins(posting.study, first)
+    cast.walk(slow)
+    slow.refresh_from_db()
+    assert slow.state == "turned_away"
+    fake.submit(second["id"], posting.study.completion_code("study_full"))
+    row_of(posting, slow)
+    assert money.owed(posting) == []
+    fake.give_up(second["id"])
+    row_of(posting, slow)
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
+
+
+def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    for response in [r for a in sitting.assignments.all() for r in a.responses.all()]:
+        Score.objects.create(response=response, value="1.25", rule="r", version="1")
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    assert money.owed(posting) == []
+    fake.submissions[place["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    (one,) = money.owed(posting)
+    assert (one.kind, one.amount) == (Payment.Kind.SCORE, 18)  # 2.5 points at 7 cents, half a cent up
+
+
+def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake: FakeProlific) -> None:
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    batch = PaymentBatch.objects.get()
+    assert (batch.state, batch.needs_a_person, paid(fake)) == (State.UNKNOWN, True, ["1.00"])
+    assert money.owed(late) == []
+    finishes_late(fake, late)
+    with pytest.raises(StateRefused, match=f"--settle {batch.pk}"):
+        money.pay_owed(late)
+    assert paid(fake) == ["1.00"]
+    money.settle(batch, was_paid=True)
+    assert [b.state for b in money.pay_owed(late)] == [State.PAID]
+    assert paid(fake) == ["1.00", "1.00"], "the second person, once"
+    with pytest.raises(StateRefused, match="nothing to say"):
+        money.settle(batch, was_paid=False)
+
+
+def test_what_a_person_says_was_not_paid_is_owed_again(late: Posting, fake: FakeProlific) -> None:
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelError):
+        money.pay_owed(late)
+    money.settle(PaymentBatch.objects.get(), was_paid=False)
+    assert len(money.owed(late)) == 1
+
+
+def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_not(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*args: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(ProlificClient, "set_up_bonuses", die)
+    with pytest.raises(Killed):
+        money.pay_owed(late)
+    assert PaymentBatch.objects.get().state == State.PREPARED
+    monkeypatch.undo()
+    with open_client() as client:
+        monkeypatch.setattr(ProlificClient, "pay_bonuses", die)
+        with pytest.raises(Killed):
+            money.pay_owed(late, client=client)
+        monkeypatch.undo()
+        assert [batch.state for batch in PaymentBatch.objects.order_by("pk")] == [State.REFUSED, State.SENT]
+        with pytest.raises(StateRefused, match="may have been made"):
+            money.pay_owed(late, client=client)
+
+
+@pytest.mark.parametrize("part", ["set_up_bonuses", "pay_bonuses"])
+def test_a_refused_payment_is_owed_still(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def refuse(*args: Any) -> None:
+        raise PanelRefused("no", answered=400)
+
+    with open_client() as client:
+        monkeypatch.setattr(client, part, refuse)
+        with pytest.raises(PanelRefused):
+            money.pay_owed(late, client=client)
+    assert PaymentBatch.objects.get().state == State.REFUSED and fake.paid == []
+    assert len(money.owed(late)) == 1
+    assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
+
+
+def test_nothing_is_paid_over_the_cap(fake: FakeProlific) -> None:
+    posting = posted(spending_cap=650, places=6)
+    finishes_late(fake, posting)
+    assert money.committed(posting.study) == 600
+    with pytest.raises(StateRefused, match=r"panel\.spending_cap: 100 more would make 700 of 650"):
+        money.pay_owed(posting)
+    assert fake.paid == [] and not PaymentBatch.objects.exists()
+
+
+def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(money, "MOST_AT_ONCE", 2)
+    posting = posted()
+    for _ in range(3):
+        finishes_late(fake, posting)
+    assert [batch.payments.count() for batch in money.pay_owed(posting)] == [2, 1]
+    assert paid(fake) == ["1.00"] * 3

@@ -1,0 +1,267 @@
+"""A study at the panel: what the draft says, and what is refused before anybody sees it."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.exceptions import FileErrors, PayTooLow, StateRefused
+from survey.models import AuditEntry, Posting, Sitting
+from survey.recruitment import postings
+from survey.recruitment.errors import PanelRefused, PanelUnreachable
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.submissions import read_posting
+from survey.services import rewards, staging
+from survey.services.rewards import hourly_pay
+from tests import cast
+from tests.recruitment.world import PAY, arrives, begins, posted
+
+pytestmark = pytest.mark.django_db
+
+
+def first_stage(**panel: Any) -> Any:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, **panel}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    return study.stages.select_related("study__bank").get(index=1)
+
+
+def test_the_draft_says_what_the_study_file_says(fake: FakeProlific) -> None:
+    filters = [
+        {"filter_id": "fluent-languages", "selected_values": ["19"]},
+        {"filter_id": "age", "selected_range": {"lower": 18}},
+    ]
+    posting = posted(publish=False, filters=filters, devices=["desktop"], maximum_minutes=40, expected_minutes=5)
+    sent = fake.studies[posting.external_id]
+    assert sent["filters"] == filters
+    assert (sent["reward"], sent["total_available_places"], sent["estimated_completion_time"]) == (100, 6, 5)
+    assert (sent["device_compatibility"], sent["maximum_allowed_time"]) == (["desktop"], 40)
+    assert sent["external_study_url"] == (
+        "http://testserver/s/cast/?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+    )
+    assert (sent["status"], posting.state, posting.published_at) == ("UNPUBLISHED", "UNPUBLISHED", None)
+    assert {key: value for key, value in sent.items() if key not in ("id", "status")} == posting.draft
+
+
+def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProlific) -> None:
+    posting = posted(publish=False, codes={"completed": "automatically_approve", "study_full": "manually_review"})
+    codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
+    told = {code.outcome: codes[code.code]["actions"][0]["action"] for code in posting.study.codes.all()}
+    assert told == {
+        "completed": "AUTOMATICALLY_APPROVE",
+        "no_consent": "REQUEST_RETURN",
+        "failed_checks": "REQUEST_RETURN",
+        "study_full": "MANUALLY_REVIEW",
+    }
+    asked = [entry["actions"][0] for entry in codes.values() if entry["actions"][0]["action"] == "REQUEST_RETURN"]
+    assert all(action["return_reason"] for action in asked)
+
+
+def test_a_draft_whose_answer_got_lost_is_found_again_and_not_made_twice(fake: FakeProlific) -> None:
+    stage = first_stage()
+    create = fake._create
+
+    def create_and_lose(given: Any) -> Any:
+        fake._lose = "/studies/"
+        return create(given)
+
+    fake._create = create_and_lose  # type: ignore[method-assign]
+    with pytest.raises(PanelUnreachable):
+        postings.draft(stage, root="http://testserver")
+    fake._create = create  # type: ignore[method-assign]
+    assert len(fake.studies) == 1
+    posting = postings.draft(stage, root="http://testserver")
+    assert len(fake.studies) == 1 and posting.external_id in fake.studies
+    assert Posting.objects.count() == 1
+
+
+@pytest.mark.parametrize(("panel", "field"), [({"reward": None}, "reward"), ({"kind": "open"}, "kind")])
+def test_a_study_without_panel_or_reward_is_not_drafted(fake: FakeProlific, panel: dict[str, Any], field: str) -> None:
+    study = cast.open_study(panel={"kind": "open"} if "kind" in panel else cast.PROLIFIC)
+    with pytest.raises(StateRefused, match=rf"panel\.{field}"):
+        postings.draft(study.stages.get(index=1))
+    assert fake.studies == {}
+
+
+def test_nothing_is_published_without_a_cap_or_over_it(fake: FakeProlific) -> None:
+    posting = posted(publish=False, spending_cap=599)
+    with pytest.raises(StateRefused, match=r"600 more would make 600 of 599"):
+        postings.publish(posting)
+    posting.study.config["panel"]["spending_cap"] = None
+    posting.study.save()
+    with pytest.raises(StateRefused, match="names none"):
+        postings.publish(Posting.objects.get())
+    assert fake.studies[posting.external_id]["status"] == "UNPUBLISHED"
+    assert Posting.objects.get().published_at is None
+
+
+def test_people_are_not_sent_to_a_closed_door(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    staging.pause_stage(posting.stage)
+    with pytest.raises(StateRefused, match="open it first"):
+        postings.publish(posting)
+
+
+def test_it_is_published_once_then_paused_started_and_given_places(fake: FakeProlific) -> None:
+    posting = posted(places=2)
+    at_panel = fake.studies[posting.external_id]
+    assert (posting.state, at_panel["status"]) == ("ACTIVE", "ACTIVE")
+    with pytest.raises(StateRefused, match="published before"):
+        postings.publish(posting)
+    postings.change(posting, "PAUSE")
+    assert at_panel["status"] == posting.state == "PAUSED"
+    with pytest.raises(PanelRefused, match="cannot PAUSE"):
+        postings.change(posting, "PAUSE")
+    postings.change(posting, "START")
+    for _ in range(2):
+        place = arrives(fake, posting)
+        begins(posting.study, place)
+        fake.submit(place["id"], posting.study.completion_code("completed"))
+    assert at_panel["status"] == "AWAITING REVIEW"
+    postings.add_places(posting, 1)
+    assert (posting.places, at_panel["total_available_places"], at_panel["status"]) == (3, 3, "ACTIVE")
+    with pytest.raises(StateRefused, match="positive"):
+        postings.add_places(posting, 0)
+    with pytest.raises(StateRefused, match="spending_cap"):
+        postings.add_places(posting, 1000)
+    assert Posting.objects.get().places == 3
+    actions = AuditEntry.objects.filter(action__endswith="_posting").values_list("action", flat=True)
+    assert {"draft_posting", "publish_posting", "pause_posting", "start_posting"} <= set(actions)
+
+
+def test_publishing_that_may_have_happened_keeps_its_money_committed(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.lose_next_answer("/transition/")
+    with pytest.raises(PanelUnreachable):
+        postings.publish(posting)
+    kept = Posting.objects.get()
+    assert kept.published_at is not None and kept.committed == 600
+    read_posting(kept)
+    assert kept.state == "ACTIVE"
+
+
+def test_publishing_that_was_refused_commits_nothing(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.studies[posting.external_id]["status"] = "COMPLETED"
+    with pytest.raises(PanelRefused):
+        postings.publish(posting)
+    assert Posting.objects.get().committed == 0
+
+
+def test_places_added_on_the_panels_pages_are_counted(fake: FakeProlific) -> None:
+    posting = posted(places=2)
+    fake.studies[posting.external_id]["total_available_places"] = 9
+    read_posting(posting)
+    assert Posting.objects.get().committed == 900
+
+
+def test_a_study_made_on_the_panels_pages_is_taken_up(fake: FakeProlific) -> None:
+    posting = posted()
+    place = arrives(fake, posting)
+    stage = posting.stage
+    with pytest.raises(StateRefused, match="already"):
+        postings.adopt(stage, posting.external_id)
+    Posting.objects.all().delete()
+    adopted = postings.adopt(stage, posting.external_id)
+    assert (adopted.state, adopted.reward, adopted.places) == ("ACTIVE", 100, 6)
+    assert read_posting(adopted) == 1 and adopted.submissions.count() == 1 and place
+
+
+# Pay by the hour
+
+
+def test_a_stage_does_not_open_below_the_panels_minimum(db: None) -> None:
+    study = cast.study(panel={**cast.PROLIFIC, "reward": 39}, texts={"minutes": 3})
+    with pytest.raises(PayTooLow, match=r"7\.80 USD an hour by the expected 3 minutes.* 8\.00; make the reward 40 or"):
+        cast.open_first_stage(study)
+    enough = cast.study(slug="b", panel={**cast.PROLIFIC, "reward": 40}, texts={"minutes": 3})
+    assert cast.open_first_stage(enough).state == "open"
+
+
+def test_in_pounds_the_minimum_is_another(db: None) -> None:
+    study = cast.study(panel={**cast.PROLIFIC, "reward": 30, "currency": "GBP"}, texts={"minutes": 3})
+    pay = hourly_pay(study)
+    assert pay and (pay.minimum, pay.cents, pay.is_too_low) == (600, 600, False)
+
+
+def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewards, "ENOUGH", 3)
+    posting = posted(publish=False)
+    for minutes in (10, 12, 50):
+        place = {"participant_id": f"p{minutes}", "study_id": posting.external_id, "id": f"x{minutes}"}
+        sitting = begins(posting.study, place)
+        Sitting.objects.filter(pk=sitting.pk).update(started_at=timezone.now() - timedelta(minutes=minutes))
+    pay = hourly_pay(posting.study)
+    assert pay and pay.is_measured and pay.is_too_low and round(pay.cents) == 500
+    with pytest.raises(PayTooLow, match=r"the median of 3 finished sittings, 12\.0 minutes"):
+        postings.publish(posting)
+
+
+def test_an_open_study_or_one_without_a_reward_is_not_judged(db: None) -> None:
+    assert hourly_pay(cast.study()) is None
+    assert hourly_pay(cast.study(slug="b", panel=cast.PROLIFIC)) is None
+
+
+# The study file
+
+
+@pytest.mark.parametrize(
+    ("panel", "field"),
+    [
+        ({"kind": "open", "reward": 5}, "panel"),
+        ({**cast.PROLIFIC, "reward": 5, "turned_away_pay": 6}, "panel"),
+        ({**cast.PROLIFIC, "completion_url": "http://panel.example/"}, "completion_url"),
+        ({**cast.PROLIFIC, "completion_url": "http://127.0.0.1.example.org/"}, "completion_url"),
+        ({**cast.PROLIFIC, "exclude_people_of": ["unheard-of"]}, "exclude_people_of"),
+        ({**cast.PROLIFIC, "filters": [{"filter_id": "age"}]}, "filters"),
+        ({**cast.PROLIFIC, "filters": [{"filter_id": "a", "selected_range": {"lower": 2, "upper": 1}}]}, "filters"),
+    ],
+)
+def test_a_panel_that_cannot_be_meant_is_refused(panel: dict[str, Any], field: str, db: None) -> None:
+    with pytest.raises(FileErrors, match=field):
+        cast.study(panel=panel)
+
+
+def test_the_fakes_own_address_may_be_the_completion_url(db: None) -> None:
+    address = "http://127.0.0.1:8100/submissions/complete?cc={code}"
+    assert cast.study(panel={**cast.PROLIFIC, "completion_url": address})
+
+
+# Commands
+
+
+def run(name: str, *args: str) -> str:
+    out = StringIO()
+    call_command(name, *args, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def test_the_commands_do_a_whole_round(fake: FakeProlific) -> None:
+    stage = first_stage()
+    assert "is UNPUBLISHED with 6 places at 1.00 USD" in run("posting", "cast", "draft", "--root", "http://testserver")
+    assert "is ACTIVE" in run("posting", "cast", "publish")
+    assert "with 8 places" in run("posting", "cast", "add-places", "2")
+    posting = stage.postings.get()
+    finished, late = arrives(fake, posting), arrives(fake, posting)
+    for place in (finished, late):
+        begins(stage.study, place)
+    fake.submit(finished["id"], stage.study.completion_code("completed"))
+    fake.time_out(late["id"])
+    assert "2 to settle, 1.00 USD owed beside rewards" in run("reconcile", "cast")
+    assert "approved: 1" in run("reconcile", "cast", "--approve", "--ask-back")
+    assert "finished after the panel's time was over" in run("pay_bonuses", "cast")
+    assert "1.00 USD paid\nnothing is owed\ncommitted: 9.00 of 100.00" in run("pay_bonuses", "cast", "--pay")
+    told = run("reconcile", "cast") + run("posting", "cast", "show") + run("pay_bonuses", "cast")
+    assert "0 to settle, 0.00 USD owed" in told
+    for row in fake.submissions.values():
+        assert row["id"] not in told and row["participant_id"] not in told
+
+
+def test_a_command_says_what_to_do(fake: FakeProlific) -> None:
+    first_stage()
+    for args in (("posting", "cast", "publish"), ("reconcile", "cast")):
+        out = StringIO()
+        with pytest.raises(SystemExit):
+            call_command(*args, stdout=out, stderr=out)
+        assert "draft" in out.getvalue()

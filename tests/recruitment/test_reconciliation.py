@@ -1,0 +1,241 @@
+"""Ours against theirs: every awkward case, what is proposed, and what nobody may do."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.models import AuditEntry, Posting, Sitting
+from survey.recruitment import reconciliation
+from survey.recruitment.errors import PanelUnreachable
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.prolific import open_client
+from survey.recruitment.reconciliation import NOT_HERE, Action, Finding, judge
+from survey.recruitment.statuses import as_told
+from survey.recruitment.submissions import read_posting, store
+from survey.services.enrolment import begin_sitting
+from survey.services.identities import PanelIds
+from tests.recruitment.world import arrives, begins, posted, row_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def posting(fake: FakeProlific) -> Posting:
+    return posted()
+
+
+def finding(posting: Posting) -> Finding:
+    read_posting(posting)
+    (found,) = reconciliation.reconcile(posting).findings
+    return found
+
+
+def code(posting: Posting, outcome: str = "completed") -> str:
+    return posting.study.completion_code(outcome)
+
+
+def test_timed_out_but_complete_is_owed_the_reward(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    fake.time_out(place["id"])
+    begins(posting.study, place)
+    found = finding(posting)
+    assert (found.ours, found.theirs, found.judgement.action) == ("complete", "TIMED-OUT", Action.PAY)
+    assert [one.amount for one in found.owed] == [100]
+
+
+def test_who_finished_and_came_back_without_a_code_is_approved(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.submit(place["id"], None)
+    found = finding(posting)
+    assert found.judgement.action == Action.APPROVE and "without a code" in found.judgement.sentence
+    assert reconciliation.approve_finished(posting) == 1
+    assert finding(posting).is_settled and fake.submissions[place["id"]]["status"] == "APPROVED"
+
+
+def test_without_a_code_and_unfinished_a_return_is_asked_for_once(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    begins(posting.study, place, until="item")
+    fake.submit(place["id"], None)
+    assert finding(posting).judgement.action == Action.ASK_BACK
+    assert (reconciliation.ask_back(posting), reconciliation.ask_back(posting)) == (1, 0)
+    assert finding(posting).judgement.action == Action.WAIT
+    fake.follow_requests()
+    assert finding(posting).is_settled
+
+
+def test_returned_after_completion_is_for_a_person_to_settle(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], code(posting))
+    fake.give_up(place["id"])
+    found = finding(posting)
+    assert found.judgement.action == Action.LOOK and "withdrawn" in found.judgement.sentence
+    with pytest.raises(StateRefused):
+        reconciliation.settle_difference(row_of(posting, sitting), "  ")
+    reconciliation.settle_difference(row_of(posting, sitting), "Asked: the answers stay.")
+    assert finding(posting).is_settled
+    fake.submissions[place["id"]]["status"] = "REJECTED"
+    assert finding(posting).judgement.action == Action.LOOK, "what was settled was another status"
+
+
+def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    begins(posting.study, place, until="item")
+    fake.submissions[place["id"]]["status"] = "APPROVED"
+    found = finding(posting)
+    assert found.judgement == judge("live", "APPROVED", "")
+    assert found.judgement.action == Action.LOOK and "never finished" in found.judgement.sentence
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "code", "owes", "action"),
+    [
+        ("complete", "AWAITING REVIEW", "completed", False, Action.APPROVE),
+        ("complete", "AWAITING REVIEW", "unknown", False, Action.APPROVE),
+        ("complete", "ACTIVE", "", False, Action.WAIT),
+        ("complete", "APPROVED", "completed", False, Action.NOTHING),
+        ("complete", "APPROVED", "completed", True, Action.PAY),
+        ("complete", "PARTIALLY APPROVED", "completed", False, Action.NOTHING),
+        ("complete", "REJECTED", "completed", False, Action.LOOK),
+        ("complete", "SCREENED OUT", "completed", False, Action.LOOK),
+        ("complete", "TIMED-OUT", "", True, Action.PAY),
+        ("complete", "TIMED-OUT", "", False, Action.NOTHING),
+        ("failed_checks", "AWAITING REVIEW", "failed_checks", False, Action.ASK_BACK),
+        ("failed_checks", "RETURNED", "failed_checks", False, Action.NOTHING),
+        ("failed_checks", "REJECTED", "failed_checks", False, Action.LOOK),
+        ("failed_checks", "APPROVED", "failed_checks", False, Action.LOOK),
+        ("turned_away", "RETURNED", "study_full", True, Action.PAY),
+        ("turned_away", "RETURNED", "study_full", False, Action.NOTHING),
+        ("turned_away", "AWAITING REVIEW", "study_full", False, Action.ASK_BACK),
+        ("turned_away", "REJECTED", "study_full", False, Action.LOOK),
+        ("live", "AWAITING REVIEW", "completed", False, Action.LOOK),
+        ("live", "AWAITING REVIEW", "", False, Action.ASK_BACK),
+        ("expired", "RETURNED", "", False, Action.NOTHING),
+        ("expired", "TIMED-OUT", "", False, Action.NOTHING),
+        ("expired", "APPROVED", "", False, Action.LOOK),
+        (NOT_HERE, "RESERVED", "", False, Action.WAIT),
+        (NOT_HERE, "AWAITING REVIEW", "no_consent", False, Action.ASK_BACK),
+        (NOT_HERE, "AWAITING REVIEW", "completed", False, Action.LOOK),
+        (NOT_HERE, "TIMED-OUT", "", False, Action.NOTHING),
+        (NOT_HERE, "APPROVED", "", False, Action.LOOK),
+        ("complete", "PROCESSING", "", False, Action.LOOK),
+    ],
+)
+def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action: Action) -> None:
+    assert judge(ours, theirs, code, owes=owes).action == action
+
+
+@pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
+def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None:
+    for entered in ("", "completed", "no_consent", "failed_checks", "study_full", "unknown"):
+        found = judge(ours, "AWAITING REVIEW", entered)
+        assert found.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
+        assert (found.action == Action.APPROVE) == (ours == "complete")
+
+
+def test_the_panels_two_spellings_are_one() -> None:
+    assert as_told("TIMED_OUT") == as_told("TIMED-OUT") == "TIMED-OUT"
+    assert as_told("awaiting_review") == "AWAITING REVIEW"
+    assert as_told(None) == "UNKNOWN" and as_told("PROCESSING") == "PROCESSING"
+
+
+def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeProlific) -> None:
+    stranger = PanelIds("prolific", "made-up", posting.external_id, "made-up-too")
+    begin_sitting(study=posting.study, ids=stranger)
+    begin_sitting(study=posting.study, ids=PanelIds("prolific", "robot", "s", "x"), simulated=True)
+    found = finding(posting)
+    assert found.submission is None and found.judgement.action == Action.LOOK
+    assert "made-up" not in f"{found.who} {found.judgement.sentence}"
+
+
+def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    now = timezone.now()
+    fact = {"id": place["id"], "participant_id": place["participant_id"]}
+    store(posting, [{**fact, "status": "AWAITING REVIEW"}], read_at=now)
+    store(posting, [{**fact, "status": "ACTIVE"}], read_at=now - timedelta(seconds=5))
+    assert posting.submissions.get().status == "AWAITING REVIEW"
+    store(posting, [{**fact, "status": "APPROVED"}], read_at=now + timedelta(seconds=5))
+    assert posting.submissions.get().status == "APPROVED"
+
+
+def test_who_returns_frees_the_place_at_once(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place, until="item")
+    fake.give_up(place["id"])
+    read_posting(posting)
+    sitting.refresh_from_db()
+    assert sitting.state == Sitting.State.EXPIRED
+    assert list(sitting.assignments.values_list("state", flat=True)) == ["released"]
+
+
+def test_a_submission_read_before_its_person_began_is_joined_later(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    assert row_of(posting).respondent is None
+    sitting = begins(posting.study, place)
+    assert row_of(posting).respondent == sitting.respondent
+
+
+def test_one_that_cannot_be_approved_does_not_stop_the_others(
+    posting: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [arrives(fake, posting) for _ in range(3)]
+    for place in places:
+        begins(posting.study, place)
+        fake.submit(place["id"], code(posting))
+    read_posting(posting)
+    with open_client() as client:
+        approve = client.approve
+
+        def sometimes(submission: str) -> Any:
+            if submission == places[0]["id"]:
+                raise PanelUnreachable("no")
+            return approve(submission)
+
+        monkeypatch.setattr(client, "approve", sometimes)
+        with pytest.raises(PanelUnreachable):
+            reconciliation.approve_finished(posting, client=client)
+    assert [fake.submissions[place["id"]]["status"] for place in places] == [
+        "AWAITING REVIEW",
+        "APPROVED",
+        "APPROVED",
+    ]
+
+
+def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:
+    posting.study.config["panel"]["spending_cap"] = None
+    posting.study.save()
+    fresh = Posting.objects.get()
+    with pytest.raises(StateRefused, match=r"panel\.spending_cap"):
+        reconciliation.approve_finished(fresh)
+
+
+WHY = "Both attention checks, each of which said which answer to choose, were answered otherwise than they asked for."
+
+
+def test_a_rejection_is_a_persons_with_grounds_and_words(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], code(posting))
+    row = row_of(posting, sitting)
+    with pytest.raises(StateRefused, match="message: 9 characters"):
+        reconciliation.reject(row, category="FAILED_CHECK", message="Too short")
+    with pytest.raises(StateRefused, match="category"):
+        reconciliation.reject(row, category="RUDE", message=WHY)
+    reconciliation.reject(row, category="FAILED_CHECK", message=WHY)
+    assert fake.submissions[place["id"]]["status"] == "REJECTED"
+    assert finding(posting).is_settled
+    assert AuditEntry.objects.filter(action="reject_submission").count() == 1
+
+
+def test_failed_comprehension_checks_never_lead_to_a_rejection(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place, fails=True)
+    fake.submit(place["id"], None)
+    with pytest.raises(StateRefused, match="ask for a return"):
+        reconciliation.reject(row_of(posting, sitting), category="FAILED_CHECK", message=WHY)
+    assert finding(posting).judgement.action == Action.ASK_BACK
