@@ -2,9 +2,9 @@
 
 from django.contrib import admin
 
-from . import banks, language_models, people, plans, predictors, records, studies, users
+from . import banks, language_models, people, plans, predictors, records, recruitment, studies, users
 
-__all__ = ["banks", "language_models", "people", "plans", "predictors", "records", "studies", "users"]
+__all__ = ["banks", "language_models", "people", "plans", "predictors", "records", "recruitment", "studies", "users"]
 
 admin.site.site_header = "Hunch"
 admin.site.site_title = "Hunch"

@@ -23,6 +23,7 @@ from survey.models import Stage, Study
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
+from survey.services.rewards import hourly_pay
 
 from . import alignment, estimates, leaderboard, study_page
 from .filters import deferred_study, study_filter
@@ -38,6 +39,7 @@ LISTS = (
     ("survey_booklet", "Booklets"),
     ("survey_jobstep", "Job steps"),
     ("survey_predictorrun", "Predictor runs"),
+    ("survey_posting", "Postings at a panel"),
 )
 
 
@@ -232,6 +234,7 @@ class StudyAdmin(ReadOnlyAdmin):
             outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             addresses=study_page.addresses(study, root),
             codes=study.codes.order_by("pk"),
+            pay=hourly_pay(study),
             files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")

@@ -5,8 +5,9 @@ from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
 RESEARCHERS = "researchers"
-# Beside looking: run and export studies, flag a question, make a token of one's own, ask language models.
-DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers")
+# Beside looking: run and export studies, flag a question, make a token of one's own, ask language models, recruit at
+# a panel. Paying bonuses is for those who were given that by name.
+DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers", "recruit")
 
 
 def ensure_researchers_group() -> Group:
