@@ -86,17 +86,32 @@ def rank_of(pairs: Pairs, n_questions: int) -> NDArray[np.int64]:
     return (evidence * (n_questions - 1) + target - (target > evidence)) * 2 + pairs.outcome
 
 
-def uniform_pool(*, n_questions: int, size: int, rng: np.random.Generator, exclude: ArrayLike | None = None) -> Pool:
+def uniform_pool(
+    *,
+    n_questions: int,
+    size: int,
+    rng: np.random.Generator,
+    exclude: ArrayLike | None = None,
+    outcome: ArrayLike | None = None,
+) -> Pool:
     """A uniform sample without replacement of `size` pairs, in rank order; all pairs if there are no more than that.
 
     `exclude`: strictly increasing ranks of pairs never to be drawn, for instance those already answered; the others
     then have probability size / (universe - excluded). Memory grows with the sample, not with the universe.
+    `outcome`: the one outcome, 0 or 1, that each question has as evidence (N,), where outcomes really happened and only
+    these can be drawn: the universe is then the N (N - 1) ordered pairs, and excluded ranks of other outcomes are none
+    of it.
     Raises DesignError for a size under 1 or if nothing is left to draw from.
     """
     universe = universe_size(n_questions)
     if size < 1:
         raise DesignError(f"size: a pool needs at least 1 pair, not {size}")
     left_out = checked_ranks([] if exclude is None else exclude, universe, "exclude", increasing=True)
+    happened = None if outcome is None else _outcomes(outcome, n_questions)
+    if happened is not None:
+        # Counted through without outcomes, which follow from the evidence.
+        universe //= 2
+        left_out = left_out[left_out % 2 == happened[left_out // 2 // (n_questions - 1)]] // 2
     available = universe - left_out.size
     if available == 0:
         raise DesignError(f"exclude: leaves out all {universe} pairs of {n_questions} questions; add questions")
@@ -106,12 +121,21 @@ def uniform_pool(*, n_questions: int, size: int, rng: np.random.Generator, exclu
         drawn, probability = _distinct(rng, available, size), size / available
     # The k-th allowed rank is k plus the number of excluded ranks that stand before it.
     ranks = drawn + np.searchsorted(left_out - np.arange(left_out.size), drawn, side="right")
+    if happened is not None:
+        ranks = 2 * ranks + happened[ranks // (n_questions - 1)]
     return Pool(
         pairs=pair_from_rank(ranks, n_questions),
         universe_size=universe,
         probability=probability,
         excluded=int(left_out.size),
     )
+
+
+def _outcomes(outcome: ArrayLike, n_questions: int) -> NDArray[np.int64]:
+    happened = np.asarray(outcome)
+    if happened.shape != (n_questions,) or not np.isin(happened, (0, 1)).all():
+        raise DesignError(f"outcome: give 0 or 1 for each of the {n_questions} questions, not shape {happened.shape}")
+    return happened.astype(np.int64)
 
 
 def checked_ranks(values: ArrayLike, universe: int, field: str, *, increasing: bool = False) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
 """What a step asks for, whatever kind of step it is, as one list that templates and error summaries walk."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.forms import BoundField
+from django.forms import BoundField, RadioSelect
 
 from survey.services.flow import Step
 
@@ -55,22 +55,30 @@ class ShownField:
         return str(self.bound.field.widget.attrs.get("data-unit", "")) if self.bound else ""
 
 
+def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
+    """A field of an instrument's form: radio buttons look like those of checks, all else is the instrument's widget."""
+    shown = ShownField(
+        name=bound.name,
+        label=str(bound.label),
+        kind="widget",
+        required=bound.field.required,
+        errors=errors,
+        bound=bound,
+    )
+    if not isinstance(bound.field.widget, RadioSelect):
+        return shown
+    choices: Any = bound.field.choices  # type: ignore[attr-defined]
+    entered = str(bound.value() or "")
+    options = [Option(str(value), str(text), chosen=str(value) == entered) for value, text in choices]
+    return replace(shown, kind="radio", options=options)
+
+
 def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[str, list[str]]) -> list[ShownField]:
     """The fields of a step. `data` is what was posted, where a POST was not accepted."""
     entered = data or {}
     if step.screen is not None:
         form = step.screen.form(data) if data is not None else step.screen.form()
-        return [
-            ShownField(
-                name=bound.name,
-                label=str(bound.label),
-                kind="widget",
-                required=bound.field.required,
-                errors=errors.get(bound.name, ()),
-                bound=bound,
-            )
-            for bound in form.visible_fields()
-        ]
+        return [_of_instrument(bound, errors.get(bound.name, ())) for bound in form.visible_fields()]
     checks = [
         ShownField(
             name=check.name,

@@ -4,7 +4,7 @@ An instrument is a Django app whose AppConfig calls `register` in `ready`; core 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -129,6 +129,14 @@ class BeliefRows:
     target_task: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
+class AnswerRows:
+    """What people themselves answered: n questions by primary key, and 1 where the answer is right; arrays of n."""
+
+    question: np.ndarray
+    correct: np.ndarray
+
+
 @dataclass(frozen=True)
 class Points:
     value: Decimal
@@ -162,7 +170,31 @@ class Instrument(ABC):
     def options(self, study: "Study") -> Any:
         return self.options_model.model_validate(study.settings.instrument.options)
 
+    def for_study(self, study: "Study") -> "Instrument":
+        """Itself as this study has it: what there is to draw from may depend on the study's options."""
+        return self
+
+    def problems(self, study: "Study") -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """What it finds wrong with a study that is to be created: the place in the study file, and what to do."""
+        return ()
+
+    def remarks(self, study: "Study") -> Sequence[str]:
+        """What whoever creates the study should know of it."""
+        return ()
+
+    def evidence_model(self, study: "Study") -> str:
+        """The language model whose real outcomes its items show; empty where they show none's."""
+        return ""
+
     # Planning
+    def usable(self, questions: "list[Question]") -> "list[Question]":
+        """Those of the study's questions that it can ask about, in order."""
+        return questions
+
+    def drawn_by(self) -> Any:
+        """What beside bank, filters and flags decides which items there are, as JSON values; None: nothing."""
+        return None
+
     @abstractmethod
     def universe_size(self, n_questions: int) -> int:
         """How many candidates there are over that many questions."""
@@ -187,6 +219,10 @@ class Instrument(ABC):
     @abstractmethod
     def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
         """The same for stored items, in order."""
+
+    def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
+        """What every booklet is to have its even share of, beside strata and roles; nothing by default."""
+        return ()
 
     @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
@@ -329,6 +365,10 @@ class Instrument(ABC):
         """What the people of these n complete assignments, each with evidence, expected of a language model."""
         raise StateRefused(f"{self.name} does not ask what people expect of a language model after evidence")
 
+    def own_answers(self, assignments: Sequence["Assignment"]) -> AnswerRows:
+        """What the people of these n complete assignments answered to questions themselves."""
+        raise StateRefused(f"{self.name} does not have people answer questions themselves")
+
     # Simulation
     @abstractmethod
     def simulated_person(self, *, study: "Study", seed: int, null: bool = False) -> SimulatedPerson: ...
@@ -351,6 +391,11 @@ def get(name: str) -> Instrument:
         return _instruments[name]
     except KeyError:
         raise LookupError(f"no instrument is called {name!r}; there are: {', '.join(names())}") from None
+
+
+def of_study(study: "Study") -> Instrument:
+    """The study's instrument, as the study has it."""
+    return get(study.instrument).for_study(study)
 
 
 def names() -> list[str]:

@@ -1,9 +1,16 @@
 """Which questions a study draws from."""
 
+from survey.instruments import registry
 from survey.models import Question, Study
 
 
 def eligible_questions(study: Study) -> list[Question]:
+    """The bank's questions that the study's filters and flags leave and its instrument can ask about, in the bank's
+    fixed order."""
+    return registry.of_study(study).usable(filtered_questions(study))
+
+
+def filtered_questions(study: Study) -> list[Question]:
     """The bank's questions that the study's filters and flags leave, in the bank's fixed order."""
     wanted = study.settings.questions
     questions = study.bank.questions.filter(flag=Question.Flag.NONE).select_related("task").order_by("position")

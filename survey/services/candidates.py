@@ -57,13 +57,13 @@ def drawable_questions(stage: Stage) -> list[Question]:
 def question_set_digest(study: Study) -> str:
     """Of what decides which questions are drawn from: the bank, the study's filters and the flags as they are now."""
     flagged = study.bank.questions.exclude(flag=Question.Flag.NONE).order_by("position")
-    return digest(
-        [
-            study.bank.sha256,
-            study.settings.questions.model_dump(mode="json"),
-            list(flagged.values_list("position", flat=True)),
-        ]
-    )
+    facts = [
+        study.bank.sha256,
+        study.settings.questions.model_dump(mode="json"),
+        list(flagged.values_list("position", flat=True)),
+    ]
+    own = registry.of_study(study).drawn_by()
+    return digest(facts if own is None else [*facts, own])
 
 
 def planned_before(stage: Stage) -> set[str]:
@@ -84,7 +84,7 @@ def draw_candidates(stage: Stage, questions: Sequence[Question]) -> registry.Can
         PlanRefused: nothing is left to draw from.
     """
     try:
-        return registry.get(stage.study.instrument).draw_candidates(
+        return registry.of_study(stage.study).draw_candidates(
             questions=questions,
             size=stage.study.settings.candidates.size,
             rng=generator(stage.seed, "candidates"),
@@ -237,7 +237,7 @@ def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequenc
     """
     if stored.kind == CandidateSet.Kind.POOL:
         return Pool(rows=files.load_array(stored.file_sha256), probability=stored.probability)
-    instrument = registry.get(stored.stage.study.instrument)
+    instrument = registry.of_study(stored.stage.study)
     drawn = files.load_array(stored.drawn_sha256) if stored.drawn_sha256 else None
     return Everything(
         universe_size=stored.universe_size,

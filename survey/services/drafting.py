@@ -316,7 +316,10 @@ def _sampled_part(
         name="",
         slots=slots,
         keys=[instrument.conflict_keys(row) for row in drawn.rows],
-        groups=[(Role.SAMPLED.value, int(stratum)) for stratum in drawn.stratum],
+        groups=[
+            (Role.SAMPLED.value, int(stratum), *instrument.spread_over(row, questions))
+            for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)
+        ],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
     )
@@ -364,7 +367,7 @@ def holdout_part(
         name=HOLDOUT,
         slots=slots,
         keys=keys,
-        groups=[(Role.HOLDOUT.value,)] * len(slots),
+        groups=[(Role.HOLDOUT.value, *instrument.spread_over(row, questions)) for row in drawn.rows],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
     )

@@ -152,7 +152,7 @@ def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] 
     for name in by:
         if name not in known:
             raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
-    instrument = registry.get(study.instrument)
+    instrument = registry.of_study(study)
     wanted = tuple(thresholds) or instrument.default_thresholds(study)
     stages = list(study.stages.exclude(state=Stage.State.DRAFT).order_by("index"))
     for stage in stages:

@@ -144,7 +144,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
         PlanRefused: it cannot be drawn or dealt.
     """
     source: Pool | Everything
-    instrument = registry.get(stage.study.instrument)
+    instrument = registry.of_study(stage.study)
     if stage.settings.design.kind != "uniform":
         try:
             try_holdout(stage_recipe(stage), instrument=instrument, questions=questions)
@@ -169,7 +169,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
 
 def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
     """All items that the stage may draw from, not scored."""
-    instrument = registry.get(stage.study.instrument)
+    instrument = registry.of_study(stage.study)
     leave_out = planned_before(stage)
     return Everything(
         universe_size=instrument.universe_size(len(questions)),
@@ -204,7 +204,7 @@ def _draft(
     source = load_source(candidates, leave_out=planned_before(stage), questions=questions)
     try:
         recipe = stage_recipe(stage, short_booklets=short_booklets)
-        drawn = draft(recipe, source, instrument=registry.get(study.instrument), questions=questions)
+        drawn = draft(recipe, source, instrument=registry.of_study(study), questions=questions)
     except CannotDeal as exc:
         raise PlanRefused(
             f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
@@ -306,6 +306,6 @@ def _items(stage: Stage, questions: Sequence[Question], drawn: Draft) -> dict[st
     created = Item.objects.bulk_create([Item(study=study, key=key) for key in fresh], batch_size=BATCH)
     if created:
         rows = np.array([drawn.rows[key] for key in fresh])
-        registry.get(study.instrument).create_typed_items(items=created, rows=rows, questions=questions)
+        registry.of_study(study).create_typed_items(items=created, rows=rows, questions=questions)
     known.update({item.key: item for item in created})
     return known

@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,11 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
         # Somebody else took the slug since it was looked up.
         raise _file_errors(source_name, [study_file.problem_at(text, ("slug",), _taken(config.slug))]) from exc
     return study
+
+
+def remarks_on(study: Study) -> Sequence[str]:
+    """What whoever created the study should know of it."""
+    return registry.of_study(study).remarks(study)
 
 
 def read_study_file(path: Path | str) -> str:
@@ -157,6 +162,7 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
         return None
     try:
         instrument.options_model.model_validate(config.instrument.options)
+        return instrument
     except ValidationError as exc:
         for error in exc.errors(include_url=False):
             known = ", ".join(sorted(instrument.options_model.model_fields)) or "none"
@@ -167,7 +173,7 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
                 else f"{error['msg']} (it is {error['input']!r})"
             )
             report(("instrument", "options", *error["loc"]), message)
-    return instrument
+    return None
 
 
 def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:
@@ -217,6 +223,11 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
     if strangers:
         report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
         return
+    problems = list(instrument.problems(study))
+    for place, message in problems:
+        report(place, message)
+    if problems:
+        return
     stages = _stages(study)
     try:
         questions = drawable_questions(stages[0])
@@ -224,7 +235,7 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
         report(("questions",), exc.message)
         return
     try:
-        check_designs(config, universe_size=instrument.universe_size(len(questions)))
+        check_designs(config, universe_size=instrument.for_study(study).universe_size(len(questions)))
     except PlanRefused as exc:
         report(("stages",), exc.message)
         return

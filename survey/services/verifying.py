@@ -118,7 +118,7 @@ def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -
         return draft(
             Recipe.of_manifest(stage.manifest, stage),
             source,
-            instrument=registry.get(stage.study.instrument),
+            instrument=registry.of_study(stage.study),
             questions=questions,
         )
     except DesignError as exc:

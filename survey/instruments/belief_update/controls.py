@@ -20,14 +20,22 @@ def targets(*, count: int, n_questions: int, rng: np.random.Generator) -> np.nda
     return drawn
 
 
-def unrelated_pairs(*, count: int, places: Sequence[tuple[str, str]], rng: np.random.Generator) -> Pairs:
+def unrelated_pairs(
+    *,
+    count: int,
+    places: Sequence[tuple[str, str]],
+    rng: np.random.Generator,
+    outcome: np.ndarray | None = None,
+) -> Pairs:
     """`count` different pairs, uniformly drawn from those whose questions are of different domains.
 
-    `places`: each question's domain and task. Where the bank has but one domain, of different tasks.
+    `places`: each question's domain and task. Where the bank has but one domain, of different tasks. `outcome`: the one
+    that each question really had (N,); without, both are drawn.
     """
     domains = [domain or task for domain, task in places]
     groups = domains if len(set(domains)) > 1 else [task for _domain, task in places]
-    there_are = 2 * (len(groups) ** 2 - sum(size**2 for size in Counter(groups).values()))
+    outcomes = 2 if outcome is None else 1
+    there_are = outcomes * (len(groups) ** 2 - sum(size**2 for size in Counter(groups).values()))
     if count > there_are:
         raise DesignError(
             f"controls: {count} with unrelated evidence need as many pairs of questions from different domains (or "
@@ -38,7 +46,9 @@ def unrelated_pairs(*, count: int, places: Sequence[tuple[str, str]], rng: np.ra
     drawn = np.empty(0, dtype=np.int64)
     # The first different ones of an endless sequence of uniform pairs are a sample without replacement.
     while drawn.size < count:
-        ranks = rng.integers(universe_size(len(groups)), size=2 * count + 64, dtype=np.int64)
+        ranks = rng.integers(outcomes * universe_size(len(groups)) // 2, size=2 * count + 64, dtype=np.int64)
+        if outcome is not None:
+            ranks = 2 * ranks + outcome[ranks // (len(groups) - 1)]
         pairs = pair_from_rank(ranks, len(groups))
         drawn = np.concatenate([drawn, ranks[group[pairs.evidence] != group[pairs.target]]])
         _, first = np.unique(drawn, return_index=True)

@@ -18,6 +18,10 @@ COLUMNS = (
     Column("evidence_text", "text", "The evidence question as in the bank, markup included."),
     Column("target_text", "text", "The target question as in the bank, markup included."),
     Column("outcome", "0 or 1", "1: the evidence was answered correctly; 0: incorrectly."),
+    Column(
+        "evidence_model", "text", "The language model that had this outcome; empty where it is hypothetical."
+    ),
+    Column("evidence_answer", "text", "What it really answered to the evidence, as stored."),
     Column("prior", "percentage points", "Stated probability of a correct answer before the evidence, 0 to 100."),
     Column("posterior", "percentage points", "The same after the evidence, 0 to 100."),
     Column("change", "percentage points", "posterior - prior."),
@@ -47,6 +51,8 @@ def values(assignment: "Assignment", threshold: int) -> list[Any]:
         evidence.text if evidence else None,
         pair.target.text,
         None if pair.outcome is None else int(pair.outcome),
+        pair.answer.language_model.name if pair.answer else None,
+        (pair.answer.response or pair.answer.stated) if pair.answer else None,
         beliefs.prior,
         beliefs.posterior,
         beliefs.change,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,8 +13,9 @@ from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
 from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Options, Screen
 from survey.models import Assignment, Item, Question, Response, Study
+from survey.selectors.questions import filtered_questions
 
-from . import controls, estimands, export, people, screens
+from . import controls, estimands, export, people, real_evidence, screens
 from .labels import beliefs_of
 from .models import Belief, Pair
 
@@ -25,9 +26,23 @@ KEY = re.compile(r"^(\d+):([01])>(\d+)$")
 
 class BeliefUpdateOptions(Options):
     threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
+    answerer: Literal["model", "ai_or_person"] = Field(
+        default="model",
+        description="Who answers, as the pages have it; a condition of the factor answerer says it for each sitting.",
+    )
+    evidence: Literal["hypothetical", "real"] = "hypothetical"
+    language_model: str = Field(default="", max_length=120, description="Whose real answers are the evidence.")
+    show_answer: bool = Field(default=False, description="Whether what the model really wrote is shown.")
+
+
+# A condition of this name has some of these levels and changes the words of the items.
+ANSWERER = "answerer"
+ANSWERERS = ("model", "ai_or_person")
 
 
 class BeliefUpdate(Instrument):
+    """`real`: what a language model really answered, where only that is evidence."""
+
     name = "belief_update"
     title = "Belief update"
     options_model = BeliefUpdateOptions
@@ -38,13 +53,52 @@ class BeliefUpdate(Instrument):
     pairs_questions = True
     columns = export.COLUMNS
 
+    def __init__(self, real: real_evidence.RealOutcomes | None = None) -> None:
+        self.real = real
+
+    def for_study(self, study: Study) -> "BeliefUpdate":
+        name = self.evidence_model(study)
+        if not name:
+            return self
+        return BeliefUpdate(real_evidence.RealOutcomes(language_model=name, bank_id=study.bank_id))
+
+    def evidence_model(self, study: Study) -> str:
+        options = self.options(study)
+        return options.language_model if options.evidence == "real" else ""
+
+    def problems(self, study: Study) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        for index, condition in enumerate(study.settings.conditions):
+            strangers = [level for level in condition.levels if level not in ANSWERERS]
+            if condition.factor == ANSWERER and strangers:
+                yield (
+                    ("conditions", index, "levels"),
+                    f"the factor {ANSWERER} changes the words of the items; its levels are {', '.join(ANSWERERS)}, not "
+                    f"{', '.join(strangers)}",
+                )
+        yield from real_evidence.problems(study, self.options(study), filtered_questions(study))
+
+    def remarks(self, study: Study) -> list[str]:
+        if not self.evidence_model(study):
+            return []
+        return real_evidence.remarks(study, self.options(study), filtered_questions(study))
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        return questions if self.real is None else self.real.usable(questions)
+
+    def drawn_by(self) -> Any:
+        return None if self.real is None else self.real.facts()
+
     def universe_size(self, n_questions: int) -> int:
-        return universe_size(n_questions)
+        return universe_size(n_questions) if self.real is None else real_evidence.universe_size(n_questions)
 
     def draw_candidates(
         self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
     ) -> Candidates:
-        pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=self.ranks_of(leave_out, questions))
+        exclude = self.ranks_of(leave_out, questions)
+        if self.real is None:
+            pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=exclude)
+        else:
+            pool = self.real.pool(questions=questions, size=size, rng=rng, exclude=exclude)
         return Candidates(
             rows=self.rows_of_pairs(pool.pairs), universe_size=pool.universe_size, probability=pool.probability
         )
@@ -58,6 +112,8 @@ class BeliefUpdate(Instrument):
             return rows
         if kind != UNRELATED_EVIDENCE:
             return super().draw_controls(kind=kind, count=count, questions=questions, rng=rng)
+        if self.real is not None:
+            return self.rows_of_pairs(self.real.unrelated(questions=questions, count=count, rng=rng))
         places = [(question.task.domain, question.task.name) for question in questions]
         return self.rows_of_pairs(controls.unrelated_pairs(count=count, places=places, rng=rng))
 
@@ -104,6 +160,9 @@ class BeliefUpdate(Instrument):
                     evidence=questions[row["evidence"]] if row["evidence"] >= 0 else None,
                     target=questions[row["target"]],
                     outcome=bool(row["outcome"]) if row["evidence"] >= 0 else None,
+                    answer_id=self.real.known[questions[row["evidence"]].pk][0]
+                    if self.real is not None and row["evidence"] >= 0
+                    else None,
                 )
                 for item, row in zip(items, rows, strict=True)
             ]
@@ -120,7 +179,11 @@ class BeliefUpdate(Instrument):
         ]
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
-        return screens.next_screen(assignment)
+        study = assignment.slot.stage.study
+        options, answerer = self.options(study), self.options(study).answerer
+        if any(condition.factor == ANSWERER for condition in study.settings.conditions):
+            answerer = assignment.sitting.levels().get(ANSWERER, answerer)
+        return screens.next_screen(assignment, answerer=answerer, show_answer=options.show_answer)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         Belief.objects.create(response=response, kind=response.screen, value=cleaned["value"])
@@ -195,6 +258,7 @@ class BeliefUpdate(Instrument):
             "responses__belief",
             "slot__item__pair__evidence__task",
             "slot__item__pair__target__task",
+            "slot__item__pair__answer__language_model",
         )
 
     def extra_files(self, assignments: Iterable[Assignment], study: Study) -> Iterable[ExtraFile]:
@@ -207,6 +271,10 @@ class BeliefUpdate(Instrument):
         return {"changed": np.asarray(changed, dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        if self.real is not None:
+            return real_evidence.in_words(
+                language_model=self.real.language_model, universe_size=universe_size, n_questions=n_questions
+            )
         return estimands.in_words(universe_size=universe_size, n_questions=n_questions)
 
     def estimands(

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import F, Q
 
-from survey.models import Item, Question, Response
+from survey.models import Item, ModelAnswer, Question, Response
 
 
 class Pair(models.Model):
@@ -13,6 +13,14 @@ class Pair(models.Model):
     target = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
     evidence = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
     outcome = models.BooleanField(null=True, blank=True, help_text="Whether the model answered the evidence correctly.")
+    answer = models.ForeignKey(
+        ModelAnswer,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="What a language model really answered to the evidence; empty where outcomes are hypothetical.",
+    )
 
     class Meta:
         constraints = [
@@ -20,6 +28,9 @@ class Pair(models.Model):
                 condition=Q(evidence__isnull=True, outcome__isnull=True)
                 | Q(evidence__isnull=False, outcome__isnull=False),
                 name="pair_evidence_and_outcome_together",
+            ),
+            models.CheckConstraint(
+                condition=Q(answer__isnull=True) | Q(evidence__isnull=False), name="pair_answer_needs_evidence"
             ),
             models.CheckConstraint(
                 condition=Q(evidence__isnull=True) | ~Q(evidence=F("target")), name="pair_evidence_is_not_the_target"

@@ -20,3 +20,5 @@ class Command(HunchCommand):
             f"created study {study.slug} on {study.bank} with {stages} stage{'s' if stages > 1 else ''}; "
             f"next: open_stage {study.slug}"
         )
+        for remark in studies.remarks_on(study):
+            self.stdout.write(f"note: {remark}")

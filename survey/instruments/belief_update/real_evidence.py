@@ -1,0 +1,137 @@
+"""Real answers as evidence: only outcomes that a language model really had can be drawn and shown.
+
+A model has one outcome a question, so that N questions give N (N - 1) pairs. Questions that it has not answered are no
+part of the study.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit.candidates import Pairs, Pool, uniform_pool
+from bandit.candidates import universe_size as hypothetical_universe_size
+from survey.models import LanguageModel, ModelAnswer, Question, Study
+
+from . import controls
+
+if TYPE_CHECKING:
+    from .instrument import BeliefUpdateOptions
+
+Place = tuple[str | int, ...]
+OPTIONS: Place = ("instrument", "options")
+NAMED = 5
+
+
+class RealOutcomes:
+    """What one language model answered to a bank's questions."""
+
+    def __init__(self, *, language_model: str, bank_id: int) -> None:
+        self.language_model = language_model
+        self.bank_id = bank_id
+
+    @property
+    def rows(self) -> Any:
+        return ModelAnswer.objects.filter(language_model__name=self.language_model, question__bank=self.bank_id)
+
+    @cached_property
+    def known(self) -> dict[int, tuple[int, bool]]:
+        """Question to (stored answer, whether it is right), all by primary key."""
+        return {question: (pk, correct) for question, pk, correct in self.rows.values_list("question", "pk", "correct")}
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        return [question for question in questions if question.pk in self.known]
+
+    def outcome_of(self, questions: Sequence[Question]) -> np.ndarray:
+        """1 where the model was right; int8 (N,)."""
+        return np.array([self.known[question.pk][1] for question in questions], dtype=np.int8)
+
+    def facts(self) -> list[Any]:
+        """What the draw follows from, by the bank's positions."""
+        rows = self.rows.order_by("question__position").values_list("question__position", "correct")
+        return [self.language_model, [[position, int(correct)] for position, correct in rows]]
+
+    def pool(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: np.ndarray) -> Pool:
+        """Uniform pairs with the outcome that happened."""
+        return uniform_pool(
+            n_questions=len(questions), size=size, rng=rng, exclude=exclude, outcome=self.outcome_of(questions)
+        )
+
+    def unrelated(self, *, questions: Sequence[Question], count: int, rng: np.random.Generator) -> Pairs:
+        places = [(question.task.domain, question.task.name) for question in questions]
+        return controls.unrelated_pairs(count=count, places=places, rng=rng, outcome=self.outcome_of(questions))
+
+
+def universe_size(n_questions: int) -> int:
+    return hypothetical_universe_size(n_questions) // 2
+
+
+def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> Iterator[tuple[Place, str]]:
+    """What of these options cannot be done; `filtered` are the questions that the study's filters leave."""
+    if options.evidence != "real":
+        for name in ("language_model", "show_answer"):
+            if getattr(options, name):
+                yield (*OPTIONS, name), 'only evidence = "real" has it: set that, or remove this key'
+        return
+    if not options.language_model:
+        yield (*OPTIONS, "evidence"), 'whose answers? name the model: language_model = "..."'
+        return
+    if not LanguageModel.objects.filter(name=options.language_model).exists():
+        known = ", ".join(LanguageModel.objects.values_list("name", flat=True)[:10]) or "none"
+        yield (
+            (*OPTIONS, "language_model"),
+            f"no language model is called {options.language_model!r}; there are: {known}; import_answers and "
+            "collect_answers add one",
+        )
+        return
+    yield from _of_answers(study, options, filtered)
+    if study.settings.candidates.kind == "exhaustive":
+        yield (
+            ("candidates", "kind"),
+            'real evidence draws from the pairs that happened, which are not ranked all at once: use kind = "pool"',
+        )
+
+
+def _of_answers(
+    study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
+) -> Iterator[tuple[Place, str]]:
+    outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
+    usable = outcomes.usable(list(filtered))
+    if len(usable) < 2:
+        yield (
+            (*OPTIONS, "language_model"),
+            f"{options.language_model} has answered {len(usable)} of the study's {len(filtered)} questions: collect "
+            "its answers first (import_answers, collect_answers)",
+        )
+        return
+    if options.show_answer:
+        silent = set(outcomes.rows.filter(response="", stated="").values_list("question_id", flat=True))
+        ids = [question.external_id for question in usable if question.pk in silent]
+        if ids:
+            yield (
+                (*OPTIONS, "show_answer"),
+                f"{len(ids)} answers of {options.language_model} were imported without the reply, which cannot be "
+                f"shown: {', '.join(ids[:NAMED])}; import them with a response column, or collect_answers",
+            )
+
+
+def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> list[str]:
+    outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
+    usable = outcomes.usable(list(filtered))
+    left_out = [question.external_id for question in filtered if question.pk not in outcomes.known]
+    right = int(outcomes.outcome_of(usable).sum())
+    found = [f"evidence is what {options.language_model} really answered: {right} of {len(usable)} questions right"]
+    if left_out:
+        found.append(
+            f"{len(left_out)} questions that {options.language_model} has not answered are left out: "
+            f"{', '.join(left_out[:NAMED])}"
+        )
+    return found
+
+
+def in_words(*, language_model: str, universe_size: int, n_questions: int) -> str:
+    return (
+        f"all {universe_size:,} ordered pairs of this study's {n_questions:,} questions (evidence, target), evidence "
+        f"with the outcome that {language_model} really had, each pair counted once"
+    )

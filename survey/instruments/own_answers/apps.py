@@ -1,0 +1,17 @@
+"""Registers own answers with the registry of instruments."""
+
+from django.apps import AppConfig
+
+
+class OwnAnswersConfig(AppConfig):
+    name = "survey.instruments.own_answers"
+    label = "own_answers"
+    verbose_name = "own answers"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from survey.instruments import registry
+
+        from .instrument import OwnAnswers
+
+        registry.register(OwnAnswers())

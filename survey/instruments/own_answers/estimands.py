@@ -1,0 +1,54 @@
+"""What people's own answers are estimates of: the share that is right, and how sure people are."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from survey.instruments.registry import AnswerRows, Estimands, Measure
+
+from .labels import answer_of
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Item
+
+
+def in_words(*, universe_size: int, n_questions: int) -> str:
+    return f"all {n_questions:,} questions of this bank that the study asks, each counted once"
+
+
+def correct_of(assignments: Sequence["Assignment"]) -> np.ndarray:
+    """1 where the answer is right; float64 (n,)."""
+    return np.array([float(answer is not None and answer.correct) for answer in map(answer_of, assignments)])
+
+
+def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
+    """Share correct; and, over the answers that say how sure they are, confidence and how far it lies too high."""
+    correct = correct_of(assignments)
+    given = [answer and answer.confidence for answer in map(answer_of, assignments)]
+    said = np.array([one is not None for one in given], dtype=bool)
+    measures = [Measure("correct", "share correct", "share", correct)]
+    if said.any():
+        confidence = np.array([0 if one is None else one for one in given], dtype=np.float64)
+        measures += [
+            Measure("confidence", "mean confidence", "points", confidence, said),
+            Measure("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
+        ]
+    return Estimands(measures=measures)
+
+
+def answer_rows(assignments: Sequence["Assignment"]) -> AnswerRows:
+    """Who answered which question how, of n complete answers, in order."""
+    return AnswerRows(
+        question=np.array([one.slot.item.asked_question.question_id for one in assignments], dtype=np.int64),
+        correct=correct_of(assignments).astype(np.int8),
+    )
+
+
+def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
+    """By task and domain."""
+    tasks = [item.asked_question.question.task for item in items]
+    return {
+        "task": np.array([task.name for task in tasks], dtype=str),
+        "domain": np.array([task.domain or task.name for task in tasks], dtype=str),
+    }

@@ -1,0 +1,44 @@
+"""The columns of own answers."""
+
+from typing import TYPE_CHECKING, Any
+
+from survey.instruments.registry import Column
+
+from .labels import answer_of
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+COLUMNS = (
+    Column("question_id", "text", "Id of the question that was answered."),
+    Column("task", "text", "Task of the question."),
+    Column("question_text", "text", "The question as in the bank, markup included."),
+    Column("answer", "text", "What the person answered, exactly as given; a letter where options were listed."),
+    Column("stated", "text", "The answer that was read off it; empty where none could be."),
+    Column("key", "text", "The bank's answer key."),
+    Column("correct", "0 or 1", "1: the answer is right."),
+    Column("reason", "text", "Why no answer could be read off it."),
+    Column("confidence", "percentage points", "How sure the person was to be right, 0 to 100; empty where not said."),
+)
+
+
+def values(assignment: "Assignment") -> list[Any]:
+    question = assignment.slot.item.asked_question.question
+    answer = answer_of(assignment)
+    given = (
+        [None] * 5
+        if answer is None
+        else [answer.text, answer.stated, int(answer.correct), answer.reason, answer.confidence]
+    )
+    text, stated, correct, reason, confidence = given
+    return [
+        question.external_id,
+        question.task.name,
+        question.text,
+        text,
+        stated,
+        question.answer,
+        correct,
+        reason,
+        confidence,
+    ]

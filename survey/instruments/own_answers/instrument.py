@@ -1,0 +1,130 @@
+"""Own answers as the registry sees them."""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from bandit.errors import DesignError
+from survey.instruments.registry import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
+from survey.models import Assignment, Item, Question, Response, Study
+
+from . import estimands, export, labels, people, screens
+from .models import AskedQuestion, OwnAnswer
+
+ROW = np.dtype([("question", "<i4"), ("copy", "<i4")])
+
+
+class OwnAnswersOptions(Options):
+    answers_per_question: int = Field(
+        default=1, ge=1, le=1000, description="So many people at most answer the same question in a stage."
+    )
+    confidence: bool = Field(default=True, description="Whether people may say how sure they are.")
+
+
+class OwnAnswers(Instrument):
+    """`copies`: how many answers a question may get; each is an item of its own, drawn with its own chance."""
+
+    name = "own_answers"
+    title = "Own answers"
+    options_model = OwnAnswersOptions
+    needs_answer_key = True
+    columns = export.COLUMNS
+
+    def __init__(self, copies: int = 1) -> None:
+        self.copies = copies
+
+    def for_study(self, study: Study) -> "OwnAnswers":
+        return OwnAnswers(copies=self.options(study).answers_per_question)
+
+    def universe_size(self, n_questions: int) -> int:
+        return n_questions * self.copies
+
+    def draw_candidates(
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+    ) -> Candidates:
+        universe = np.empty(self.universe_size(len(questions)), dtype=ROW)
+        universe["question"], universe["copy"] = np.divmod(np.arange(len(universe)), self.copies)
+        universe["copy"] += 1
+        if leave_out:
+            universe = universe[[self.item_key(row, questions) not in leave_out for row in universe]]
+        if size < 1 or not len(universe):
+            raise DesignError(f"{len(universe)} questions are left to draw {size} from; add questions")
+        count = min(size, len(universe))
+        return Candidates(
+            rows=universe[np.sort(rng.choice(len(universe), size=count, replace=False))],
+            universe_size=self.universe_size(len(questions)),
+            probability=count / len(universe),
+        )
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}#{int(row['copy'])}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        asked = AskedQuestion.objects.in_bulk([item.pk for item in items])
+        return [(asked[item.pk].question_id,) for item in items]
+
+    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+        """Every booklet gets its share of each task, so that the same person answers questions of all of them."""
+        return (questions[row["question"]].task_id,)
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        AskedQuestion.objects.bulk_create(
+            [
+                AskedQuestion(item=item, question=questions[row["question"]], copy=int(row["copy"]))
+                for item, row in zip(items, rows, strict=True)
+            ]
+        )
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment, confidence=self.options(assignment.slot.stage.study).confidence)
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        asked = AskedQuestion.objects.select_related("question").get(item_id=response.assignment.slot.item_id)
+        verdict = labels.verdict_on(cleaned["answer"], asked.question)
+        OwnAnswer.objects.create(
+            response=response,
+            text=cleaned["answer"],
+            correct=verdict.correct,
+            stated=verdict.stated,
+            reason=verdict.reason,
+            confidence=cleaned.get("confidence"),
+        )
+
+    def score(self, response: Response) -> Points:
+        """A point for a right answer; shown to nobody, paid where the panel pays for points."""
+        return labels.points_of(response.own_answer)
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        answer = labels.answer_of(assignment)
+        return [] if answer is None else [answer.text, answer.correct, answer.confidence]
+
+    def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        return ("responses__own_answer", "slot__item__asked_question__question__task")
+
+    def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
+        return {"correct": estimands.correct_of(assignments)}
+
+    def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        return estimands.in_words(universe_size=universe_size, n_questions=n_questions)
+
+    def estimands(
+        self, assignments: Sequence[Assignment], study: Study, *, thresholds: Sequence[int] = ()
+    ) -> Estimands:
+        return estimands.of_answers(assignments)
+
+    def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
+        return estimands.divisions(items)
+
+    def own_answers(self, assignments: Sequence[Assignment]) -> AnswerRows:
+        return estimands.answer_rows(assignments)
+
+    def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.Solver:
+        return people.Solver(study=study, seed=seed, confidence=self.options(study).confidence)

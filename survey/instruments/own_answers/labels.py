@@ -1,0 +1,29 @@
+"""The verdict on a person's answer, by the same rules as a language model's."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from survey.analysis.answer_checking import Verdict, check_answer
+from survey.instruments.registry import Points
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Question
+
+    from .models import OwnAnswer
+
+RULE, VERSION = "correct", "1"
+
+
+def verdict_on(text: str, question: "Question") -> Verdict:
+    return check_answer(text, question.answer, question=question.text)
+
+
+def points_of(answer: "OwnAnswer") -> Points:
+    return Points(value=Decimal(int(answer.correct)), rule=RULE, version=VERSION)
+
+
+def answer_of(assignment: "Assignment") -> "OwnAnswer | None":
+    """The stored answer; None where it was not given (yet)."""
+    return next(
+        (response.own_answer for response in assignment.responses.all() if hasattr(response, "own_answer")), None
+    )

@@ -1,0 +1,26 @@
+"""What the one screen shows: the question. The key stays on the server."""
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+
+from survey.instruments.registry import Screen
+
+from .forms import form_for
+from .models import AskedQuestion
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+
+def next_screen(assignment: "Assignment", *, confidence: bool) -> Screen | None:
+    if assignment.responses.exists():
+        return None
+    question = AskedQuestion.objects.select_related("question").get(item_id=assignment.slot.item_id).question
+    return Screen(
+        name="answer",
+        title=_("What is the answer?"),
+        template="own_answers/answer.html",
+        form=form_for(question=question.text, key=question.answer, confidence=confidence),
+        parts={"question": {"kind": "question", "value": question.text}},
+    )
