@@ -1,9 +1,8 @@
-"""How fast the BERT predictor trains and scores, side by side with the default loop of transformers' Trainer.
+"""How fast the BERT predictor trains and scores, side by side with transformers' Trainer on the same rows.
 
-Trainer itself needs the package accelerate, which this project does not install; what runs here is its default loop
-written out: float32, batches of 8 (or 32) in random order padded to their longest row, fused AdamW, linear schedule,
-gradient norm 1, evaluation batches of 8 in the order given. Loading the model is left out on both sides, tokenising
-counts on both. Every measurement is a process of its own; rounds are interleaved and medians reported.
+Trainer runs at its defaults (batches of 8, or of 32, in random order, padded to their longest row, float32), with the
+same checkpoint, rows and epochs. Loading the model is left out on both sides, tokenising counts on both. Every
+measurement is a process of its own; rounds are interleaved and medians reported.
 
     python benchmarks/predictor_speed.py [--rows 128] [--pairs 384] [--rounds 5] [--threads 2]
     python benchmarks/predictor_speed.py --demo [--frozen 4]
@@ -26,6 +25,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -98,13 +98,13 @@ def measure_ours(train: list[Pair], labels: np.ndarray, score: list[Pair]) -> di
 
 
 def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], batch_size: int) -> dict[str, float]:
-    """The same by Trainer's default loop."""
-    import torch
+    """The same by Trainer."""
     from transformers import (
         AutoModelForSequenceClassification,
         AutoTokenizer,
         DataCollatorWithPadding,
-        get_linear_schedule_with_warmup,
+        Trainer,
+        TrainingArguments,
     )
 
     from predictors.estimators.checkpoints import locate
@@ -112,8 +112,6 @@ def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], ba
     folder = locate("bundled:minilm-l6")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
-    collate = DataCollatorWithPadding(tokenizer)
-    torch.manual_seed(0)
 
     def rows(pairs: list[Pair], values: np.ndarray) -> list[dict]:
         firsts = [("right: " if pair.outcome else "wrong: ") + pair.evidence_text for pair in pairs]
@@ -122,26 +120,23 @@ def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], ba
             {**{key: encoded[key][row] for key in encoded}, "labels": int(value)} for row, value in enumerate(values)
         ]
 
-    watch = Stopwatch()
-    loader = torch.utils.data.DataLoader(rows(train, labels), batch_size, shuffle=True, collate_fn=collate)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.0, fused=True)
-    schedule = get_linear_schedule_with_warmup(optimiser, 0, len(loader))
-    model.train()
-    for batch in loader:
-        model(**batch).loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        model.zero_grad()
-    seconds = watch.read("train")
-    del optimiser
-    model.eval()
-    watch = Stopwatch()
-    loader = torch.utils.data.DataLoader(rows(score, np.zeros(len(score))), 8, shuffle=False, collate_fn=collate)
-    with torch.no_grad():
-        for batch in loader:
-            torch.softmax(model(**batch).logits, -1).numpy()
-    return seconds | watch.read("score")
+    with tempfile.TemporaryDirectory() as output:
+        settings = TrainingArguments(
+            output_dir=output,
+            num_train_epochs=1,
+            per_device_train_batch_size=batch_size,
+            save_strategy="no",  # Nothing is written on our side either.
+            report_to=[],
+            disable_tqdm=True,
+        )
+        trainer = Trainer(model=model, args=settings, data_collator=DataCollatorWithPadding(tokenizer))
+        watch = Stopwatch()
+        trainer.train_dataset = rows(train, labels)
+        trainer.train()
+        seconds = watch.read("train")
+        watch = Stopwatch()
+        trainer.predict(rows(score, np.zeros(len(score))))
+        return seconds | watch.read("score")
 
 
 def measure_demo(rows: int, pairs: int, members: int, frozen: int) -> dict[str, float]:
