@@ -170,10 +170,8 @@ class PostingAdmin(ReadOnlyAdmin):
         posting = self._posting(object_id)
         if posting is None:
             return super().change_view(request, object_id, form_url, extra_context)  # Says so, and goes to the list.
-        if not self.has_view_permission(request, posting):
+        if not self.has_view_permission(request, posting) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
         found = reconciliation.reconcile(posting)
         batches = posting.payment_batches.annotate(cents=Sum("payments__amount"), people=Count("payments"))
         return self._page(

@@ -29,6 +29,9 @@ from survey.models import (
     LanguageModel,
     ModelAnswer,
     PanelIdentity,
+    Payment,
+    PaymentBatch,
+    Posting,
     PredictorRun,
     Question,
     Respondent,
@@ -39,10 +42,12 @@ from survey.models import (
     Stage,
     Stratum,
     Study,
+    Submission,
     Task,
+    WebhookEvent,
 )
 from survey.services import jobs, staging
-from survey.services.identities import store_identity
+from survey.services.identities import seal, store_identity
 
 from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
@@ -64,12 +69,46 @@ def ask_a_language_model(name: str, bank: Bank) -> None:
     ModelAnswer.objects.create(language_model=model, question=bank.questions.get(position=0), correct=True)
 
 
+def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:
+    now = timezone.now()
+    posting = Posting.objects.create(
+        study=stage.study,
+        stage=stage,
+        panel="prolific",
+        internal_name=name,
+        external_id=name,
+        reward=1,
+        currency="USD",
+        places=1,
+        expected_minutes=1,
+        read_at=now,
+    )
+    row = Submission.objects.create(
+        posting=posting,
+        respondent=respondent,
+        submission_hash=name,
+        ids_encrypted=seal(panel_ids(1)).encode(),
+        status="APPROVED",
+        read_at=now,
+    )
+    batch = PaymentBatch.objects.create(posting=posting)
+    Payment.objects.create(batch=batch, submission=row, kind=Payment.Kind.SCORE, amount=1)
+    WebhookEvent.objects.create(
+        panel="prolific",
+        event_id=name,
+        event_type="submission.status.change",
+        body_encrypted=seal(panel_ids(1)).encode(),
+        due_at=now,
+    )
+
+
 @pytest.fixture
 def busy(study: Study, superuser: User) -> Study:
     """At least one row of everything."""
     ApiToken.issue(user=superuser, name="for tests")
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
+    recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")
     jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
     return study
 
@@ -122,6 +161,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         AuditEntry.objects.create(actor=owner, action="test", subject=str(number))
         Group.objects.create(name=f"group-{number}")
         ask_a_language_model(f"model-{number}", bank)
+        recruit_at_a_panel(stage, respondent, f"posted-{number}")
 
 
 def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client) -> None:

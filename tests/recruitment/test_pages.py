@@ -1,0 +1,138 @@
+"""The posting's page in the admin: what it shows, what is done from it, and by whom."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.models import PaymentBatch, Posting, Sitting
+from survey.recruitment.errors import PanelError
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.money import pay_owed
+from survey.recruitment.submissions import read_posting
+from survey.services import rewards
+from survey.services.groups import ensure_researchers_group
+from tests.recruitment.world import arrives, begins, posted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def posting(fake: FakeProlific) -> Posting:
+    """One has finished, one finished too late, one returned after finishing, one is inside."""
+    made = posted()
+    code = made.study.completion_code("completed")
+    places = [arrives(fake, made) for _ in range(4)]
+    for place in places[:3]:
+        begins(made.study, place)
+    begins(made.study, places[3], until="item")
+    fake.submit(places[0]["id"], code)
+    fake.time_out(places[1]["id"])
+    fake.submit(places[2]["id"], code)
+    fake.give_up(places[2]["id"])
+    read_posting(made)
+    return made
+
+
+def somebody(*permissions: str) -> Client:
+    user = User.objects.create_user("somebody", password="x", is_staff=True)
+    user.groups.add(ensure_researchers_group())
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def page(client: Client, posting: Posting) -> str:
+    response = client.get(f"/admin/survey/posting/{posting.pk}/change/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def do(client: Client, posting: Posting, rest: str, **data: str) -> tuple[int, list[str]]:
+    response = client.post(f"/admin/survey/posting/{posting.pk}/{rest}/", data, follow=True)
+    told = [str(message) for message in response.context["messages"]] if response.context else []
+    return response.status_code, told
+
+
+def test_the_page_shows_what_to_do_and_no_id_of_the_panels(posting: Posting, fake: FakeProlific) -> None:
+    body = page(somebody(), posting)
+    assert "finished after the panel&#x27;s time was over" in body
+    assert "perhaps the answers are withdrawn" in body and "1 still on the way" in body
+    assert "Approve those who finished" in body and "6.00 of 100.00" in body
+    assert "Pay what is owed" not in body, "a permission of its own"
+    for row in fake.submissions.values():
+        assert row["id"] not in body and row["participant_id"] not in body
+
+
+def test_looking_asks_the_panel_nothing(posting: Posting, fake: FakeProlific) -> None:
+    fake.calls.clear()
+    client = somebody("pay_people")
+    page(client, posting)
+    for name in ("read", "approve", "pay"):
+        assert client.get(f"/admin/survey/posting/{posting.pk}/do/{name}/").status_code == 200
+    assert fake.calls == []
+
+
+def test_it_approves_pays_and_settles(posting: Posting, fake: FakeProlific) -> None:
+    client = somebody("pay_people")
+    assert do(client, posting, "do/approve") == (200, ["1 submissions approved."])
+    assert do(client, posting, "do/pay") == (200, ["1 bonuses paid."])
+    row = posting.submissions.get(status="RETURNED")
+    assert do(client, posting, f"settle/{row.pk}", resolution="") == (
+        200,
+        ["Settle: resolution: say in a sentence what was decided"],
+    )
+    assert do(client, posting, f"settle/{row.pk}", resolution="The answers stay.") == (200, ["Settled."])
+    assert do(client, posting, "do/pause")[1] == ["The panel says PAUSED now."]
+    assert do(client, posting, "do/pause")[1][0].startswith("Pause: Prolific: to pause the study")
+    assert do(client, posting, "do/read")[1] == ["4 submissions read."]
+    body = page(client, posting)
+    assert "Nothing: both sides agree." in body and len(fake.paid) == 1
+
+
+def test_an_unknown_payment_is_settled_by_who_may_pay(posting: Posting, fake: FakeProlific) -> None:
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelError):
+        pay_owed(posting)
+    batch = PaymentBatch.objects.get()
+    looker = somebody()
+    assert "It was paid" not in page(looker, posting)
+    assert do(looker, posting, f"payment/{batch.pk}", said="paid")[0] == 403
+    User.objects.get().user_permissions.set(Permission.objects.filter(codename="pay_people"))
+    client = Client()
+    client.force_login(User.objects.get())
+    assert "It was paid" in page(client, posting)
+    assert do(client, posting, f"payment/{batch.pk}", said="perhaps")[0] == 405
+    assert do(client, posting, f"payment/{batch.pk}", said="paid") == (200, ["Written down."])
+    batch.refresh_from_db()
+    assert batch.state == PaymentBatch.State.PAID
+
+
+def test_who_may_only_look_does_nothing(posting: Posting, fake: FakeProlific) -> None:
+    user = User.objects.create_user("looker", password="x", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="view_posting"))
+    client = Client()
+    client.force_login(user)
+    fake.calls.clear()
+    assert "Approve those" not in page(client, posting)
+    for rest in ("do/approve", "do/pay", "do/read", f"settle/{posting.submissions.all()[0].pk}"):
+        assert do(client, posting, rest)[0] == 403
+    assert do(client, posting, "do/burn")[0] == 404
+    assert fake.calls == []
+
+
+def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
+    posting: Posting, monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    study = f"/admin/survey/study/{posting.study_id}/change/"
+    assert b"Too little is paid" not in admin_client.get(study).content
+    monkeypatch.setattr(rewards, "ENOUGH", 3)
+    for sitting in Sitting.objects.filter(state="complete"):
+        started: Any = sitting.ended_at
+        sitting.started_at = started - timedelta(minutes=10)
+        sitting.save()
+    assert b"Too little is paid: 6.00 USD an hour by the median of 3" in admin_client.get(study).content
+    assert "Too little is paid" in page(admin_client, posting)
