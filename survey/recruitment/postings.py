@@ -9,7 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext_lazy
 
 from survey.exceptions import NotFound, StateRefused
 from survey.models import CompletionCode, Posting, Stage, Study
@@ -30,9 +31,11 @@ CODE_TYPES = {
     CompletionCode.Outcome.STUDY_FULL: "STUDY_FULL",
 }
 RETURN_REASONS = {
-    CompletionCode.Outcome.NO_CONSENT: "You chose not to take part.",
-    CompletionCode.Outcome.FAILED_CHECKS: "The questions about the instructions were not answered correctly.",
-    CompletionCode.Outcome.STUDY_FULL: "All places of the study were taken.",
+    CompletionCode.Outcome.NO_CONSENT: gettext_lazy("You chose not to take part."),
+    CompletionCode.Outcome.FAILED_CHECKS: gettext_lazy(
+        "The questions about the instructions were not answered correctly."
+    ),
+    CompletionCode.Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
 }
 DEVICES = ("desktop", "tablet", "mobile")
 WAITS_FOR_REVIEW = "AWAITING REVIEW"  # All places are used: it must be started again to admit more.
@@ -88,7 +91,8 @@ def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
     outcome = CompletionCode.Outcome(code.outcome)
     action: dict[str, Any] = {"action": getattr(study.settings.panel.codes, outcome.value).upper()}
     if action["action"] == "REQUEST_RETURN":
-        action["return_reason"] = RETURN_REASONS[outcome]
+        with translation.override(study.settings.texts.language):
+            action["return_reason"] = str(RETURN_REASONS[outcome])
     return {"code": code.code, "code_type": CODE_TYPES[outcome], "actor": "participant", "actions": [action]}
 
 

@@ -52,6 +52,7 @@ REJECTION_CATEGORIES = (
     "UNSUPP_DEVICE",
     "OTHER",
 )
+DID_NOT_FINISH = "Did not finish study"  # One of the panel's own reasons.
 KNOWN = {*UNDER_WAY, *PAID, *ENDED_UNPAID, AWAITING_REVIEW, REJECTED, SCREENED_OUT}
 
 
@@ -296,7 +297,7 @@ def ask_back(posting: Posting, *, client: ProlificClient | None = None, by: Any 
         row.asked_back_at = timezone.now()
         row.save(update_fields=["asked_back_at"])
         try:
-            client.request_return(_id_of(row), ["Did not finish the study."])
+            client.request_return(_id_of(row), [DID_NOT_FINISH])
         except PanelError as exc:
             if exc.outcome_is_known:
                 row.asked_back_at = None
