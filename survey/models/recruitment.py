@@ -168,7 +168,7 @@ class Payment(models.Model):
 
 
 class WebhookEvent(models.Model):
-    """One event that a panel sent, kept until it was worked on. The body names a submission, so it is encrypted."""
+    """One event that a panel sent. It names a submission: encrypted while it waits, emptied once it is worked on."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"

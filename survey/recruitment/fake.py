@@ -79,6 +79,7 @@ class FakeProlific:
     studies: dict[str, dict[str, Any]] = field(default_factory=dict)
     submissions: dict[str, dict[str, Any]] = field(default_factory=dict)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    subscriptions: dict[str, dict[str, Any]] = field(default_factory=dict)
     paid: list[tuple[str, Decimal]] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
 
@@ -241,7 +242,10 @@ class FakeProlific:
             if self._lose and self._lose in parts.path:
                 self._lose = ""
                 raise ConnectionAbortedError
-            return found[0], {}, found[1]
+            headers = {}
+            if isinstance(found[1], dict) and "proof" in found[1]:
+                headers["X-Hook-Secret"] = found[1]["proof"]
+            return found[0], headers, {key: value for key, value in found[1].items() if key != "proof"}
 
     def _answer(
         self, method: str, path: str, query: Mapping[str, list[str]], *, token: str, body: bytes
@@ -277,6 +281,19 @@ class FakeProlific:
             case ["POST", "submissions", submission, "request-return"]:
                 self.submissions[submission]["asked_back"] = True
                 return 200, _public(self.submissions[submission])
+            case ["POST", "hooks", "secrets"]:
+                self.secret = self.new_id()
+                return 201, {"value": self.secret, "workspace_id": given["workspace_id"]}
+            case ["POST", "hooks", "subscriptions"]:
+                subscription = {**given, "id": self.new_id(), "is_enabled": False, "proof": self.new_id()}
+                self.subscriptions[subscription["id"]] = subscription
+                return 201, subscription
+            case ["POST", "hooks", "subscriptions", subscription_id]:
+                found = self.subscriptions[subscription_id]
+                if given.get("secret") != found["proof"]:
+                    raise Refused(400, "Invalid secret")
+                found["is_enabled"] = True
+                return 200, found
             case ["POST", "bulk-bonus-payments", batch, "pay"]:
                 self._pay(self.batches[batch])
                 return 202, {}

@@ -135,6 +135,28 @@ class ProlificClient:
         """The public keys that entry links are signed with."""
         return self._call("GET", "/.well-known/study/jwks.json", "read the signing keys", repeat=True)
 
+    # Webhooks
+
+    def new_webhook_secret(self, workspace: str) -> str:
+        """What the workspace's webhooks are signed with from now on; the one before is worth nothing any more."""
+        what = "make a webhook secret"
+        told = self._call("POST", "/api/v1/hooks/secrets/", what, json={"workspace_id": workspace}, once=True)
+        if not isinstance(told.get("value"), str):
+            raise PanelUnreachable(f"Prolific: to {what}: its answer holds none")
+        return str(told["value"])
+
+    def subscribe(self, workspace: str, event_type: str, url: str) -> None:
+        """Have events of this kind posted to us, and confirm it by the one-time value that the answer carries."""
+        what = f"subscribe to {event_type}"
+        body = {"workspace_id": workspace, "event_type": event_type, "target_url": url}
+        response = self._send("POST", "/api/v1/hooks/subscriptions/", what, json=body, once=True)
+        told = _read(response, what, explain=True, empty=False)
+        identifier, proof = str(told.get("id") or ""), response.headers.get("X-Hook-Secret", "")
+        if not identifier or not proof:
+            raise PanelUnreachable(f"Prolific: to {what}: its answer cannot be confirmed")
+        path = f"/api/v1/hooks/subscriptions/{_part(identifier)}/"
+        self._call("POST", path, what, json={"secret": proof}, explain=True, empty=True)
+
     # How a call is made
 
     def _pages(self, path: str, query: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
@@ -163,7 +185,8 @@ class ProlificClient:
         explain: bool = False,
         empty: bool = False,
     ) -> dict[str, Any]:
-        """
+        """What came back.
+
         Args:
             what: words for messages, without any id.
             repeat: sending it twice does no harm.
@@ -171,6 +194,21 @@ class ProlificClient:
             explain: the panel's own words go into the message; they may name people where the call is about people.
             empty: the answer's body says nothing.
         """
+        response = self._send(method, path, what, json=json, params=params, repeat=repeat, once=once)
+        return _read(response, what, explain=explain, empty=empty)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        *,
+        json: Any = None,
+        params: Mapping[str, Any] | None = None,
+        repeat: bool = False,
+        once: bool = False,
+    ) -> httpx.Response:
+        """The first answer that is neither silence, nor 429, nor the panel's own trouble."""
         for number in range(self._patience):
             is_last = once or number == self._patience - 1
             try:
@@ -202,7 +240,7 @@ class ProlificClient:
                     )
                 self._wait(number)
                 continue
-            return _read(response, what, explain=explain, empty=empty)
+            return response
         raise AssertionError("the last try returns or raises")
 
     def _wait(self, number: int, *, at_least: float = 0.0) -> None:

@@ -116,12 +116,20 @@ def _work_on(event: WebhookEvent, client: ProlificClient) -> bool:
         state = _read_what_it_is_about(event, client)
     except PanelError as exc:
         event.error = exc.message
-        event.state = State.FAILED if event.tries >= MOST_TRIES else State.WAITING
-        event.save(update_fields=["error", "state"])
+        if event.tries >= MOST_TRIES:
+            _close(event, State.FAILED)
+        else:
+            event.save(update_fields=["error"])
         return False
-    event.state, event.error, event.done_at = state, "", timezone.now()
-    event.save(update_fields=["state", "error", "done_at"])
+    event.error = ""
+    _close(event, state)
     return True
+
+
+def _close(event: WebhookEvent, state: State) -> None:
+    """Its ids go with its end: nothing asks for them again."""
+    event.state, event.body_encrypted, event.done_at = state, b"", timezone.now()
+    event.save(update_fields=["state", "body_encrypted", "error", "done_at"])
 
 
 def _read_what_it_is_about(event: WebhookEvent, client: ProlificClient) -> State:

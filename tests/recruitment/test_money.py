@@ -163,3 +163,19 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
         finishes_late(fake, posting)
     assert [batch.payments.count() for batch in money.pay_owed(posting)] == [2, 1]
     assert paid(fake) == ["1.00"] * 3
+
+
+def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes while the first has written its payment down and is about to send it."""
+    with open_client() as client:
+        set_up = client.set_up_bonuses
+
+        def somebody_else_first(*args: Any) -> Any:
+            monkeypatch.undo()
+            assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
+            return set_up(*args)
+
+        monkeypatch.setattr(client, "set_up_bonuses", somebody_else_first)
+        with pytest.raises(StateRefused, match="taken up by somebody else"):
+            money.pay_owed(late, client=client)
+    assert paid(fake) == ["1.00"]

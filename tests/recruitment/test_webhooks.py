@@ -2,9 +2,11 @@
 
 import json
 import time
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
 from survey.models import Posting, Submission, WebhookEvent
@@ -86,6 +88,7 @@ def test_events_in_no_order_end_where_the_panel_stands(client: Client, fake: Fak
         "RETURNED",
     ]
     assert webhooks.work_on_events() == 0
+    assert {bytes(body) for body in WebhookEvent.objects.values_list("body_encrypted", flat=True)} == {b""}
 
 
 def test_an_event_about_what_is_not_ours_is_put_aside(client: Client, fake: FakeProlific) -> None:
@@ -139,3 +142,21 @@ def test_without_a_token_nothing_is_asked(settings: Any, fake: FakeProlific, pos
     settings.HUNCH_PROLIFIC_TOKEN = ""
     fake.calls.clear()
     assert (submissions.read_all(), webhooks.work_on_events(), fake.calls) == (0, 0, [])
+
+
+def test_one_command_makes_the_secret_and_confirms_the_subscriptions(fake: FakeProlific) -> None:
+    out = StringIO()
+    call_command("subscribe_webhooks", "--workspace", "w1", "--url", "https://study.example/hooks/prolific", stdout=out)
+    assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}\n" in out.getvalue()
+    told = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
+    assert told == {
+        ("submission.status.change", "https://study.example/hooks/prolific", True),
+        ("study.status.change", "https://study.example/hooks/prolific", True),
+    }
+
+
+def test_a_webhook_address_without_tls_is_refused(fake: FakeProlific) -> None:
+    before = fake.secret
+    with pytest.raises(SystemExit):
+        call_command("subscribe_webhooks", "--workspace", "w1", "--url", "http://study.example/", stderr=StringIO())
+    assert fake.secret == before
