@@ -216,7 +216,12 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
     """A model's rows: the pairs whose outcome is the one it really had, and whose target question it has answered."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
+    shown = registry.get(study.instrument).evidence_model(study)
     for model in _models(study):
+        if shown and model.name != shown:
+            # Its pairs in the pool are those where it did as the model that was shown: no uniform sample of its own.
+            notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
+            continue
         given = np.full(len(questions), -1, dtype=np.int8)
         stored = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id)
         for question, correct in stored.values_list("question_id", "correct"):

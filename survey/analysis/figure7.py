@@ -1,0 +1,223 @@
+"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). numpy alone.
+
+A respondent sees that somebody answered x' correctly or not and states how likely the same one is right on x. An
+answerer, a person or a language model, bears that out or not where it really answered both: its outcome on x' must
+be the one that was shown. The accuracy of a region of posterior belief is the mean, over the beliefs in that region, of
+how often matching answerers are right on x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Percentage points. The last region holds its upper end; a belief of 30 or 70 belongs to the region above.
+REGIONS = ((0, 30), (30, 70), (70, 100))
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefsAboutOthers:
+    """n stated posteriors in percentage points: who stated them, about which target question, after which outcome (0 or
+    1) on which evidence question, and what each counts; arrays of n."""
+
+    posterior: Floats
+    respondent: Ints
+    evidence: Ints
+    outcome: Ints
+    target: Ints
+    weight: Floats
+
+    def __post_init__(self) -> None:
+        n = len(self.posterior)
+        for name in ("respondent", "evidence", "outcome", "target", "weight"):
+            if getattr(self, name).shape != (n,):
+                raise ValueError(f"{name}: shape {getattr(self, name).shape} for {n} posteriors; give one value each")
+        if not ((self.posterior >= 0) & (self.posterior <= 100)).all():
+            raise ValueError("posterior: must lie between 0 and 100 percentage points everywhere")
+        if not np.isin(self.outcome, (0, 1)).all():
+            raise ValueError("outcome: use 1 for correct and 0 for incorrect")
+        if not (np.isfinite(self.weight) & (self.weight > 0)).all():
+            raise ValueError("weight: must be above 0 and finite everywhere")
+
+
+@dataclass(frozen=True, eq=False)
+class RealAnswers:
+    """m answers that were really given: by whom, to which question, and whether each is right; arrays of m."""
+
+    answerer: Ints
+    question: Ints
+    correct: Ints
+
+    def __post_init__(self) -> None:
+        if not (self.answerer.shape == self.question.shape == self.correct.shape) or self.answerer.ndim != 1:
+            raise ValueError("answerer, question, correct: give one value of each an answer")
+        if not np.isin(self.correct, (0, 1)).all():
+            raise ValueError("correct: use 1 for right and 0 for wrong")
+        pairs = np.unique(np.stack([self.answerer, self.question]), axis=1)
+        if pairs.shape[1] != len(self.answerer):
+            raise ValueError("question: somebody answered one twice; keep the first answer")
+
+
+@dataclass(frozen=True)
+class RegionAccuracy:
+    """One point of the figure. `beliefs`: stated posteriors with a matching answerer; `matches`: pairs of a belief and
+    an answerer. Accuracy and standard error are NaN where nothing matches, the error also where it has no ground."""
+
+    lower: int
+    upper: int
+    beliefs: int
+    respondents: int
+    questions: int
+    answerers: int
+    matches: int
+    mean_belief: float
+    accuracy: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """One line of the figure, for people or for models."""
+
+    name: str
+    regions: tuple[RegionAccuracy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Matches:
+    """Every belief with every answerer that bears on it: the belief's place, the answerer, and whether it was right."""
+
+    belief: Ints
+    answerer: Ints
+    correct: Floats
+
+
+def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> Calibration:
+    """Accuracy of the answerers by region of posterior belief (eq. 10).
+
+    A belief with several matching answerers counts once, its weight shared among them. The standard error allows any
+    dependence between matches that share the respondent, the question answered or the answerer: the answerers are
+    taken for a sample, too, as in resampling whole ones.
+
+    Raises:
+        ValueError: no belief, or none that any answerer bears on.
+    """
+    if not len(beliefs.posterior):
+        raise ValueError("posterior: there is no belief")
+    found = _matched(beliefs, answers)
+    if not len(found.belief):
+        raise ValueError(
+            f"{name}: nobody answered both questions of a pair with the outcome that was shown; the answerers need to "
+            "have answered the belief study's questions, several each"
+        )
+    return Calibration(name, tuple(_region(beliefs, found, lower, upper) for lower, upper in REGIONS))
+
+
+def _matched(beliefs: BeliefsAboutOthers, answers: RealAnswers) -> _Matches:
+    answerers, by = np.unique(answers.answerer, return_inverse=True)
+    questions = np.unique(np.concatenate([beliefs.evidence, beliefs.target, answers.question]))
+    correct = np.full((len(questions), len(answerers)), -1, dtype=np.int8)
+    correct[np.searchsorted(questions, answers.question), by.reshape(-1)] = answers.correct
+    seen = correct[np.searchsorted(questions, beliefs.evidence)]
+    asked = correct[np.searchsorted(questions, beliefs.target)]
+    belief, column = np.nonzero((seen == beliefs.outcome[:, None]) & (asked >= 0))
+    return _Matches(belief=belief, answerer=answerers[column], correct=asked[belief, column].astype(np.float64))
+
+
+def region_of(posterior: Floats, lower: int, upper: int) -> NDArray[np.bool_]:
+    """Which beliefs lie in a region; 100 belongs to the last one."""
+    inside: NDArray[np.bool_] = (posterior >= lower) & ((posterior < upper) | ((upper == 100) & (posterior == 100)))
+    return inside
+
+
+def _region(beliefs: BeliefsAboutOthers, found: _Matches, lower: int, upper: int) -> RegionAccuracy:
+    inside = region_of(beliefs.posterior[found.belief], lower, upper)
+    belief, answerer, correct = found.belief[inside], found.answerer[inside], found.correct[inside]
+    places, counts = np.unique(belief, return_counts=True)
+    respondent, target = beliefs.respondent[belief], beliefs.target[belief]
+    weight = beliefs.weight[belief] / counts[np.searchsorted(places, belief)]
+    accuracy = float(np.average(correct, weights=weight)) if len(belief) else float("nan")
+    own = beliefs.weight[places]
+    return RegionAccuracy(
+        lower=lower,
+        upper=upper,
+        beliefs=len(places),
+        respondents=len(np.unique(respondent)),
+        questions=len(np.unique(target)),
+        answerers=len(np.unique(answerer)),
+        matches=len(belief),
+        mean_belief=float(np.average(beliefs.posterior[places], weights=own)) if len(places) else float("nan"),
+        accuracy=accuracy,
+        standard_error=clustered_error(correct, weight, [respondent, target, answerer]),
+    )
+
+
+def clustered_error(values: Floats, weight: Floats, clusters: Sequence[Ints]) -> float:
+    """Standard error of a weighted mean of n values that depend on each other within clusters of several kinds.
+
+    To first order, the variances by each kind of cluster added up, those by two kinds at once taken off, and so on
+    (Cameron, Gelbach and Miller, "Robust inference with multiway clustering", 2011), each with its G / (G - 1). No
+    smaller than by any single kind: the sum can fall short of that by chance. A kind with a single cluster, such as one
+    answerer, says nothing of how such clusters differ and is left out; NaN where no kind has two.
+    """
+    kinds = [np.unique(kind, return_inverse=True)[1].reshape(-1) for kind in clusters]
+    kinds = [kind for kind in kinds if len(kind) and kind.max() > 0]
+    if not kinds:
+        return float("nan")
+    influence = weight * (values - np.average(values, weights=weight)) / weight.sum()
+    variance, single = 0.0, 0.0
+    for size in range(1, len(kinds) + 1):
+        for chosen in combinations(kinds, size):
+            cluster = np.unique(np.stack(chosen), axis=1, return_inverse=True)[1].reshape(-1)
+            part = _variance(influence, cluster)
+            variance += (-1) ** (size + 1) * part
+            single = max(single, part) if size == 1 else single
+    return float(np.sqrt(max(variance, single)))
+
+
+def _variance(influence: Floats, cluster: Ints) -> float:
+    sums = np.bincount(cluster, weights=influence)
+    return float(len(sums) / (len(sums) - 1) * (sums**2).sum())
+
+
+def calibration_figure(lines: Sequence[Calibration], path: Path) -> None:
+    """Accuracy of the answerers by region of posterior belief, a line each for people and models; one SVG file."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from .alignment_figures import COLOURS
+
+    # The same input gives the same bytes: no date, and ids from a fixed salt.
+    with rc_context({"svg.hashsalt": "hunch", "svg.fonttype": "none", "font.size": 10}):
+        figure = Figure(figsize=(6.5, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        place = np.arange(len(REGIONS), dtype=np.float64)
+        for index, line in enumerate(lines):
+            accuracy = np.asarray([100 * region.accuracy for region in line.regions])
+            error = np.nan_to_num([100 * region.standard_error for region in line.regions])
+            axes.errorbar(
+                place + 0.06 * (index - (len(lines) - 1) / 2),
+                accuracy,
+                yerr=error,
+                fmt="os^Dv<>p"[index % 8],
+                linestyle="-",
+                capsize=4,
+                color=COLOURS[index % len(COLOURS)],
+                label=line.name,
+            )
+        axes.set_xticks(place, [f"{lower} to {upper} %" for lower, upper in REGIONS])
+        axes.set_xlabel("posterior belief that the answer is correct")
+        axes.set_ylabel("answerer's accuracy in % (bars: standard error)")
+        axes.set_ylim(0, 100)
+        axes.set_title("Do people foresee who answers correctly?", fontsize=11)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False, fontsize=9)
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "Hunch"})

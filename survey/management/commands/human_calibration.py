@@ -1,0 +1,116 @@
+"""`manage.py human_calibration SLUG --people-study SLUG2`: do people foresee what people and models get right?"""
+
+import csv
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from survey.analysis.figure7 import Calibration, RegionAccuracy, calibration_figure
+from survey.exceptions import HunchError
+from survey.management.command import HunchCommand
+from survey.management.tables import percent, table
+from survey.services import calibrating, studies
+from survey.services.writing import replace_file
+
+COLUMNS = (
+    *("answerers_are", "lower", "upper", "beliefs", "respondents", "questions", "answerers", "matches"),
+    *("mean_belief", "accuracy", "standard_error"),
+)
+
+
+def names_of(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+class Command(HunchCommand):
+    help = (
+        "Accuracy of people and of language models by what a belief study's respondents expected of them (figure 7): "
+        "in the regions 0-30, 30-70 and 70-100 % of posterior belief, with standard errors."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the belief study")
+        parser.add_argument(
+            "--people-study", required=True, metavar="SLUG", help="the study in which people answer questions"
+        )
+        parser.add_argument("--models", type=names_of, default=[], metavar="A,B,...", help="only these (all)")
+        parser.add_argument(
+            "--condition",
+            default="",
+            metavar="FACTOR=LEVEL",
+            help="only beliefs under this level, for instance answerer=ai_or_person",
+        )
+        parser.add_argument("--out", type=Path, metavar="DIR", help="write figure7.csv and figure7.svg")
+
+    def handle(
+        self,
+        *args: Any,
+        slug: str,
+        people_study: str,
+        models: list[str],
+        condition: str,
+        out: Path | None,
+        **options: Any,
+    ) -> None:
+        found = calibrating.human_calibration(
+            studies.find_study(slug),
+            people_study=studies.find_study(people_study),
+            models=models,
+            condition=condition,
+        )
+        for note in found.notes:
+            self.stderr.write(f"note: {note}")
+        self.stdout.write(
+            f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people answering"
+        )
+        rows = [row_of(line.name, region) for line in found.lines for region in line.regions]
+        header = ["answerers", "belief", "accuracy", "standard error", "mean belief", "beliefs", "answerers", "matches"]
+        self.stdout.write(table(header, rows))
+        self.stdout.write(
+            "\nA belief counts where an answerer has the outcome that was shown and answered the target question too. "
+            "Standard errors by respondent, question answered and answerer."
+        )
+        if out is not None:
+            self._write(out, found.lines)
+
+    def _write(self, folder: Path, lines: Sequence[Calibration]) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with replace_file(folder / "figure7.csv") as path, path.open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(COLUMNS)
+                for line in lines:
+                    for region in line.regions:
+                        writer.writerow([line.name, *(cell(value) for value in asdict(region).values())])
+            with replace_file(folder / "figure7.svg") as path:
+                calibration_figure(lines, path)
+        except OSError as exc:
+            raise HunchError(f"--out {folder}: cannot be written ({exc.strerror}): choose another folder") from exc
+        for name in ("figure7.csv", "figure7.svg"):
+            self.stdout.write(f"wrote {folder / name}")
+
+
+def row_of(name: str, region: RegionAccuracy) -> list[str]:
+    return [
+        name,
+        f"{region.lower}-{region.upper} %",
+        shown(region.accuracy),
+        shown(region.standard_error),
+        shown(region.mean_belief / 100),
+        str(region.beliefs),
+        str(region.answerers),
+        str(region.matches),
+    ]
+
+
+def shown(share: float) -> str:
+    return percent(share if np.isfinite(share) else None)
+
+
+def cell(value: float) -> str:
+    """Every digit; empty where a figure is not defined."""
+    return repr(value) if np.isfinite(value) else ""
