@@ -1,0 +1,292 @@
+"""People answer questions themselves: what they are asked, how it is judged, and whom a plan asks what."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from survey.exceptions import FieldErrors, StateRefused
+from survey.instruments import registry
+from survey.instruments.own_answers.forms import answer_field
+from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
+from survey.models import Bank, Question, Score, Slot, Study, Task
+from survey.services import exporting, jobs, staging
+from survey.services.answering import advance
+from survey.services.estimating import estimate
+from survey.services.studies import create_study, read_study_file
+from tests.frontend.pages import arrive
+from tests.survey import cast
+
+ROOT = Path(__file__).parents[3]
+SECRET = "KEYWORD"
+
+
+def bank(tasks: int = 2, each: int = 6) -> Bank:
+    """Questions with three options, and every third one without; the keys of those are words found nowhere else."""
+    made = Bank.objects.create(name="quiz", version=1, sha256="0" * 64, question_count=tasks * each)
+    rows = [Task.objects.create(bank=made, name=f"task_{number}", domain="quiz") for number in range(tasks)]
+    Question.objects.bulk_create(
+        Question(
+            bank=made,
+            task=rows[number % tasks],
+            position=number,
+            external_id=f"q{number}",
+            text=f"<b>What is thing {number}, a < b?</b>"
+            if number % 3 == 0
+            else f"<b>Which is {number}?<br></b>(A) tin<br>(B) lead & <i>gold</i><br>(C) zinc",
+            answer=f"{SECRET}{number}" if number % 3 == 0 else "B",
+            reason=f"because {SECRET}",
+        )
+        for number in range(tasks * each)
+    )
+    return made
+
+
+def quiz(**options: Any) -> Study:
+    items = options.pop("items", 6)
+    sittings = options.pop("sittings", 4)
+    return cast.study(
+        "quiz",
+        on=bank(),
+        instrument={"kind": "own_answers", "options": {"answers_per_question": 4, **options}},
+        sitting={"items": items},
+        stages=[{"sittings": sittings}],
+    )
+
+
+def open_quiz(**options: Any) -> Study:
+    study = quiz(**options)
+    staging.open_stage(cast.stage_of(study))
+    return study
+
+
+def to_question(study: Study, *, options: bool) -> cast.Visitor:
+    """A person who stands at a question that lists options, or at one that does not."""
+    visitor = cast.Visitor(study).to_items()
+    while ("(A)" in visitor.step.screen.parts["question"]["value"]) != options:
+        visitor.post(answer="B" if "(A)" in visitor.step.screen.parts["question"]["value"] else "something")
+    return visitor
+
+
+def given() -> OwnAnswer:
+    return OwnAnswer.objects.order_by("response_id").last()
+
+
+# What is asked
+
+
+@pytest.mark.django_db
+def test_options_are_radio_buttons_with_their_words_and_none_is_chosen() -> None:
+    visitor = to_question(open_quiz(), options=True)
+    field = visitor.step.screen.form().fields["answer"]
+    assert list(field.choices) == [("A", "(A) tin"), ("B", "(B) lead & <i>gold</i>"), ("C", "(C) zinc")]
+    assert visitor.step.screen.form()["answer"].value() is None
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [("12", "Your answer, a number"), ("Yes", "Your answer, yes or no"), ("Paris", "Your answer")],
+)
+def test_without_options_a_text_is_asked_for_and_only_its_kind_is_told(key: str, label: str) -> None:
+    field = answer_field("<b>What is it?</b>", key)
+    assert str(field.label) == label
+    assert not hasattr(field, "choices")
+
+
+@pytest.mark.django_db
+def test_no_page_and_no_api_answer_holds_a_key(client: Client) -> None:
+    study = open_quiz(items=12)
+    pages = []
+    arrive(client, study.slug)
+    for _step in range(20):
+        response = client.get(f"/s/{study.slug}/sitting")
+        pages.append(response.content.decode())
+        if 'data-kind="end"' in pages[-1]:
+            break
+        step = cast.current_step(cast.Sitting.objects.get())
+        if step.kind == "checks":
+            given_now = cast_checks(step)
+        elif step.kind == "item":
+            given_now = {"answer": "B", "confidence": "40"} if "(A)" in pages[-1] else {"answer": "who knows"}
+        else:
+            given_now = {}
+        client.post(f"/s/{study.slug}/sitting", {"step": step.number, **given_now})
+    assert sum('type="radio" id="id_answer_1"' in page for page in pages) == 8
+    assert sum('name="confidence"' in page for page in pages) == 12
+    assert sum("a &lt; b?" in page and "<i>gold" not in page for page in pages) == 4
+    assert not any(SECRET in page for page in pages)
+
+
+def cast_checks(step: Any) -> dict[str, str]:
+    return {check.name: str([index for index, _text in check.options].index(0) + 1) for check in step.checks}
+
+
+@pytest.mark.django_db
+def test_an_answer_that_was_refused_stays_chosen(client: Client) -> None:
+    study = open_quiz()
+    arrive(client, study.slug)
+    sitting = cast.Sitting.objects.get()
+    client.post(f"/s/{study.slug}/sitting", {"step": sitting.step, **cast_checks(cast.current_step(sitting))})
+    for _item in range(6):
+        sitting.refresh_from_db()
+        page = client.get(f"/s/{study.slug}/sitting").content.decode()
+        if 'type="radio"' in page:
+            break
+        client.post(f"/s/{study.slug}/sitting", {"step": sitting.step, "answer": "x"})
+    response = client.post(f"/s/{study.slug}/sitting", {"step": sitting.step, "answer": "C", "confidence": "140"})
+    page = response.content.decode()
+    assert 'value="C" checked' in page
+    assert "The highest number is 100" in page
+
+
+# How it is judged
+
+
+@pytest.mark.django_db
+def test_a_letter_is_right_where_it_is_the_key_and_earns_a_point() -> None:
+    visitor = to_question(open_quiz(), options=True)
+    visitor.post(answer="B", confidence="80")
+    assert (given().text, given().stated, given().correct, given().confidence) == ("B", "B", True, 80)
+    assert Score.objects.get(response=given().response).value == 1
+
+
+@pytest.mark.django_db
+def test_another_letter_is_wrong_and_earns_none() -> None:
+    visitor = to_question(open_quiz(), options=True)
+    visitor.post(answer="A")
+    assert (given().correct, given().confidence) == (False, None)
+    assert Score.objects.get(response=given().response).value == 0
+
+
+@pytest.mark.django_db
+def test_a_text_is_judged_as_a_models_reply_is() -> None:
+    visitor = to_question(open_quiz(), options=False)
+    position = AskedQuestion.objects.get(item=visitor.step.assignment.slot.item).question.position
+    visitor.post(answer=f"It is the {SECRET.lower()}{position}.")
+    assert given().correct
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("data", "field", "message"),
+    [
+        ({}, "answer", "Choose one of the answers."),
+        ({"answer": "D"}, "answer", "Choose one of the answers."),
+        ({"answer": "A", "confidence": "-1"}, "confidence", "The lowest number is 0."),
+        ({"answer": "A", "confidence": "sure"}, "confidence", "Enter a whole number from 0 to 100, or nothing."),
+    ],
+)
+def test_it_refuses_what_is_no_answer_and_stores_nothing(data: dict[str, str], field: str, message: str) -> None:
+    visitor = to_question(open_quiz(), options=True)
+    before = OwnAnswer.objects.count()
+    with pytest.raises(FieldErrors) as refused:
+        visitor.post(**data)
+    assert refused.value.errors[field][0].startswith(message)
+    assert OwnAnswer.objects.count() == before
+
+
+@pytest.mark.django_db
+def test_it_refuses_a_text_longer_than_an_answer() -> None:
+    visitor = to_question(open_quiz(), options=False)
+    with pytest.raises(FieldErrors) as refused:
+        visitor.post(answer="x" * 201)
+    assert refused.value.errors["answer"] == ["Please keep it short: one word or number is enough."]
+
+
+@pytest.mark.django_db
+def test_confidence_is_not_asked_where_the_study_does_not_want_it() -> None:
+    visitor = to_question(open_quiz(confidence=False), options=True)
+    assert list(visitor.step.screen.form().fields) == ["answer"]
+    visitor.post(answer="B", confidence="80")
+    assert given().confidence is None
+
+
+# Whom a plan asks what
+
+
+@pytest.mark.django_db
+def test_everybody_answers_an_even_share_of_every_task_and_no_question_twice() -> None:
+    stage = cast.stage_of(open_quiz())
+    slots = Slot.objects.filter(stage=stage).select_related("item__asked_question__question")
+    asked: dict[int, list[Question]] = defaultdict(list)
+    for slot in slots:
+        asked[slot.booklet_id].append(slot.item.asked_question.question)
+    assert len(asked) == 4
+    assert all(len({question.pk for question in questions}) == 6 for questions in asked.values())
+    for task in Task.objects.all():
+        shares = [sum(question.task_id == task.pk for question in questions) for questions in asked.values()]
+        assert min(shares) > 0 and max(shares) - min(shares) <= 1
+
+
+@pytest.mark.django_db
+def test_several_people_answer_the_same_question_each_with_its_exact_chance() -> None:
+    stage = cast.stage_of(open_quiz())
+    slots = list(Slot.objects.filter(stage=stage).select_related("item__asked_question"))
+    assert len(slots) == 24
+    assert {slot.inclusion_probability for slot in slots} == {24 / 48}  # 12 questions, 4 answers each
+    assert len({slot.item.asked_question.question_id for slot in slots}) < 24
+
+
+@pytest.mark.django_db
+def test_one_answer_a_question_is_all_there_is_by_default() -> None:
+    study = cast.study("once", on=bank(), instrument={"kind": "own_answers"}, sitting={"items": 6})
+    instrument = registry.of_study(study)
+    assert instrument.universe_size(12) == 12
+    assert registry.get("own_answers").universe_size(12) == 12
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["example-own-answers", "example-humans"])
+def test_the_shipped_study_can_be_planned(name: str) -> None:
+    call_command("import_questions", str(ROOT / "survey/questions/starter/starter.csv"), "--bank=starter")
+    study = create_study(text=read_study_file(ROOT / f"studies/{name}.toml"), source_name=name)
+    stage = staging.open_stage(cast.stage_of(study))
+    assert stage.booklets.count() == stage.settings.sittings
+
+
+# A whole stage
+
+
+def play(study: Study) -> None:
+    """A simulated person, from the texts of the screens alone."""
+    visitor = cast.Visitor(study)
+    person = registry.get("own_answers").simulated_person(study=study, seed=visitor.sitting.pk)
+    step = visitor.to_items().step
+    while step.kind == "item":
+        shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
+        step = advance(
+            sitting=visitor.sitting, step=step.number, data=person.answer(screen=step.screen.name, parts=shown)
+        )
+
+
+@pytest.mark.django_db
+def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> None:
+    study = open_quiz()
+    for _person in range(4):
+        play(study)
+    jobs.run_inline(staging.close_stage(cast.stage_of(study)))
+    assert cast.stage_of(study).state == "frozen"
+    exporting.write_export(study, tmp_path)
+    with (tmp_path / "answers.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 24
+    assert {row["key"][:1] for row in rows} == {"B", SECRET[0]}
+    right = [row["correct"] == "1" for row in rows]
+    assert 0 < sum(right) < 24
+    for row in rows:
+        assert (row["answer"].strip() == row["key"]) == (row["correct"] == "1")
+        assert row["confidence"].isdigit()
+    figure = estimate(study).figures[0]
+    assert (figure.name, figure.combined.value) == ("correct", pytest.approx(sum(right) / 24))
+
+
+@pytest.mark.django_db
+def test_it_says_what_it_does_not_ask() -> None:
+    with pytest.raises(StateRefused, match="own_answers does not ask what people expect"):
+        registry.get("own_answers").beliefs([])
+    with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):
+        registry.get("belief_update").own_answers([])
