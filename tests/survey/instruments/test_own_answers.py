@@ -51,7 +51,7 @@ def quiz(**options: Any) -> Study:
     sittings = options.pop("sittings", 4)
     return cast.study(
         "quiz",
-        on=bank(),
+        on=bank(tasks=options.pop("tasks", 2)),
         instrument={"kind": "own_answers", "options": {"answers_per_question": 4, **options}},
         sitting={"items": items},
         stages=[{"sittings": sittings}],
@@ -210,13 +210,13 @@ def test_confidence_is_not_asked_where_the_study_does_not_want_it() -> None:
 
 @pytest.mark.django_db
 def test_everybody_answers_an_even_share_of_every_task_and_no_question_twice() -> None:
-    stage = cast.stage_of(open_quiz())
+    stage = cast.stage_of(open_quiz(tasks=4, sittings=12, items=8))
     slots = Slot.objects.filter(stage=stage).select_related("item__asked_question__question")
     asked: dict[int, list[Question]] = defaultdict(list)
     for slot in slots:
         asked[slot.booklet_id].append(slot.item.asked_question.question)
-    assert len(asked) == 4
-    assert all(len({question.pk for question in questions}) == 6 for questions in asked.values())
+    assert len(asked) == 12
+    assert all(len({question.pk for question in questions}) == 8 for questions in asked.values())
     for task in Task.objects.all():
         shares = [sum(question.task_id == task.pk for question in questions) for questions in asked.values()]
         assert min(shares) > 0 and max(shares) - min(shares) <= 1

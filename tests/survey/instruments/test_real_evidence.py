@@ -1,0 +1,304 @@
+"""Evidence that a model really gave: only outcomes that happened are drawn, and what it wrote is shown as text."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from survey.exceptions import FileErrors
+from survey.instruments import registry
+from survey.instruments.belief_update.models import Pair
+from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
+from survey.selectors.questions import eligible_questions
+from survey.services import candidates, exporting, jobs, staging
+from survey.services.aligning import alignment_of
+from survey.services.estimating import estimate
+from survey.services.studies import create_study, remarks_on
+from survey.services.verifying import verify_stage
+from tests import cast as core
+from tests.frontend.pages import go_to
+from tests.survey import answers as filled
+from tests.survey import cast
+
+REPLY = 'The answer is <script>alert("B")</script> &amp; so on.'
+REAL = {"kind": "belief_update", "options": {"evidence": "real", "language_model": "parrot"}}
+
+
+def answered(bank: Any, *, name: str = "parrot", leave_out: int = 0, response: str = REPLY) -> LanguageModel:
+    """A model that is right on every question whose position is not a multiple of three."""
+    model = LanguageModel.objects.create(name=name)
+    questions = list(bank.questions.order_by("position"))
+    ModelAnswer.objects.bulk_create(
+        ModelAnswer(language_model=model, question=question, correct=question.position % 3 != 0, response=response)
+        for question in questions[: len(questions) - leave_out]
+    )
+    return model
+
+
+def real_study(slug: str = "small", *, leave_out: int = 0, **overrides: Any) -> Study:
+    bank = cast.bank()
+    answered(bank, leave_out=leave_out)
+    return cast.study(slug, on=bank, **{"instrument": REAL, **overrides})
+
+
+def refused(**overrides: Any) -> str:
+    with pytest.raises(FileErrors) as error:
+        create_study(text=core.study_text(**overrides), source_name="study.toml")
+    return str(error.value)
+
+
+# What is drawn
+
+
+@pytest.mark.django_db
+def test_every_outcome_that_is_planned_really_happened() -> None:
+    study = real_study(roles={"holdout": 0.25, "controls": 0.1}, sitting={"items": 10}, stages=[{"sittings": 8}])
+    staging.open_stage(cast.stage_of(study))
+    pairs = list(Pair.objects.exclude(evidence=None).select_related("evidence", "answer"))
+    assert len(pairs) > 60
+    for pair in pairs:
+        assert pair.outcome == (pair.evidence.position % 3 != 0)
+        assert (pair.answer.question_id, pair.answer.correct) == (pair.evidence_id, pair.outcome)
+    assert {slot.control_kind for slot in Slot.objects.all()} == {"", "unrelated_evidence", "no_evidence"}
+    assert Pair.objects.filter(evidence=None).exists()
+
+
+@pytest.mark.django_db
+def test_the_universe_is_that_of_the_ordered_pairs_and_the_chances_follow() -> None:
+    study = real_study(candidates={"size": 400})
+    stage = staging.open_stage(cast.stage_of(study))
+    stored = CandidateSet.objects.get(stage=stage)
+    assert stored.universe_size == 40 * 39
+    assert stored.probability == pytest.approx(400 / (40 * 39))
+    assert {slot.inclusion_probability for slot in Slot.objects.filter(role="sampled")} == {12 / 400}
+    assert {slot.pool_probability for slot in Slot.objects.filter(role="sampled")} == {400 / (40 * 39)}
+
+
+@pytest.mark.django_db
+def test_all_pairs_that_happened_are_candidates_where_the_pool_is_large_enough() -> None:
+    study = real_study(candidates={"size": 5000})
+    questions = eligible_questions(study)
+    drawn = candidates.draw_candidates(cast.stage_of(study), questions)
+    assert len(drawn.rows) == drawn.universe_size == 40 * 39
+    assert drawn.probability == 1.0
+    right = np.array([question.position % 3 != 0 for question in questions])
+    assert (drawn.rows["outcome"] == right[drawn.rows["evidence"]]).all()
+    assert len(np.unique(drawn.rows)) == len(drawn.rows)
+
+
+@pytest.mark.django_db
+def test_the_unbound_instrument_still_draws_hypothetical_outcomes() -> None:
+    study = cast.study()
+    assert registry.of_study(study).universe_size(40) == 2 * 40 * 39
+    drawn = candidates.draw_candidates(cast.stage_of(study), eligible_questions(study))
+    outcomes = Counter(drawn.rows["outcome"].tolist())
+    assert min(outcomes.values()) > 100
+
+
+@pytest.mark.django_db
+def test_questions_without_an_answer_are_left_out_and_named() -> None:
+    study = real_study(leave_out=2)
+    assert len(eligible_questions(study)) == 38
+    first, second = remarks_on(study)
+    assert first == "evidence is what parrot really answered: 25 of 38 questions right"
+    assert second == "2 questions that parrot has not answered are left out: q38, q39"
+
+
+@pytest.mark.django_db
+def test_answers_that_come_later_are_noticed_as_other_candidates() -> None:
+    study = real_study(leave_out=2)
+    stage = staging.open_stage(cast.stage_of(study))
+    assert not candidates.candidates_are_outdated(stage)
+    question = Question.objects.get(external_id="q39")
+    ModelAnswer.objects.create(language_model=LanguageModel.objects.get(), question=question, correct=True)
+    assert candidates.candidates_are_outdated(stage)
+
+
+@pytest.mark.django_db
+def test_a_plan_can_be_drawn_again_from_its_manifest() -> None:
+    study = real_study()
+    stage = staging.open_stage(cast.stage_of(study))
+    assert verify_stage(cast.stage_of(study, stage.index)).differences == []
+
+
+@pytest.mark.django_db
+def test_studies_without_real_evidence_keep_the_hash_of_their_questions() -> None:
+    study = cast.study()
+    before = candidates.question_set_digest(study)
+    answered(study.bank)
+    assert candidates.question_set_digest(study) == before
+
+
+# What is shown
+
+
+@pytest.mark.django_db
+def test_what_the_model_wrote_is_shown_as_text_with_the_evidence_and_not_before(client: Client) -> None:
+    bank = core.bank(texts=())
+    answered(bank)
+    core.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
+    page = go_to(client, "item", screen="prior")
+    assert "given_answer" not in page.parts and "alert" not in page.text
+    page = go_to(Client(), "item", screen="posterior")
+    assert page.parts["given_answer"] == REPLY
+    assert "script" not in page.tags[page.tags.index("main") :]
+    assert page.parts["evidence"].startswith("Question number")
+
+
+@pytest.mark.django_db
+def test_the_reply_is_shown_only_where_the_study_asks_for_it(client: Client) -> None:
+    bank = core.bank(texts=())
+    answered(bank)
+    core.open_study(instrument=REAL)
+    assert "given_answer" not in go_to(client, "item", screen="posterior").parts
+
+
+# What follows from it
+
+
+@pytest.mark.django_db
+def test_the_export_names_the_model_and_what_it_wrote(tmp_path: Path) -> None:
+    study = real_study()
+    stage = staging.open_stage(cast.stage_of(study))
+    filled.answer(stage)
+    exporting.write_export(study, tmp_path)
+    with (tmp_path / "answers.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["evidence_model"], row["evidence_answer"]) for row in rows} == {("parrot", REPLY)}
+    assert {(int(row["evidence_id"][1:]) % 3 != 0, row["outcome"]) for row in rows} == {(True, "1"), (False, "0")}
+
+
+@pytest.mark.django_db
+def test_an_estimate_says_whose_outcomes_it_is_over() -> None:
+    study = real_study()
+    filled.answer(staging.open_stage(cast.stage_of(study)))
+    assert "1,560 ordered pairs of this study's 40 questions" in estimate(study).estimand
+    assert "parrot really had" in estimate(study).estimand
+
+
+@pytest.mark.django_db
+def test_alignment_looks_at_the_model_that_was_shown_alone() -> None:
+    bank = cast.bank()
+    answered(bank)
+    answered(bank, name="other")
+    study = filled.run_study(
+        on=bank,
+        instrument=REAL,
+        predictor={"name": "previous_correct"},
+        stages=[{"sittings": 12}, {"sittings": 4, "design": {"kind": "epsilon_greedy"}}],
+    )
+    found = alignment_of(study, samples=100)
+    assert [score.name for score in found.scores] == ["parrot"]
+    assert found.scores[0].pairs == found.pairs
+    assert any(note.startswith("other: left out; the study shows real outcomes of parrot") for note in found.notes)
+
+
+# What is refused when a study is created
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"evidence": "real"}, "instrument.options.evidence: whose answers? name the model"),
+        ({"language_model": "parrot"}, 'instrument.options.language_model: only evidence = "real" has it'),
+        ({"show_answer": True}, 'instrument.options.show_answer: only evidence = "real" has it'),
+        ({"evidence": "real", "language_model": "gull"}, "no language model is called 'gull'; there are: parrot, shy"),
+        ({"evidence": "true"}, "instrument.options.evidence: Input should be 'hypothetical' or 'real'"),
+        ({"answerer": "a horse"}, "instrument.options.answerer: Input should be 'model' or 'ai_or_person'"),
+        (
+            {"evidence": "real", "language_model": "shy"},
+            "instrument.options.language_model: shy has answered 1 of the study's 40 questions: collect its answers",
+        ),
+    ],
+)
+def test_it_refuses_options_that_cannot_be_shown(options: dict[str, Any], said: str) -> None:
+    bank = core.bank()
+    answered(bank)
+    answered(bank, name="shy", leave_out=39)
+    assert said in refused(instrument={"kind": "belief_update", "options": options})
+
+
+@pytest.mark.django_db
+def test_it_refuses_to_show_replies_that_were_not_imported() -> None:
+    answered(core.bank(), response="")
+    said = refused(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
+    assert "show_answer: 40 answers of parrot were imported without the reply, which cannot be shown: q0, q1" in said
+
+
+@pytest.mark.django_db
+def test_it_refuses_to_draw_real_evidence_from_all_pairs() -> None:
+    answered(core.bank())
+    said = refused(instrument=REAL, candidates={"kind": "exhaustive"})
+    assert "candidates.kind: real evidence draws from the pairs that happened" in said and 'use kind = "pool"' in said
+
+
+@pytest.mark.django_db
+def test_the_command_says_what_was_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    answered(core.bank(), leave_out=3)
+    file = tmp_path / "study.toml"
+    file.write_text(core.study_text(instrument=REAL))
+    call_command("create_study", str(file))
+    assert "note: 3 questions that parrot has not answered are left out: q37, q38, q39" in capsys.readouterr().out
+
+
+# Who answers, as the pages have it
+
+
+@pytest.mark.django_db
+def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client) -> None:
+    core.open_study(instrument={"kind": "belief_update", "options": {"answerer": "ai_or_person"}})
+    page = go_to(client, "item", screen="prior")
+    assert page.parts["answerer"] and "an AI system or a person" in page.text
+    page = go_to(Client(), "item", screen="posterior")
+    assert "The same AI system or person was asked" in page.text
+    assert "model" not in page.text.replace("language models", "")
+
+
+@pytest.mark.django_db
+def test_a_condition_of_that_factor_changes_the_words_of_the_items() -> None:
+    core.open_study(conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}])
+    seen = set()
+    for _person in range(4):
+        page = go_to(Client(), "item", screen="prior")
+        level = core.Sitting.objects.order_by("pk").last().levels()["answerer"]
+        assert ("AI system or a person" in page.text) == (level == "ai_or_person")
+        assert ("A large language model is asked" in page.text) == (level == "model")
+        seen.add(level)
+    assert seen == {"model", "ai_or_person"}
+
+
+@pytest.mark.django_db
+def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
+    core.bank()
+    said = refused(conditions=[{"factor": "answerer", "levels": ["model", "oracle"]}])
+    assert "conditions.1.levels: the factor answerer changes the words of the items" in said and "not oracle" in said
+
+
+@pytest.mark.django_db
+def test_the_screens_of_other_studies_have_no_new_part() -> None:
+    visitor = core.walk(core.begin(core.open_study()), until="item", screen="posterior")
+    assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}
+
+
+@pytest.mark.django_db
+def test_a_study_runs_to_its_second_stage_on_real_evidence() -> None:
+    study = real_study(
+        predictor={"name": "previous_correct"},
+        stages=[{"sittings": 10}, {"sittings": 4, "design": {"kind": "test_set", "pairs": 3, "responses_per_pair": 4}}],
+    )
+    stage = staging.open_stage(cast.stage_of(study))
+    filled.answer(stage)
+    jobs.run_inline(staging.close_stage(stage))
+    second = cast.stage_of(study, 2)
+    assert second.state == "planned"
+    planned = Pair.objects.filter(item__slots__stage=second).select_related("evidence").distinct()
+    assert len(planned) == 3
+    assert all(pair.outcome == (pair.evidence.position % 3 != 0) for pair in planned)
+    stored = CandidateSet.objects.get(stage=second)
+    assert (stored.universe_size, stored.excluded) == (40 * 39, 30)
