@@ -37,6 +37,7 @@ RETURN_REASONS = {
     ),
     CompletionCode.Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
 }
+EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter: nobody who was in one of these studies.
 DEVICES = ("desktop", "tablet", "mobile")
 WAITS_FOR_REVIEW = "AWAITING REVIEW"  # All places are used: it must be started again to admit more.
 
@@ -79,12 +80,29 @@ def draft_body(posting: Posting, *, root: str) -> dict[str, Any]:
         "estimated_completion_time": posting.expected_minutes,
         "reward": posting.reward,
         "device_compatibility": list(panel.devices or DEVICES),
-        "filters": [one.model_dump(exclude_none=True, exclude_defaults=True) for one in panel.filters],
+        "filters": _filters(study),
         "submissions_config": {"max_submissions_per_participant": 1},
     }
     if panel.maximum_minutes is not None:
         body["maximum_allowed_time"] = panel.maximum_minutes
     return body
+
+
+def _filters(study: Study) -> list[dict[str, Any]]:
+    """The study file's, and one more that keeps people away whom our own door would turn away.
+
+    A later stage is another study to the panel. Without this its earlier people would be sent once more, take places,
+    and find out here that they cannot take part.
+    """
+    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.settings.panel.filters]
+    slugs = [study.slug, *study.settings.panel.exclude_people_of]
+    earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.settings.panel.kind, published_at__isnull=False)
+    ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
+    for one in filters:
+        if one["filter_id"] == EARLIER_STUDIES:
+            ids = [*one.get("selected_values", []), *ids]
+    others = [one for one in filters if one["filter_id"] != EARLIER_STUDIES]
+    return [*others, {"filter_id": EARLIER_STUDIES, "selected_values": ids}] if ids else others
 
 
 def _code(study: Study, code: CompletionCode) -> dict[str, Any]:

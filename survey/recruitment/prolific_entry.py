@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from .errors import PanelError, PanelMissing
 from .prolific import is_configured, open_client, open_public_client
 from .registry import Verdict
+from .statuses import REJECTED, RETURNED, TIMED_OUT, as_told
 from .tokens import BadToken, KeysUnavailable, check_token
 
+OVER = (RETURNED, TIMED_OUT, REJECTED)
 TOKEN = "prolific_token"  # noqa: S105 - a parameter's name
 
 
@@ -58,6 +60,8 @@ def _by_looking_up(*, person: str, study: str, submission: str) -> Verdict:
         return Verdict.NOT_SENT
     except PanelError:
         return Verdict.NOT_KNOWN
+    if as_told(found.get("status")) in OVER:
+        return Verdict.NOT_SENT  # Whoever began now would work for nothing.
     told = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))
     # A field that does not come proves nothing against the person.
     if all(not theirs or theirs == ours for theirs, ours in zip(told, (person, study), strict=True)):

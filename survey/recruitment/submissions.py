@@ -81,7 +81,11 @@ def store(posting: Posting, told: Iterable[Mapping[str, Any]], *, read_at: datet
 def _store_chunk(posting: Posting, told: Sequence[Mapping[str, Any]], read_at: datetime) -> None:
     by_key: dict[str, tuple[PanelIds, Mapping[str, Any]]] = {}
     for facts in told:
-        ids = PanelIds(posting.panel, str(facts.get("participant_id") or ""), posting.external_id, str(facts["id"]))
+        if not facts.get("id"):
+            continue
+        # A list calls it participant_id, a single submission participant.
+        person = str(facts.get("participant_id") or facts.get("participant") or "")
+        ids = PanelIds(posting.panel, person, posting.external_id, str(facts["id"]))
         by_key[submission_hash(posting.study, ids)] = ids, facts
     known = {row.submission_hash: row for row in posting.submissions.filter(submission_hash__in=by_key)}
     identities = PanelIdentity.objects.filter(study=posting.study_id, submission_hash__in=by_key)

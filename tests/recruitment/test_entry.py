@@ -68,6 +68,19 @@ def test_ids_that_the_panel_did_not_give_together_are_refused(place: dict[str, A
     assert refusal(the_study(), given(place, **changes)) == "not_sent_by_panel"
 
 
+@pytest.mark.parametrize("leave", [FakeProlific.give_up, FakeProlific.time_out])
+def test_nobody_begins_who_would_not_be_paid(fake: FakeProlific, place: dict[str, Any], leave: Any) -> None:
+    leave(fake, place["id"])
+    assert refusal(the_study(), given(place)) == "not_sent_by_panel"
+
+
+def test_who_began_goes_on_though_the_panels_time_is_over(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study()
+    begin_sitting(study=study, ids=PanelIds("prolific", place["participant_id"], "study1", place["id"]))
+    fake.time_out(place["id"])
+    assert arrive(study, given(place), host=HOST)
+
+
 def test_a_study_that_we_posted_lets_in_its_own_people_alone(place: dict[str, Any]) -> None:
     study = the_study()
     Posting.objects.create(

@@ -44,6 +44,22 @@ def test_the_draft_says_what_the_study_file_says(fake: FakeProlific) -> None:
     assert {key: value for key, value in sent.items() if key not in ("id", "status")} == posting.draft
 
 
+def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake: FakeProlific) -> None:
+    other = cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
+    elsewhere = postings.publish(postings.draft(other.stages.get(index=1), root="http://testserver"))
+    own = {"filter_id": "previous_studies_blocklist", "selected_values": ["by-hand"]}
+    first = posted(exclude_people_of=["other"], filters=[own])
+    second = postings.draft(first.stage, root="http://testserver")
+    blocked = {
+        posting: fake.studies[posting.external_id]["filters"][-1]["selected_values"] for posting in (first, second)
+    }
+    assert blocked == {
+        first: ["by-hand", elsewhere.external_id],
+        second: ["by-hand", elsewhere.external_id, first.external_id],
+    }
+    assert fake.studies[elsewhere.external_id]["filters"] == []
+
+
 def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProlific) -> None:
     posting = posted(publish=False, codes={"completed": "automatically_approve", "study_full": "manually_review"})
     codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
