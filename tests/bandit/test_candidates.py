@@ -132,3 +132,42 @@ def test_an_impossible_pool_is_refused():
         uniform_pool(n_questions=2, size=1, rng=rng, exclude=[0, 1, 2, 3])
     with pytest.raises(DesignError, match="strictly increasing"):
         uniform_pool(n_questions=4, size=1, rng=rng, exclude=[3, 3])
+
+
+# Outcomes that really happened
+
+
+def test_a_real_universe_has_every_ordered_pair_once_with_its_outcome() -> None:
+    outcome = np.array([1, 0, 0, 1])
+    pool = uniform_pool(n_questions=4, size=100, rng=np.random.default_rng(0), outcome=outcome)
+    assert (pool.universe_size, pool.probability, pool.excluded, len(pool.pairs)) == (12, 1.0, 0, 12)
+    assert (pool.pairs.outcome == outcome[pool.pairs.evidence]).all()
+    assert len(set(zip(pool.pairs.evidence.tolist(), pool.pairs.target.tolist(), strict=True))) == 12
+
+
+def test_every_real_pair_has_the_same_chance() -> None:
+    rng, outcome = np.random.default_rng(3), np.array([0, 1, 1, 0, 1])
+    counts = np.zeros(universe_size(5))
+    draws = 6000
+    for _draw in range(draws):
+        pool = uniform_pool(n_questions=5, size=6, rng=rng, outcome=outcome)
+        assert pool.probability == 6 / 20
+        counts[rank_of(pool.pairs, 5)] += 1
+    happened = counts > 0
+    assert happened.sum() == 20
+    assert (np.abs(counts[happened] / draws - 0.3) < 5 * np.sqrt(0.3 * 0.7 / draws)).all()
+
+
+def test_of_excluded_pairs_only_those_that_happened_leave_the_real_universe() -> None:
+    outcome = np.array([1, 0, 1])
+    both = rank_of(Pairs(evidence=[0, 0, 1], target=[1, 1, 2], outcome=[0, 1, 0]), 3)
+    pool = uniform_pool(n_questions=3, size=9, rng=np.random.default_rng(0), outcome=outcome, exclude=np.sort(both))
+    assert (pool.universe_size, pool.excluded, len(pool.pairs)) == (6, 2, 4)
+    drawn = set(zip(pool.pairs.evidence.tolist(), pool.pairs.target.tolist(), strict=True))
+    assert drawn == {(0, 2), (1, 0), (2, 0), (2, 1)}
+
+
+@pytest.mark.parametrize("outcome", [[1, 0], [1, 0, 2], [[1, 0, 1]]])
+def test_it_refuses_outcomes_that_are_not_one_a_question(outcome: object) -> None:
+    with pytest.raises(DesignError, match="outcome: give 0 or 1 for each of the 3 questions"):
+        uniform_pool(n_questions=3, size=2, rng=np.random.default_rng(0), outcome=outcome)
