@@ -118,12 +118,16 @@ def draft(
     stage: Stage,
     *,
     places: int | None = None,
+    reward: int | None = None,
     root: str | None = None,
     client: ProlificClient | None = None,
     by: Any = None,
     via: str = "command",
 ) -> Posting:
     """Make a draft at the panel; nobody sees it there yet. Called again after a failure it goes on with the same one.
+
+    Args:
+        reward: in cents, where people turned out to take longer than the study file's reward is enough for.
 
     Raises:
         StateRefused: the study has no panel or no reward, or the stage has no place.
@@ -132,15 +136,16 @@ def draft(
     """
     if client is None:
         with open_client() as own:
-            return draft(stage, places=places, root=root, client=own, by=by, via=via)
+            return draft(stage, places=places, reward=reward, root=root, client=own, by=by, via=via)
     study = stage.study
     panel = study.settings.panel
     if registry.get(panel.kind) is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
     if panel.reward is None:
         raise StateRefused(f"panel.reward: {study.slug} names none, and the panel needs it")
-    refuse_low_pay(study)
-    posting = _row(stage, places=places, reward=panel.reward, by=by)
+    reward = reward or panel.reward
+    refuse_low_pay(study, reward=reward)
+    posting = _row(stage, places=places, reward=reward, by=by)
     if posting.external_id:
         return posting
     # A draft whose answer got lost is there already, under its internal name.
@@ -236,7 +241,7 @@ def publish(posting: Posting, *, client: ProlificClient | None = None, by: Any =
     stage = Stage.objects.get(pk=posting.stage_id)
     if stage.state != Stage.State.OPEN:
         raise StateRefused(f"stage {stage.index} is {stage.state}: open it first, or people come to a closed door")
-    refuse_low_pay(posting.study)
+    refuse_low_pay(posting.study, reward=posting.reward)
     with transaction.atomic():
         study = locked_study(posting.study)
         refuse_over_cap(study, posting.reward * posting.places)

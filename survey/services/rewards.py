@@ -42,16 +42,23 @@ class HourlyPay:
         )
 
 
-def hourly_pay(study: Study) -> HourlyPay | None:
-    """What the study's reward comes to; None where it has no panel, or names no reward."""
+def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> HourlyPay | None:
+    """What a reward comes to; None where the study has no panel, or names no reward.
+
+    Args:
+        reward: in cents; without it the newest posting's, or else the study file's.
+        as_expected: by what the study file says alone, whatever was measured and posted since.
+    """
     settings = study.settings
     panel = registry.get(settings.panel.kind)
     if panel is None or settings.panel.reward is None:
         return None
-    times = minutes_taken(study)
+    if reward is None and not as_expected:
+        reward = study.postings.order_by("-pk").values_list("reward", flat=True).first()
+    times = [] if as_expected else minutes_taken(study)
     minutes = median(times) if len(times) >= ENOUGH else float(settings.expected_minutes)
     return HourlyPay(
-        cents=settings.panel.reward * 60 / max(minutes, 1 / 60),
+        cents=(reward or settings.panel.reward) * 60 / max(minutes, 1 / 60),
         minimum=panel.minimum_an_hour[settings.panel.currency],
         currency=settings.panel.currency,
         minutes=minutes,
@@ -68,12 +75,12 @@ def minutes_taken(study: Study) -> list[float]:
     return [(ended - started).total_seconds() / 60 for started, ended in times if ended is not None]
 
 
-def refuse_low_pay(study: Study) -> None:
+def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> None:
     """
     Raises:
         PayTooLow: the reward comes to less an hour than the panel's minimum.
     """
-    pay = hourly_pay(study)
+    pay = hourly_pay(study, reward=reward, as_expected=as_expected)
     if pay is not None and pay.is_too_low:
         raise PayTooLow(f"panel.reward: {pay}; make the reward {_needed(pay)} or more, or the sitting shorter")
 

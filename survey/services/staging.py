@@ -65,7 +65,8 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         PlanRefused: stage 1 cannot be planned.
     """
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
-        refuse_low_pay(stage.study)
+        # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
+        refuse_low_pay(stage.study, as_expected=True)
     if stage.state == Stage.State.DRAFT and stage.index == 1:
         plan_stage(stage, by=by, via=via)
     with transaction.atomic():

@@ -14,7 +14,7 @@ from survey.recruitment import postings
 from survey.recruitment.errors import PanelRefused, PanelUnreachable
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.submissions import read_posting
-from survey.services import rewards, staging
+from survey.services import jobs, rewards, staging
 from survey.services.rewards import hourly_pay
 from tests import cast
 from tests.recruitment.world import PAY, arrives, begins, posted
@@ -212,6 +212,26 @@ def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monke
     assert pay and pay.is_measured and pay.is_too_low and round(pay.cents) == 500
     with pytest.raises(PayTooLow, match=r"the median of 3 finished sittings, 12\.0 minutes"):
         postings.publish(posting)
+    with pytest.raises(PayTooLow):
+        postings.draft(posting.stage, root="http://testserver")
+    Posting.objects.all().delete()
+    better = postings.draft(posting.stage, reward=170, root="http://testserver")
+    assert postings.publish(better).state == "ACTIVE"
+    pay = hourly_pay(posting.study)
+    assert pay and not pay.is_too_low, "the newest posting's reward counts"
+
+
+def test_what_was_measured_never_shuts_a_stage_whose_next_posting_may_pay_more(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewards, "ENOUGH", 1)
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 2}] * 2)
+    begins(study, {"participant_id": "p", "study_id": "s", "id": "x"})
+    Sitting.objects.update(started_at=timezone.now() - timedelta(minutes=59))
+    jobs.run_inline(staging.close_stage(study.stages.get(index=1), now=True))
+    pay = hourly_pay(study)
+    assert pay and pay.is_too_low
+    assert staging.open_stage(study.stages.get(index=2)).state == "open"
 
 
 def test_an_open_study_or_one_without_a_reward_is_not_judged(db: None) -> None:

@@ -1,5 +1,6 @@
 """The client: what is repeated and what never is, lists to their end, and nothing that tells a secret."""
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -136,6 +137,7 @@ def test_neither_the_token_nor_a_person_is_in_an_error(answer: Answer) -> None:
     with pytest.raises(PanelError) as caught:
         READ(line.client)
     told = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
+    told += "".join(traceback.format_exception(caught.value))
     assert TOKEN not in told and PERSON not in told
 
 

@@ -21,6 +21,7 @@ class Command(HunchCommand):
         draft = what.add_parser("draft", help="make a draft at the panel; again after a failure it goes on with it")
         draft.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
         draft.add_argument("--places", type=int, metavar="N", help="default: as the study file says")
+        draft.add_argument("--reward", type=int, metavar="CENTS", help="default: as the study file says")
         draft.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
         adopt = what.add_parser("adopt", help="take up a study that was made on the panel's own pages")
         adopt.add_argument("external_id", metavar="PANEL_STUDY_ID")
@@ -46,7 +47,7 @@ class Command(HunchCommand):
         if what in ("draft", "adopt"):
             stage = studies.find_stage(study, options["stage"])
             if what == "draft":
-                made = postings.draft(stage, places=options["places"], root=options["root"])
+                made = postings.draft(stage, places=options["places"], reward=options["reward"], root=options["root"])
             else:
                 made = postings.adopt(stage, options["external_id"])
             self._tell(made)
