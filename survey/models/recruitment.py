@@ -52,6 +52,11 @@ class Posting(models.Model):
         return f"{self.stage} at {self.panel}"
 
     @property
+    def leads_to_a_closed_door(self) -> bool:
+        """Whether the panel still sends people while nobody is let in here."""
+        return self.state == "ACTIVE" and self.stage.state != Stage.State.OPEN
+
+    @property
     def committed(self) -> int:
         """Cents that its places may cost; nothing before it was published."""
         return self.reward * self.places if self.published_at else 0

@@ -18,6 +18,7 @@ from survey.services.identities import PanelIds, seal, submission_hash
 
 from .errors import PanelError
 from .money import sittings_of
+from .postings import change
 from .prolific import ProlificClient, is_configured, open_client
 from .statuses import RETURNED, as_told
 
@@ -55,13 +56,20 @@ def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> i
 
 
 def read_all() -> int:
-    """Read every posting that people may still be in; return how many could be read."""
+    """Read every posting that people may still be in; return how many could be read.
+
+    One that still sends people while its stage admits nobody is paused: they would give their time for a closed door.
+    """
     if not is_configured():
         return 0
     done = 0
-    for posting in Posting.objects.exclude(external_id="").exclude(state=OVER).select_related("study"):
+    under_way = Posting.objects.exclude(external_id="").exclude(state=OVER)
+    for posting in under_way.select_related("study", "stage"):
         try:
-            read_posting(posting)
+            with open_client() as client:
+                read_posting(posting, client=client)
+                if posting.leads_to_a_closed_door:
+                    change(posting, "PAUSE", client=client, via="worker")
         except PanelError:
             continue  # It stands in the posting's row, and the next round tries again.
         done += 1

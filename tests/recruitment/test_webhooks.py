@@ -5,13 +5,16 @@ import time
 from io import StringIO
 from typing import Any
 
+import httpx
 import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from survey.management.commands.fake_prolific import deliver
 from survey.models import Posting, Submission, WebhookEvent
 from survey.recruitment import submissions, webhooks
 from survey.recruitment.fake import FakeProlific, Webhook
+from survey.services import staging
 from tests.recruitment.world import arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
@@ -160,3 +163,44 @@ def test_a_webhook_address_without_tls_is_refused(fake: FakeProlific) -> None:
     with pytest.raises(SystemExit):
         call_command("subscribe_webhooks", "--workspace", "w1", "--url", "http://study.example/", stderr=StringIO())
     assert fake.secret == before
+
+
+def test_a_posting_is_paused_behind_a_closed_door(fake: FakeProlific, posting: Posting) -> None:
+    submissions.read_all()
+    assert fake.studies[posting.external_id]["status"] == "ACTIVE"
+    staging.close_stage(posting.stage)
+    assert submissions.read_all() == 1
+    assert fake.studies[posting.external_id]["status"] == "PAUSED"
+    fake.calls.clear()
+    submissions.read_all()
+    assert not [path for method, path in fake.calls if method == "POST"], "once"
+
+
+# The pretended panel itself
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_pretended_panel_posts_what_waits(live_server: Any, fake: FakeProlific, posting: Posting) -> None:
+    arrives(fake, posting)
+    assert deliver(fake, f"{live_server.url}/hooks/prolific") == 2
+    assert WebhookEvent.objects.count() == 1
+    arrives(fake, posting)
+    assert deliver(fake, "http://127.0.0.1:9/hooks/prolific") == 0, "lost"
+
+
+def test_the_pretended_panel_posts_to_this_machine_alone() -> None:
+    err = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("fake_prolific", "--webhooks", "https://study.example/hooks/prolific", stderr=err)
+    assert "--webhooks" in err.getvalue()
+
+
+def test_a_person_takes_part_on_its_page_and_comes_back_with_a_code(fake: FakeProlific, posting: Posting) -> None:
+    with httpx.Client(base_url=fake.url) as browser:
+        assert f"/take/{posting.external_id}" in browser.get("/").text
+        entry = browser.get(f"/take/{posting.external_id}")
+        assert entry.headers["Location"].startswith("http://testserver/s/cast/?PROLIFIC_PID=")
+        code = posting.study.completion_code("completed")
+        assert "AWAITING REVIEW" in browser.get(f"/submissions/complete?cc={code}").text
+        assert "RETURNED" in browser.get("/leave").text
+        assert "No place is free" in browser.get("/take/unheard-of").text

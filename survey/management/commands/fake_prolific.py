@@ -3,12 +3,16 @@
 import time
 from argparse import ArgumentParser
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from django.conf import settings
 
+from survey.exceptions import HunchError
 from survey.management.command import HunchCommand
 from survey.recruitment.fake import FakeProlific, FakeServer
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Command(HunchCommand):
@@ -28,6 +32,10 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, port: int, seed: int, busy_every: int, signed: bool, **options: Any) -> None:
+        if urlsplit(options["webhooks"]).hostname not in LOOPBACK:
+            raise HunchError(
+                "--webhooks: a pretended panel posts to this machine alone: http://127.0.0.1:PORT/hooks/prolific"
+            )
         fake = FakeProlific(seed=seed, busy_every=busy_every, signs_entry=signed)
         with FakeServer(fake, port=port):
             self.stdout.write(f"Participants' page  {fake.url}/")
