@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief, Pair
+from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     AnswerCollection,
     ApiToken,
@@ -69,6 +70,12 @@ def ask_a_language_model(name: str, bank: Bank) -> None:
     ModelAnswer.objects.create(language_model=model, question=bank.questions.get(position=0), correct=True)
 
 
+def answer_a_question(response: Response, item: Item, question: Question) -> None:
+    """The typed rows of the other instrument; here they may stand beside a pair's."""
+    AskedQuestion.objects.create(item=item, question=question, copy=1)
+    OwnAnswer.objects.create(response=response, text="42", correct=False)
+
+
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:
     now = timezone.now()
     posting = Posting.objects.create(
@@ -109,6 +116,7 @@ def busy(study: Study, superuser: User) -> Study:
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
     recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")
+    answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
     return study
 
@@ -155,6 +163,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
             assignment=answer, number=1, screen="prior", screen_sha256="0", answered_at=now, server_ms=1
         )
         Belief.objects.create(response=response, kind="prior", value=50)
+        answer_a_question(response, item, question)
         SnapshotAnswer.objects.create(stage=stage, number=1, assignment=answer, digest="0")
         ApiToken.issue(user=owner)
         ApiToken.issue(user=user)

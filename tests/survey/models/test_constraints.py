@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief, Pair
+from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     AnswerCollection,
     Assignment,
@@ -158,6 +159,16 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "response_number_at_least_1": lambda w: change(w.a(Response), number=0),
     "pair_evidence_and_outcome_together": lambda w: change(w.a(Pair), outcome=None),
     "pair_evidence_is_not_the_target": lambda w: change(w.a(Pair), evidence_id=w.a(Pair).target_id),
+    "pair_answer_needs_evidence": lambda w: change(
+        w.a(Pair), evidence_id=None, outcome=None, answer_id=w.a(ModelAnswer).pk
+    ),
+    "asked_question_copy_at_least_1": lambda w: AskedQuestion.objects.create(
+        item=w.a(Pair).item, question=w.a(Pair).target, copy=0
+    ),
+    "own_answer_not_empty": lambda w: OwnAnswer.objects.create(response=w.a(Response), text="", correct=False),
+    "own_answer_confidence_between_0_and_100": lambda w: OwnAnswer.objects.create(
+        response=w.a(Response), text="42", correct=False, confidence=101
+    ),
     "belief_between_0_and_100": lambda w: change(w.a(Belief), value=101),
     "belief_kind_known": lambda w: change(w.a(Belief), kind="hunch"),
 }
@@ -166,7 +177,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
 def constraints() -> dict[str, tuple[type[models.Model], Any]]:
     return {
         constraint.name: (model, constraint)
-        for label in ("survey", "belief_update")
+        for label in ("survey", "belief_update", "own_answers")
         for model in apps.get_app_config(label).get_models()
         for constraint in model._meta.constraints
     }
