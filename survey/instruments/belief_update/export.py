@@ -18,9 +18,7 @@ COLUMNS = (
     Column("evidence_text", "text", "The evidence question as in the bank, markup included."),
     Column("target_text", "text", "The target question as in the bank, markup included."),
     Column("outcome", "0 or 1", "1: the evidence was answered correctly; 0: incorrectly."),
-    Column(
-        "evidence_model", "text", "The language model that had this outcome; empty where it is hypothetical."
-    ),
+    Column("evidence_model", "text", "The language model that had this outcome; empty where it is hypothetical."),
     Column("evidence_answer", "text", "What it really answered to the evidence, as stored."),
     Column("prior", "percentage points", "Stated probability of a correct answer before the evidence, 0 to 100."),
     Column("posterior", "percentage points", "The same after the evidence, 0 to 100."),

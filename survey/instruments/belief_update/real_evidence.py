@@ -106,7 +106,9 @@ def _of_answers(
         )
         return
     if options.show_answer:
-        silent = set(outcomes.rows.filter(response="", stated="").values_list("question_id", flat=True))
+        # What was collected is there as it came, be it empty; what was imported may lack its text.
+        imported = outcomes.rows.filter(response="", stated="", request_sha256="")
+        silent = set(imported.values_list("question_id", flat=True))
         ids = [question.external_id for question in usable if question.pk in silent]
         if ids:
             yield (

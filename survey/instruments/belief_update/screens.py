@@ -42,7 +42,8 @@ def next_screen(assignment: "Assignment", *, answerer: str = "model", show_answe
         parts["evidence"] = {"kind": "question", "value": pair.evidence.text}
         parts["outcome"] = {"kind": "text", "value": "correct" if pair.outcome else "incorrect"}
         if show_answer and pair.answer is not None:
-            parts["given_answer"] = {"kind": "text", "value": pair.answer.response or pair.answer.stated}
+            written = pair.answer.response if pair.answer.response.strip() else pair.answer.stated
+            parts["given_answer"] = {"kind": "text", "value": written or _("(an empty reply)")}
     return Screen(
         name="posterior",
         title=_("And now?"),

@@ -151,6 +151,15 @@ def test_what_the_model_wrote_is_shown_as_text_with_the_evidence_and_not_before(
 
 
 @pytest.mark.django_db
+def test_a_reply_that_was_collected_empty_is_shown_as_such(client: Client) -> None:
+    bank = core.bank(texts=())
+    answered(bank, response=" ")
+    ModelAnswer.objects.update(request_sha256="0" * 64)
+    core.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
+    assert go_to(client, "item", screen="posterior").parts["given_answer"] == "(an empty reply)"
+
+
+@pytest.mark.django_db
 def test_the_reply_is_shown_only_where_the_study_asks_for_it(client: Client) -> None:
     bank = core.bank(texts=())
     answered(bank)
