@@ -6,14 +6,14 @@ is `money`; everything else a person looks at, and may settle with a sentence. N
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from django.utils import timezone
 
 from survey.exceptions import StateRefused
-from survey.models import PanelIdentity, Posting, Respondent, Sitting, Study, Submission
+from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
 from survey.services.auditing import record
 from survey.services.identities import unseal
 
@@ -62,6 +62,7 @@ class Action(StrEnum):
     APPROVE = "approve"
     ASK_BACK = "ask for a return"
     PAY = "pay what is owed"
+    SAY = "say what became of the payment"
     LOOK = "look at it"
 
 
@@ -215,7 +216,20 @@ def reconcile(posting: Posting) -> Reconciliation:
     debts: dict[int, list[Owed]] = {}
     for one in owed(posting):
         debts.setdefault(one.submission.pk, []).append(one)
-    findings = [_finding(row, sittings.get(row.respondent_id or 0), outcomes, debts.get(row.pk, [])) for row in rows]
+    unsettled = dict(
+        Payment.objects.filter(
+            submission__posting=posting,
+            is_void=False,
+            batch__state__in=[PaymentBatch.State.SENT, PaymentBatch.State.UNKNOWN],
+        ).values_list("submission_id", "batch_id")
+    )
+    findings = []
+    for row in rows:
+        found = _finding(row, sittings.get(row.respondent_id or 0), outcomes, debts.get(row.pk, []))
+        if found.is_settled and row.pk in unsettled:
+            sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
+            found = replace(found, judgement=Judgement(Action.SAY, sentence))
+        findings.append(found)
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 

@@ -7,10 +7,11 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Score
-from survey.recruitment import money
+from survey.recruitment import money, reconciliation
 from survey.recruitment.errors import PanelError, PanelRefused, PanelUnreachable
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.prolific import ProlificClient, open_client
+from survey.recruitment.reconciliation import Action
 from survey.recruitment.submissions import read_posting
 from survey.services.expiry import expire_sitting
 from tests import cast
@@ -88,6 +89,8 @@ def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake
     batch = PaymentBatch.objects.get()
     assert (batch.state, batch.needs_a_person, paid(fake)) == (State.UNKNOWN, True, ["1.00"])
     assert money.owed(late) == []
+    (found,) = reconciliation.reconcile(late).differences
+    assert found.judgement.action == Action.SAY and f"payment {batch.pk}" in found.judgement.sentence
     finishes_late(fake, late)
     with pytest.raises(StateRefused, match=f"--settle {batch.pk}"):
         money.pay_owed(late)
@@ -95,6 +98,7 @@ def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake
     money.settle(batch, was_paid=True)
     assert [b.state for b in money.pay_owed(late)] == [State.PAID]
     assert paid(fake) == ["1.00", "1.00"], "the second person, once"
+    assert reconciliation.reconcile(late).differences == []
     with pytest.raises(StateRefused, match="nothing to say"):
         money.settle(batch, was_paid=False)
 
