@@ -56,8 +56,8 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     if stage.settings.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
             f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
-            "which trains the predictor and plans this stage. Where its answers were no use for that, a person may have "
-            f"it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
+            "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
+            f"have it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
         )
     questions = drawable_questions(stage)
     candidates = _candidates_of(stage, questions)
