@@ -24,6 +24,9 @@ from survey.models import (
     LanguageModel,
     ModelAnswer,
     PanelIdentity,
+    Payment,
+    PaymentBatch,
+    Posting,
     PredictorRun,
     Response,
     Sitting,
@@ -31,6 +34,8 @@ from survey.models import (
     SnapshotAnswer,
     Stage,
     Stratum,
+    Submission,
+    WebhookEvent,
 )
 from tests.survey import cast
 
@@ -61,6 +66,23 @@ def world() -> World:
     counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
     FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
     SnapshotAnswer.objects.create(stage=stage, number=1, assignment=counted, digest="0" * 64)
+    posting = Posting.objects.create(
+        study=stage.study,
+        stage=stage,
+        panel="prolific",
+        internal_name="one",
+        external_id="1",
+        reward=100,
+        currency="USD",
+        places=4,
+        expected_minutes=10,
+    )
+    submission = Submission.objects.create(
+        posting=posting, submission_hash="0" * 64, ids_encrypted=b"", status="ACTIVE", read_at=now
+    )
+    batch = PaymentBatch.objects.create(posting=posting)
+    Payment.objects.create(batch=batch, submission=submission, kind="late", amount=100)
+    WebhookEvent.objects.create(panel="prolific", event_id="1", event_type="x", body_encrypted=b"", due_at=now)
     asked = LanguageModel.objects.create(name="one")
     bank = stage.study.bank
     AnswerCollection.objects.create(language_model=asked, bank=bank, model="one")
@@ -127,6 +149,18 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "predictor_run_once_an_input": lambda w: double(w.a(PredictorRun)),
     "predictor_run_role_known": lambda w: change(w.a(PredictorRun), role="rival"),
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
+    "posting_once_a_panel_study": lambda w: double(w.a(Posting), internal_name="two"),
+    "posting_reward_at_least_1": lambda w: change(w.a(Posting), reward=0),
+    "posting_places_at_least_1": lambda w: change(w.a(Posting), places=0),
+    "submission_once_a_posting": lambda w: double(w.a(Submission)),
+    "submission_resolution_has_a_time": lambda w: change(w.a(Submission), resolution="looked at it"),
+    "payment_batch_state_known": lambda w: change(w.a(PaymentBatch), state="lost"),
+    "payment_batch_paid_was_sent": lambda w: change(w.a(PaymentBatch), state="paid"),
+    "payment_once_a_submission_and_kind": lambda w: double(w.a(Payment)),
+    "payment_kind_known": lambda w: change(w.a(Payment), kind="gift"),
+    "payment_at_least_1": lambda w: change(w.a(Payment), amount=0),
+    "webhook_event_once": lambda w: double(w.a(WebhookEvent)),
+    "webhook_event_state_known": lambda w: change(w.a(WebhookEvent), state="lost"),
     "model_answer_once_a_question": lambda w: double(w.a(ModelAnswer)),
     "answer_collection_state_known": lambda w: change(w.a(AnswerCollection), state="lost"),
     "answer_collection_running_has_a_lease": lambda w: change(w.a(AnswerCollection), state="running"),
