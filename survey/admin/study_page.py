@@ -229,7 +229,7 @@ def _stratum_lines(
     if outside := drawn.get((stage.pk, None)):  # Controls, repeats, practice and checks were not drawn from a stratum.
         lines.append(
             StratumLine(
-                name="not drawn",
+                name="controls, repeats",
                 candidates=None,
                 drawn=outside,
                 answered=answered.get((stage.pk, None), 0),
