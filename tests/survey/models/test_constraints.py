@@ -154,7 +154,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "posting_places_at_least_1": lambda w: change(w.a(Posting), places=0),
     "submission_once_a_posting": lambda w: double(w.a(Submission)),
     "submission_resolution_has_a_time": lambda w: change(w.a(Submission), resolution="looked at it"),
-    "payment_batch_state_known": lambda w: change(w.a(PaymentBatch), state="lost"),
+    "payment_batch_state_known": lambda w: change(w.a(PaymentBatch), state="lost", sent_at=w.a(Submission).read_at),
     "payment_batch_paid_was_sent": lambda w: change(w.a(PaymentBatch), state="paid"),
     "payment_once_a_submission_and_kind": lambda w: double(w.a(Payment)),
     "payment_kind_known": lambda w: change(w.a(Payment), kind="gift"),
