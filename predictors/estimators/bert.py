@@ -21,6 +21,7 @@ from predictors.estimators.checkpoints import read_checkpoint
 from predictors.estimators.encoder import build_encoder, compute_dtype, rebuild_encoder
 from predictors.estimators.finetuning import Network, predict, train
 from predictors.estimators.heads import Head, new_head
+from predictors.estimators.shared import both_classes, device_of, part_of_progress, write_json
 from predictors.estimators.text import PairTokenizer
 from predictors.pairs import Pair, Progress, as_pairs, check_training_data
 from predictors.settings import BUNDLED_CHECKPOINT, BertSettings
@@ -95,7 +96,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
         data = check_training_data(pairs, labels, sample_weight)
         settings = self.settings()
         started = perf_counter()
-        device = _device(settings.device)
+        device = device_of(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
         checkpoint = read_checkpoint(settings.checkpoint)
         encoder = build_encoder(checkpoint, dtype, device, settings.frozen_layers)
@@ -122,7 +123,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
     def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs."""
         check_is_fitted(self)
-        return _both_classes(_ensemble([self], as_pairs(pairs), progress))
+        return both_classes(_ensemble([self], as_pairs(pairs), progress))
 
     def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
         """The likelier class of each pair, 0 or 1."""
@@ -141,8 +142,8 @@ class BertMember(ClassifierMixin, BaseEstimator):
         }
         weights = {f"encoder.{name}": tensor.contiguous() for name, tensor in network.encoder.state().items()}
         weights |= {f"head.{name}": tensor for name, tensor in network.head.state().items()}
-        _write_json(folder / CONFIG_FILE, network.encoder.config)
-        _write_json(folder / STATE_FILE, state)
+        write_json(folder / CONFIG_FILE, network.encoder.config)
+        write_json(folder / STATE_FILE, state)
         network.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
         save_file(weights, folder / WEIGHTS_FILE)
 
@@ -153,7 +154,7 @@ class BertMember(ClassifierMixin, BaseEstimator):
         config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         member = cls(**state["params"])
         settings = member.settings()
-        device = _device(settings.device)
+        device = device_of(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
         weights = load_file(folder / WEIGHTS_FILE)
         body = {name.removeprefix("encoder."): t for name, t in weights.items() if name.startswith("encoder.")}
@@ -257,7 +258,7 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
         """Fit all members, one after another; as `BertMember.fit`. `progress` counts steps of all members."""
         fitted = []
         for index in range(self.members):
-            inner = _shifted(progress, index, self.members, f"member {index + 1} of {self.members}")
+            inner = part_of_progress(progress, index, self.members, f"member {index + 1} of {self.members}")
             fitted.append(self.member(index).fit(pairs, labels, sample_weight, inner))
         self.members_ = fitted
         self.classes_ = np.array([0, 1])
@@ -266,7 +267,7 @@ class BertPredictor(ClassifierMixin, BaseEstimator):
     def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2), averaged over the members. `progress` counts pairs."""
         check_is_fitted(self)
-        return _both_classes(_ensemble(self.members_, as_pairs(pairs), progress))
+        return both_classes(_ensemble(self.members_, as_pairs(pairs), progress))
 
     def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
         """The likelier class of each pair, 0 or 1."""
@@ -298,33 +299,3 @@ def _ensemble(members: Sequence[BertMember], pairs: list[Pair], progress: Progre
     networks = [member.network_ for member in members]
     budget = networks[0].tokens_at_once(members[0].settings())
     return predict(networks, networks[0].tokenizer.tokenise(pairs), budget, progress).mean(axis=0)
-
-
-def _shifted(progress: Progress | None, index: int, count: int, text: str) -> Progress | None:
-    """Progress of part `index` of `count` equal parts, told as progress of the whole."""
-    if progress is None or count == 1:
-        return progress
-
-    def shifted(done: int, total: int, inner: str) -> bool | None:
-        return progress(index * total + done, count * total, f"{text}: {inner}")
-
-    return shifted
-
-
-def _both_classes(changed: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.column_stack([1 - changed, changed])
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as exc:
-        raise PredictorError(f"device: {name!r} is not available here; use 'auto' or 'cpu'.") from exc
-    return device
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -6,9 +6,7 @@ are never read here. Rows are read in chunks, in the order of stages, plans and 
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +18,8 @@ from survey.instruments.registry import Column, ExtraFile
 from survey.models import Assignment, Slot, Stage, Study
 from survey.selectors import leaderboard
 from survey.selectors.stages import with_answers
+
+from .writing import replace_file
 
 CHUNK = 500  # slots
 COUNTING_ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
@@ -425,18 +425,11 @@ def write_export(study: Study, folder: Path) -> list[Written]:
 
 
 def _write(path: Path, lines: Iterable[str]) -> Written:
-    """To a temporary name first: nobody may take half an export for a whole one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        count = 0
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            for count, line in enumerate(lines):  # noqa: B007 - the header is line 0, so the last number counts the rows
-                file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
+    """Nobody may take half an export for a whole one."""
+    count = 0
+    with replace_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        for count, line in enumerate(lines):  # noqa: B007 - the header is line 0, so the last number counts the rows
+            file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
     return Written(path, count)

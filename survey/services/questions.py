@@ -128,7 +128,7 @@ def find_bank(wanted: str) -> Bank:
     bank = banks.first()
     if bank is None:
         known = ", ".join(f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10])
-        raise NotFound(f"bank: there is no {wanted!r}; there are: {known or 'none'}; import_questions adds one")
+        raise NotFound(f"there is no bank {wanted!r}; there are: {known or 'none'}; import_questions adds one")
     return bank
 
 

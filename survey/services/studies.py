@@ -23,7 +23,7 @@ from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 from .auditing import record
 from .candidates import drawable_questions
 from .planning import check_designs, try_stage
-from .questions import Problems, read_text_file
+from .questions import Problems, find_bank, read_text_file
 from .seeds import derive
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
@@ -142,16 +142,11 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
 
 
 def _bank(wanted: str, report: Report) -> Bank | None:
-    name, _at, version = wanted.partition("@")
-    banks = Bank.objects.filter(name=name).order_by("-version")
-    bank = banks.filter(version=int(version)).first() if version else banks.first()
-    if bank is None:
-        known = [f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10]]
-        report(
-            ("bank",),
-            f"there is no bank {wanted!r}; there are: {', '.join(known) or 'none'}; import_questions adds one",
-        )
-    return bank
+    try:
+        return find_bank(wanted)
+    except NotFound as exc:
+        report(("bank",), exc.message)
+        return None
 
 
 def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | None:

@@ -154,7 +154,7 @@ def test_the_questions_can_come_from_a_bank(files, tmp_path):
     del files["questions"]
     by_bank, _ = run({**files, "bank": "tiny"})
     assert by_bank == by_file
-    assert "there is no 'other'" in refused({**files, "bank": "other"})
+    assert "there is no bank 'other'" in refused({**files, "bank": "other"})
 
 
 def test_the_papers_tables_come_out_on_its_own_data(study_data, tmp_path):
