@@ -13,7 +13,8 @@ from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
 from survey.instruments import registry
-from survey.study_file import StudyConfig, StudyFileError, _models_in
+from survey.study_file import StudyConfig, StudyFileError
+from survey.study_file.reading import models_in
 
 ROOT = Path(settings.BASE_DIR)
 
@@ -272,7 +273,7 @@ def keys(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, str, st
         plain = isinstance(field.default, str | int | float)
         default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
         yield table or "top", name, default
-        for inner in _models_in(field.annotation):
+        for inner in models_in(field.annotation):
             yield from keys(inner, f"{table}.{name}".lstrip("."))
 
 

@@ -1,0 +1,71 @@
+"""The study file (TOML): its keys, their defaults and limits. Imports pydantic, bandit's designs, nothing of survey.
+
+`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem: a
+study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
+"""
+
+from .base import SEED_LIMIT, FieldName, Name, Slug, Strict, Text
+from .blocks import (
+    BlockConfig,
+    CheckConfig,
+    ConditionConfig,
+    FieldConfig,
+    InstrumentConfig,
+    SittingConfig,
+)
+from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
+from .reading import Problem, StudyFileError, parse, problem_at
+from .sampling import (
+    CANDIDATES,
+    DESIGNS,
+    EXHAUSTIVE_DESIGNS,
+    CandidatesConfig,
+    ComparedConfig,
+    DesignConfig,
+    PredictorChoice,
+    PredictorConfig,
+    QuestionsConfig,
+    RolesConfig,
+    StageConfig,
+    StageRolesConfig,
+    design_defaults,
+)
+from .study import StudyConfig, TextsConfig
+
+__all__ = [
+    "CANDIDATES",
+    "DESIGNS",
+    "EXHAUSTIVE_DESIGNS",
+    "SEED_LIMIT",
+    "BlockConfig",
+    "CandidatesConfig",
+    "CheckConfig",
+    "CodesConfig",
+    "ComparedConfig",
+    "ConditionConfig",
+    "DesignConfig",
+    "FieldConfig",
+    "FieldName",
+    "FilterConfig",
+    "InstrumentConfig",
+    "Name",
+    "PanelConfig",
+    "PredictorChoice",
+    "PredictorConfig",
+    "Problem",
+    "QuestionsConfig",
+    "RangeConfig",
+    "RolesConfig",
+    "SittingConfig",
+    "Slug",
+    "StageConfig",
+    "StageRolesConfig",
+    "Strict",
+    "StudyConfig",
+    "StudyFileError",
+    "Text",
+    "TextsConfig",
+    "design_defaults",
+    "parse",
+    "problem_at",
+]

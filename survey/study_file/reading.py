@@ -1,0 +1,160 @@
+"""From a file's text to a checked study, or every problem that it has, each with its line."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from .sampling import CANDIDATES, DESIGNS, design_defaults
+from .study import StudyConfig
+
+
+@dataclass(frozen=True)
+class Problem:
+    line: int
+    field: str
+    message: str
+
+
+class StudyFileError(ValueError):
+    """Everything that is wrong with a study file, each with its line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: problem.line)
+        super().__init__("\n".join(f"{p.line}: {p.field}: {p.message}" for p in self.problems))
+
+
+TABLE = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(#.*)?$")
+KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'.]+)\s*=")
+Path = tuple[str | int, ...]
+
+
+def _lines_of_keys(text: str) -> dict[Path, int]:
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so it is walked once more."""
+    lines: dict[Path, int] = {(): 1}
+    counts: dict[Path, int] = {}
+    table: Path = ()
+    closing = ""  # Inside a multi-line string until this mark.
+    for number, line in enumerate(text.splitlines(), start=1):
+        if closing:
+            if closing in line:
+                closing = ""
+            continue
+        if found := TABLE.match(line):
+            names = [part.strip().strip("\"'") for part in found[2].split(".")]
+            path: Path = ()
+            for name in names[:-1]:
+                path = (*path, name)
+                if path in counts:
+                    path = (*path, counts[path])
+            path = (*path, names[-1])
+            if found[1] == "[[":
+                counts[path] = counts.get(path, -1) + 1
+                lines.setdefault(path, number)
+                path = (*path, counts[path])
+            table = path
+            lines[table] = number
+        elif found := KEY.match(line):
+            path = table
+            for name in found[1].split("."):
+                path = (*path, name.strip("\"'"))
+                lines.setdefault(path, number)
+            value = line[found.end() :]
+            for mark in ('"""', "'''"):
+                if value.count(mark) % 2:
+                    closing = mark
+    return lines
+
+
+def _line_of(path: Path, lines: Mapping[Path, int]) -> int:
+    while path not in lines:
+        path = path[:-1]
+    return lines[path]
+
+
+def _known_keys(location: Sequence[str | int]) -> str:
+    model: Any = StudyConfig
+    for part in location[:-1]:
+        if isinstance(part, int) or model is None:
+            continue
+        info = model.model_fields.get(part)
+        model = info and next((t for t in models_in(info.annotation)), None)
+    return ", ".join(sorted(model.model_fields)) if model else ""
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from models_in(inner)
+
+
+def _problem(error: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
+    location = tuple(error["loc"])
+    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = f"unknown key; the keys here are {_known_keys(location)}"
+    elif error["type"] == "missing":
+        message = "is missing: add it"
+    elif not location and ": " in message:
+        field, message = message.split(": ", 1)
+        location = tuple(int(part) - 1 if part.isdigit() else part for part in field.split("."))
+    elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
+        message = f"{message} (it is {error['input']!r})"
+    return Problem(line=_line_of(location, lines), field=field or "file", message=message)
+
+
+def parse(text: str) -> StudyConfig:
+    """Check a study file's text.
+
+    Raises:
+        StudyFileError: with every problem found, each with its line.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
+        line = int(found[1]) if found else text.count("\n") + 1
+        message = re.sub(r" \(at .*\)", "", str(exc))
+        raise StudyFileError([Problem(line=line, field="file", message=f"not TOML: {message}")]) from exc
+    lines = _lines_of_keys(text)
+    foreign = list(_keys_of_another_kind(raw, lines))
+    try:
+        config = StudyConfig.model_validate(raw)
+    except ValidationError as exc:
+        problems = [_problem(error, lines) for error in exc.errors(include_url=False)]
+        raise StudyFileError([*foreign, *problems]) from exc
+    if foreign:
+        raise StudyFileError(foreign)
+    return config
+
+
+def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[Problem]:
+    """Keys that are known, but say nothing for the kind that was chosen. In a stored study they do no harm."""
+    designs = {kind: tuple(design_defaults(kind)) for kind in DESIGNS}
+    stages = raw.get("stages")
+    tables: list[tuple[Path, Any, dict[str, tuple[str, ...]], str]] = [
+        (("stages", index, "design"), stage.get("design"), designs, "uniform")
+        for index, stage in enumerate(stages if isinstance(stages, list) else [])
+        if isinstance(stage, Mapping)
+    ]
+    tables.append((("candidates",), raw.get("candidates"), CANDIDATES, "pool"))
+    for path, table, kinds, default in tables:
+        if not isinstance(table, Mapping) or (kind := table.get("kind", default)) not in kinds:
+            continue
+        known = {key for keys in kinds.values() for key in keys}
+        for key in table:
+            if key in known and key not in kinds[kind]:
+                field = ".".join(str(part + 1) if isinstance(part, int) else part for part in (*path, key))
+                own = ", ".join(kinds[kind]) or "no parameters"
+                yield Problem(_line_of((*path, key), lines), field, f'kind = "{kind}" has {own}: remove this key')
+
+
+def problem_at(text: str, path: Path, message: str) -> StudyFileError:
+    """An error found outside the schema (no such bank, an option the instrument refuses), at its line."""
+    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
+    return StudyFileError([Problem(line=_line_of(path, _lines_of_keys(text)), field=field, message=message)])

@@ -1,0 +1,138 @@
+"""What is drawn and how: questions, candidates, designs, roles, stages, predictors. Imports bandit's designs."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from bandit.designs import Design, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform
+from bandit.errors import DesignError
+
+from .base import Name, Strict
+
+
+class QuestionsConfig(Strict):
+    """Which questions of the bank the study draws from."""
+
+    tasks: list[str] = []
+    max_characters: int | None = Field(default=None, ge=1)
+    max_words: int | None = Field(default=None, ge=1)
+
+
+# Which keys of [candidates] belong to which kind.
+CANDIDATES: dict[str, tuple[str, ...]] = {"pool": ("size",), "exhaustive": ("scored_pairs", "rank", "shortlist")}
+
+
+class CandidatesConfig(Strict):
+    kind: Literal["pool", "exhaustive"] = "pool"
+    size: int = Field(default=3000, ge=1, le=5_000_000)
+    scored_pairs: int = Field(default=12_000, ge=200, le=5_000_000)
+    rank: int = Field(default=96, ge=1, le=512)
+    shortlist: int = Field(default=0, ge=0, le=5_000_000)
+
+
+DESIGNS: dict[str, type[Design]] = {
+    "uniform": Uniform,
+    "epsilon_greedy": EpsilonGreedy,
+    "softmax": Softmax,
+    "uncertainty": Uncertainty,
+    "test_set": TestSet,
+}
+# Those that can be drawn from all items there are: the others ask for a number of every single one.
+EXHAUSTIVE_DESIGNS = ("uniform", "epsilon_greedy", "test_set")
+
+
+def design_defaults(kind: str) -> dict[str, Any]:
+    """A design's own parameters with their defaults: `bandit` is where these are written down."""
+    known: Any = DESIGNS[kind]
+    return {field.name: field.default for field in fields(known) if field.default is not MISSING}
+
+
+class DesignConfig(Strict):
+    """A design and its own parameters; those of other designs are None."""
+
+    kind: Literal["uniform", "epsilon_greedy", "softmax", "uncertainty", "test_set"] = "uniform"
+    epsilon: float | None = Field(default=None, ge=0, le=1)
+    top_fraction: float | None = Field(default=None, gt=0, lt=1)
+    floor: float | None = Field(default=None, ge=0, le=1)
+    temperature: float | None = Field(default=None, gt=0)
+    by: Literal["closeness", "disagreement"] | None = None
+    pairs: int | None = Field(default=None, ge=1, le=100_000)
+    responses_per_pair: int | None = Field(default=None, ge=1, le=1000)
+    bottom_fraction: float | None = Field(default=None, gt=0, lt=1)
+    top_share: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_in_its_defaults(cls, given: Any) -> Any:
+        """What is stored with a study says what was run, whatever the defaults are by then."""
+        if not isinstance(given, Mapping) or given.get("kind") not in DESIGNS:
+            return given
+        return {**design_defaults(given["kind"]), **{key: value for key, value in given.items() if value is not None}}
+
+    @model_validator(mode="after")
+    def fits_its_kind(self) -> "DesignConfig":
+        try:
+            self.build()
+        except DesignError as exc:
+            raise ValueError(str(exc)) from exc
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The design's own parameters."""
+        return {name: getattr(self, name) for name in design_defaults(self.kind)}
+
+    def build(self) -> Design:
+        return DESIGNS[self.kind](**self.parameters)
+
+
+class RolesConfig(Strict):
+    """Slots beside the sampled ones. `control_kinds` are the instrument's; none given means all that it has."""
+
+    holdout: float = Field(default=0.1, ge=0, lt=1)
+    controls: float = Field(default=0.0667, ge=0, lt=1)
+    control_kinds: list[Name] | None = Field(default=None, min_length=1)
+
+
+class StageRolesConfig(Strict):
+    """What differs from the study's roles in one stage."""
+
+    holdout: float | None = Field(default=None, ge=0, lt=1)
+    controls: float | None = Field(default=None, ge=0, lt=1)
+    control_kinds: list[Name] | None = Field(default=None, min_length=1)
+
+
+class StageConfig(Strict):
+    sittings: int = Field(ge=1, le=100_000)
+    design: DesignConfig = DesignConfig()
+    roles: StageRolesConfig = StageRolesConfig()
+    opens: Literal["by_hand", "automatically"] = "by_hand"
+    train: bool = True
+
+
+class PredictorChoice(Strict):
+    """A predictor by its name. `params` are checked by the predictor itself."""
+
+    name: str = "bert"
+    params: dict[str, Any] = {}
+
+
+class ComparedConfig(PredictorChoice):
+    """One more predictor, trained on the same answers and judged beside the main one."""
+
+    name: str
+
+
+class PredictorConfig(PredictorChoice):
+    """The predictor that scores the next stage's candidates, and others to compare with it."""
+
+    compared: list[ComparedConfig] = Field(default=[], max_length=10)
+
+    @model_validator(mode="after")
+    def predictors_differ(self) -> "PredictorConfig":
+        choices = [(choice.name, choice.params) for choice in (self, *self.compared)]
+        if any(choice in choices[:place] for place, choice in enumerate(choices)):
+            raise ValueError("two predictors are the same: change the name or a parameter of one")
+        return self

@@ -1,0 +1,117 @@
+"""The whole study file, and what its parts must agree on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from .base import SEED_LIMIT, Slug, Strict, Text
+from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig
+from .panel import PanelConfig
+from .sampling import (
+    EXHAUSTIVE_DESIGNS,
+    CandidatesConfig,
+    PredictorConfig,
+    QuestionsConfig,
+    RolesConfig,
+    StageConfig,
+)
+
+WELCOME = "You are invited to take part in a short study about language models."
+
+
+class TextsConfig(Strict):
+    """Texts outside the blocks, and the language that all texts of the file are in: the pages' own words follow it."""
+
+    language: Literal["en", "de"] = "en"
+    welcome: Text = WELCOME
+    minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
+    contact: str = Field(default="", max_length=300)
+
+
+class StudyConfig(Strict):
+    slug: Slug
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    bank: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(@[1-9][0-9]*)?$", max_length=100)]
+    seed: int = Field(ge=0, lt=SEED_LIMIT)
+    instrument: InstrumentConfig = InstrumentConfig()
+    questions: QuestionsConfig = QuestionsConfig()
+    candidates: CandidatesConfig = CandidatesConfig()
+    roles: RolesConfig = RolesConfig()
+    predictor: PredictorConfig | None = None
+    sitting: SittingConfig = SittingConfig()
+    stages: list[StageConfig] = Field(min_length=1, max_length=50)
+    blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
+    conditions: list[ConditionConfig] = []
+    panel: PanelConfig = PanelConfig()
+    texts: TextsConfig = TextsConfig()
+
+    @model_validator(mode="after")
+    def blocks_make_a_sitting(self) -> "StudyConfig":
+        kinds = [block.kind for block in self.blocks]
+        for kind in ("consent", "items", "end"):
+            if kinds.count(kind) != 1:
+                raise ValueError(f'blocks: exactly one block of kind "{kind}" is needed, found {kinds.count(kind)}')
+        if kinds[0] != "consent":
+            raise ValueError("blocks: consent comes first")
+        if kinds[-1] != "end":
+            raise ValueError("blocks: end comes last")
+        if kinds.count("checks") > 1:
+            raise ValueError('blocks: at most one block of kind "checks"; put all checks into it')
+        if "checks" in kinds and kinds.index("checks") > kinds.index("items"):
+            raise ValueError("blocks: comprehension checks come before the items")
+        names = [block.name for block in self.blocks if block.name]
+        if len(set(names)) != len(names):
+            raise ValueError("blocks: two blocks have the same name: make them differ")
+        factors = [condition.factor for condition in self.conditions]
+        if len(set(factors)) != len(factors):
+            raise ValueError("conditions: two factors have the same name: make them differ")
+        known = set(names) | {kind for kind in kinds if kinds.count(kind) == 1}
+        for condition in self.conditions:
+            for texts in condition.texts.values():
+                strangers = sorted(set(texts) - known)
+                if strangers:
+                    raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
+        return self
+
+    @model_validator(mode="after")
+    def stages_follow_each_other(self) -> "StudyConfig":
+        for number, stage in enumerate(self.stages, start=1):
+            kind = stage.design.kind
+            if kind == "uniform":
+                continue
+            if number == 1:
+                raise ValueError("stages.1.design: the first stage has no predictor, so its design must be uniform")
+            if self.predictor is None:
+                raise ValueError(f"stages.{number}.design: {kind} needs a [predictor]")
+            if not self.stages[number - 2].train:
+                raise ValueError(f"stages.{number - 1}.train: stage {number} is {kind}, so this stage must train")
+            if self.candidates.kind == "exhaustive" and kind not in EXHAUSTIVE_DESIGNS:
+                raise ValueError(
+                    f"stages.{number}.design: {kind} needs a number for every single candidate and cannot draw from "
+                    'all there are: use [candidates] kind = "pool"'
+                )
+            if kind == "test_set" and stage.roles.holdout:
+                raise ValueError(f"stages.{number}.roles: a test set is held out itself: remove holdout")
+        return self
+
+    @property
+    def expected_minutes(self) -> int:
+        """How long a sitting is expected to take, for the panel and for the pay by the hour."""
+        return self.panel.expected_minutes or self.texts.minutes
+
+    def roles_of(self, index: int) -> RolesConfig:
+        """The roles of stage `index` (from 1). A test set needs no holdout beside it."""
+        stage = self.stages[index - 1]
+        own = {key: value for key, value in stage.roles.model_dump().items() if value is not None}
+        if stage.design.kind == "test_set":
+            own["holdout"] = 0.0
+        return self.roles.model_copy(update=own)
+
+    def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
+        """The block's text under a sitting's levels; the last condition that changes it wins."""
+        text = block.text
+        for condition in self.conditions:
+            changed = condition.texts.get(levels.get(condition.factor, ""), {})
+            text = changed.get(block.name or block.kind, text)
+        return text
