@@ -166,9 +166,26 @@ class Instrument(ABC):
     control_kinds: ClassVar[tuple[str, ...]] = ()
     # Whether its candidates are the ordered pairs of questions with an outcome, so that all of them can be scored.
     pairs_questions: ClassVar[bool] = False
+    # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
+    # items, labels and estimates of a study are the same for all of its levels.
+    condition_options: ClassVar[frozenset[str]] = frozenset()
 
     def options(self, study: "Study") -> Any:
         return self.options_model.model_validate(study.settings.instrument.options)
+
+    def options_for(self, assignment: "Assignment") -> Any:
+        """The study's options as the levels of this assignment and of its sitting change them; screens read these."""
+        study = assignment.slot.stage.study
+        if not any(condition.options for condition in study.settings.conditions):
+            return self.options(study)
+        return self.options_under(study, assignment.levels())
+
+    def options_under(self, study: "Study", levels: Mapping[str, str]) -> Any:
+        """The study's options under the levels of its factors; the last condition that changes an option wins."""
+        changed: dict[str, Any] = {}
+        for condition in study.settings.conditions:
+            changed |= condition.options.get(levels.get(condition.factor, ""), {})
+        return self.options_model.model_validate({**study.settings.instrument.options, **changed})
 
     def for_study(self, study: "Study") -> "Instrument":
         """Itself as this study has it: what there is to draw from may depend on the study's options."""

@@ -1,7 +1,38 @@
-from django.db import migrations
+import django.db.models.deletion
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    """Levels of factors that are drawn for each item."""
+
     dependencies = [("survey", "0007_pilot_and_lock")]
 
-    operations = []
+    operations = [
+        migrations.CreateModel(
+            name="AssignmentCondition",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("factor", models.CharField(max_length=40)),
+                ("level", models.CharField(max_length=60)),
+                ("probability", models.FloatField()),
+                ("seed", models.BigIntegerField()),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="conditions",
+                        to="survey.assignment",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("assignment", "factor"), name="item_condition_one_level_a_factor"),
+                    models.CheckConstraint(
+                        condition=models.Q(("probability__gt", 0), ("probability__lte", 1)),
+                        name="item_condition_probability_in_0_1",
+                    ),
+                ],
+            },
+        ),
+    ]

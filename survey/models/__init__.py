@@ -11,6 +11,7 @@ from .question import Bank, Question, Task
 from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from .sitting import (
     Assignment,
+    AssignmentCondition,
     CheckAttempt,
     ConditionLevel,
     Consent,
@@ -27,6 +28,7 @@ __all__ = [
     "AnswerCollection",
     "ApiToken",
     "Assignment",
+    "AssignmentCondition",
     "AuditEntry",
     "Bank",
     "Booklet",

@@ -150,6 +150,27 @@ class ConditionLevel(models.Model):
         return f"{self.factor}={self.level}"
 
 
+class AssignmentCondition(models.Model):
+    """The level of a factor that one item of a sitting was given, with its chance and seed."""
+
+    assignment = models.ForeignKey("Assignment", on_delete=models.CASCADE, related_name="conditions")
+    factor = models.CharField(max_length=40)
+    level = models.CharField(max_length=60)
+    probability = models.FloatField()
+    seed = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["assignment", "factor"], name="item_condition_one_level_a_factor"),
+            models.CheckConstraint(
+                condition=Q(probability__gt=0, probability__lte=1), name="item_condition_probability_in_0_1"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.factor}={self.level}"
+
+
 class Consent(models.Model):
     """What was agreed to, in which words, and when: consent that can be demonstrated."""
 
@@ -244,6 +265,10 @@ class Assignment(models.Model):
     @property
     def is_complete(self) -> bool:
         return self.completed_at is not None
+
+    def levels(self) -> dict[str, str]:
+        """Factor to level: those of its sitting and those drawn for this item."""
+        return {**self.sitting.levels(), **{condition.factor: condition.level for condition in self.conditions.all()}}
 
 
 class Response(models.Model):

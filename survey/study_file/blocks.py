@@ -86,17 +86,22 @@ class BlockConfig(Strict):
 
 
 class ConditionConfig(Strict):
-    """A factor whose level is drawn for each sitting, in balanced random blocks. `texts` changes blocks' texts."""
+    """A factor whose level is drawn for each sitting or for each item, in balanced random blocks. `texts` changes
+    blocks' texts, `options` the instrument's options."""
 
     factor: Name
     levels: list[Name] = Field(min_length=2, max_length=12)
+    per: Literal["sitting", "item"] = "sitting"
     texts: dict[Name, dict[str, str]] = {}
+    options: dict[Name, dict[str, Any]] = {}
 
     @model_validator(mode="after")
     def levels_fit(self) -> "ConditionConfig":
         if len(set(self.levels)) != len(self.levels):
             raise ValueError("two levels have the same name: make them differ")
-        strangers = sorted(set(self.texts) - set(self.levels))
-        if strangers:
-            raise ValueError(f"texts for {', '.join(strangers)}, which is not among the levels")
+        for name, tables in (("texts", self.texts), ("options", self.options)):
+            if strangers := sorted(set(tables) - set(self.levels)):
+                raise ValueError(f"{name} for {', '.join(strangers)}, which is not among the levels")
+        if self.per == "item" and self.texts:
+            raise ValueError('a block\'s text is the same for all items: texts need per = "sitting"')
         return self

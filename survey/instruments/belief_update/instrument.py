@@ -51,6 +51,7 @@ class BeliefUpdate(Instrument):
     predicts = True
     control_kinds = (NO_EVIDENCE, UNRELATED_EVIDENCE, REPEAT)
     pairs_questions = True
+    condition_options = frozenset({"answerer", "show_answer"})
     columns = export.COLUMNS
 
     def __init__(self, real: real_evidence.RealOutcomes | None = None) -> None:
@@ -179,8 +180,8 @@ class BeliefUpdate(Instrument):
         ]
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
-        study = assignment.slot.stage.study
-        options, answerer = self.options(study), self.options(study).answerer
+        study, options = assignment.slot.stage.study, self.options_for(assignment)
+        answerer = options.answerer
         if any(condition.factor == ANSWERER for condition in study.settings.conditions):
             answerer = assignment.sitting.levels().get(ANSWERER, answerer)
         return screens.next_screen(assignment, answerer=answerer, show_answer=options.show_answer)

@@ -30,6 +30,7 @@ class OwnAnswers(Instrument):
     title = "Own answers"
     options_model = OwnAnswersOptions
     needs_answer_key = True
+    condition_options = frozenset({"confidence"})
     columns = export.COLUMNS
 
     def __init__(self, copies: int = 1) -> None:
@@ -81,7 +82,7 @@ class OwnAnswers(Instrument):
         )
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
-        return screens.next_screen(assignment, confidence=self.options(assignment.slot.stage.study).confidence)
+        return screens.next_screen(assignment, confidence=self.options_for(assignment).confidence)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         asked = AskedQuestion.objects.select_related("question").get(item_id=response.assignment.slot.item_id)
