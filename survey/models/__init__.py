@@ -3,8 +3,11 @@
 Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
 """
 
+from .amendment import Amendment
 from .audit import ApiToken, AuditEntry
+from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
+from .link import EntryLink
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from .question import Bank, Question, Task
@@ -23,8 +26,11 @@ from .sitting import (
     Sitting,
 )
 from .study import CompletionCode, Stage, Study
+from .timing import ScreenTiming, UnfinishedScreen
+from .withdrawal import Withdrawal
 
 __all__ = [
+    "Amendment",
     "AnswerCollection",
     "ApiToken",
     "Assignment",
@@ -37,7 +43,9 @@ __all__ = [
     "CompletionCode",
     "ConditionLevel",
     "Consent",
+    "EntryLink",
     "Evaluation",
+    "Exclusion",
     "FormAnswer",
     "Item",
     "JobStep",
@@ -52,6 +60,7 @@ __all__ = [
     "Respondent",
     "Response",
     "Score",
+    "ScreenTiming",
     "Sitting",
     "Slot",
     "SnapshotAnswer",
@@ -60,5 +69,7 @@ __all__ = [
     "Study",
     "Submission",
     "Task",
+    "UnfinishedScreen",
     "WebhookEvent",
+    "Withdrawal",
 ]

@@ -1,0 +1,21 @@
+"""Whose answers a frozen stage leaves out, and why. What the answers say is read elsewhere."""
+
+from django.db import models
+
+from .sitting import Sitting
+from .study import Stage
+
+
+class Exclusion(models.Model):
+    """A sitting whose answers do not count, decided when its stage was frozen, by the rules of that moment."""
+
+    stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="exclusions")
+    sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="exclusion")
+    flags = models.JSONField(help_text="The flags that it had and that leave answers out.")
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["stage", "sitting"]
+
+    def __str__(self) -> str:
+        return f"{self.sitting} left out"

@@ -1,0 +1,31 @@
+"""Links that let one person in each. A link itself is shown once; here is only its keyed hash."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from .study import Study
+
+
+class EntryLink(models.Model):
+    """A link that one person may begin with. Whose answers came by it is not stored here."""
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="entry_links")
+    number = models.PositiveIntegerField(help_text="As in the file that the links were written into.")
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(null=True, blank=True, help_text="When somebody consented who came by it.")
+
+    class Meta:
+        ordering = ["study", "number"]
+        permissions = [("make_links", "Can make entry links")]
+        constraints = [
+            models.UniqueConstraint(fields=["study", "number"], name="entry_link_number_once_a_study"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="entry_link_number_at_least_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"link {self.number} of {self.study}"
