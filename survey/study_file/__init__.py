@@ -4,7 +4,7 @@
 study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
 """
 
-from .base import SEED_LIMIT, FieldName, Name, Slug, Strict, Text
+from .base import SEED_LIMIT, FieldName, HintText, LongText, Name, Slug, Strict, Text, TitleText, words_in
 from .blocks import (
     BlockConfig,
     CheckConfig,
@@ -14,7 +14,7 @@ from .blocks import (
     SittingConfig,
 )
 from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
-from .reading import Problem, StudyFileError, parse, problem_at
+from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
 from .sampling import (
     CANDIDATES,
     DESIGNS,
@@ -47,7 +47,9 @@ __all__ = [
     "FieldConfig",
     "FieldName",
     "FilterConfig",
+    "HintText",
     "InstrumentConfig",
+    "LongText",
     "Name",
     "PanelConfig",
     "PredictorChoice",
@@ -65,7 +67,10 @@ __all__ = [
     "StudyFileError",
     "Text",
     "TextsConfig",
+    "TitleText",
     "design_defaults",
+    "missing_texts",
     "parse",
     "problem_at",
+    "words_in",
 ]

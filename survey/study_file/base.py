@@ -1,12 +1,32 @@
-"""What all parts of the study file share: names, texts, and tables that refuse unknown keys. Imports pydantic alone."""
+"""What all parts of the study file share: names, texts, and tables that refuse unknown keys. Imports pydantic alone.
 
-from typing import Annotated
+A text is a string, or a table with a string for each language. Read from a file it is `Words`: a string in the file's
+first language that knows its translations. Read inside `words_in(...)` it is a plain string in that language.
+"""
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 # Fields of the pages' own in every form; a check or question of that name could not be told from them.
 RESERVED = ("step", "screen", "csrfmiddlewaretoken", "consent")
+# Those that the pages' own words are in.
+Language = Literal["en", "de"]
+LANGUAGES: tuple[str, ...] = get_args(Language)
 
 
 def _not_reserved(name: str) -> str:
@@ -15,8 +35,101 @@ def _not_reserved(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """Which languages a file is being read in; `plain`: as strings of the first one alone."""
+
+    languages: tuple[str, ...] = LANGUAGES
+    plain: bool = False
+
+
+_ANY = _Reading()
+_reading: ContextVar[_Reading] = ContextVar("_reading", default=_ANY)
+
+
+@contextmanager
+def words_of(languages: tuple[str, ...]) -> Iterator[None]:
+    """Read texts as `Words` in these languages, the file's first one first."""
+    if _reading.get().plain:
+        yield
+        return
+    token = _reading.set(_Reading(languages))
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+@contextmanager
+def words_in(language: str) -> Iterator[None]:
+    """Read texts as plain strings in this language; in another one where there are no words in it."""
+    token = _reading.set(_Reading((language,), plain=True))
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+class Words(str):
+    """A text in the file's first language. `by_language` has it in all that the file gives; empty for a bare string."""
+
+    __slots__ = ("by_language",)
+    by_language: Mapping[str, str]
+
+    def __new__(cls, text: str, by_language: Mapping[str, str] | None = None) -> "Words":
+        made = super().__new__(cls, text)
+        made.by_language = dict(by_language or {})
+        return made
+
+    def __getnewargs__(self) -> tuple[str, dict[str, str]]:  # type: ignore[override]  # for copies and pickles
+        return str(self), dict(self.by_language)
+
+
+def _text(value: Any, handler: ValidatorFunctionWrapHandler) -> str:
+    reading = _reading.get()
+    given = value.by_language if isinstance(value, Words) and value.by_language else value
+    if not isinstance(given, Mapping):
+        text: str = handler(given)
+        return str(text) if reading.plain else Words(text)
+    if not given:
+        raise ValueError('a text is a string, or a table such as { en = "...", de = "..." }')
+    known = LANGUAGES if reading.plain else reading.languages
+    if strangers := [str(code) for code in given if code not in known]:
+        raise ValueError(
+            f"{', '.join(strangers)} is not among the file's languages ({', '.join(known)}): see languages of [texts]"
+        )
+    texts: dict[str, str] = {}
+    for code, words in given.items():
+        try:
+            texts[code] = handler(words)
+        except ValidationError as exc:
+            raise ValueError(f"{code}: {exc.errors()[0]['msg']}") from exc
+    first = texts.get(reading.languages[0]) or next(iter(texts.values()))
+    return first if reading.plain else Words(first, texts)
+
+
+def _same_in_all_languages(value: Any, handler: ValidatorFunctionWrapHandler) -> str:
+    """A bare string need not be translated: an address is the same everywhere."""
+    text = _text(value, handler)
+    return text if isinstance(text, Words) and text.by_language else str(text)
+
+
+def _as_given(text: str) -> Any:
+    if isinstance(text, Words):
+        return dict(text.by_language) or str(text)
+    return text
+
+
+BY_LANGUAGE = WrapValidator(_text)
+AS_GIVEN = PlainSerializer(_as_given)
+
 FieldName = Annotated[Name, AfterValidator(_not_reserved)]
-Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+Text = Annotated[str, Field(min_length=1, max_length=20_000), BY_LANGUAGE, AS_GIVEN]
+LongText = Annotated[str, Field(max_length=20_000), BY_LANGUAGE, AS_GIVEN]
+HintText = Annotated[str, Field(max_length=2000), BY_LANGUAGE, AS_GIVEN]
+TitleText = Annotated[str, Field(max_length=200), BY_LANGUAGE, AS_GIVEN]
+StudyTitle = Annotated[str, Field(min_length=1, max_length=200), BY_LANGUAGE, AS_GIVEN]
+Contact = Annotated[str, Field(max_length=300), WrapValidator(_same_in_all_languages), AS_GIVEN]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 SEED_LIMIT = 2**53  # JSON keeps integers exactly up to here, and so do browsers.
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import FieldName, Name, Strict, Text
+from .base import FieldName, HintText, LongText, Name, Strict, Text, TitleText
 
 
 class SittingConfig(Strict):
@@ -25,7 +25,7 @@ class CheckConfig(Strict):
     name: FieldName
     question: Text
     options: list[Text] = Field(min_length=2, max_length=6)
-    hint: str = Field(default="", max_length=2000)
+    hint: HintText = ""
 
     @field_validator("options")
     @classmethod
@@ -60,8 +60,8 @@ class FieldConfig(Strict):
 class BlockConfig(Strict):
     kind: Literal["consent", "instructions", "checks", "items", "form", "debriefing", "end"]
     name: Name | None = None
-    title: str = Field(default="", max_length=200)
-    text: str = Field(default="", max_length=20_000)
+    title: TitleText = ""
+    text: LongText = ""
     version: str = Field(default="1", max_length=40)
     checks: list[CheckConfig] = []
     fields: list[FieldConfig] = []
@@ -92,7 +92,7 @@ class ConditionConfig(Strict):
     factor: Name
     levels: list[Name] = Field(min_length=2, max_length=12)
     per: Literal["sitting", "item"] = "sitting"
-    texts: dict[Name, dict[str, str]] = {}
+    texts: dict[Name, dict[str, LongText]] = {}
     options: dict[Name, dict[str, Any]] = {}
 
     @model_validator(mode="after")

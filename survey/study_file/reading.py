@@ -3,11 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from .base import Words
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
 
@@ -128,6 +129,13 @@ def parse(text: str) -> StudyConfig:
     except ValidationError as exc:
         problems = [_problem(error, lines) for error in exc.errors(include_url=False)]
         raise StudyFileError([*foreign, *problems]) from exc
+    for language in config.languages[1:]:  # In the first one it has just been checked.
+        try:
+            config.in_language(language)
+        except ValidationError as exc:
+            for error in exc.errors(include_url=False):
+                problem = _problem(error, lines)
+                foreign.append(replace(problem, message=f"in {language}: {problem.message}"))
     if foreign:
         raise StudyFileError(foreign)
     return config
@@ -158,3 +166,26 @@ def problem_at(text: str, path: Path, message: str) -> StudyFileError:
     """An error found outside the schema (no such bank, an option the instrument refuses), at its line."""
     field = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
     return StudyFileError([Problem(line=_line_of(path, _lines_of_keys(text)), field=field, message=message)])
+
+
+def missing_texts(config: StudyConfig) -> list[tuple[Path, str]]:
+    """Where a text lacks a language that the file says it is in: the place in the file, and the language.
+
+    A bare string is in the first language alone; only `contact` may be the same in all.
+    """
+    return list(_missing(config, (), config.languages))
+
+
+def _missing(value: Any, path: Path, languages: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, Words):
+        known = value.by_language or {languages[0]: str(value)}
+        yield from ((path, code) for code in languages if value and not known.get(code))
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _missing(getattr(value, name), (*path, name), languages)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _missing(inner, (*path, key), languages)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _missing(inner, (*path, index), languages)

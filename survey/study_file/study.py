@@ -1,11 +1,11 @@
 """The whole study file, and what its parts must agree on."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from .base import SEED_LIMIT, Slug, Strict, Text
+from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .panel import PanelConfig
 from .sampling import (
@@ -21,17 +21,46 @@ WELCOME = "You are invited to take part in a short study about language models."
 
 
 class TextsConfig(Strict):
-    """Texts outside the blocks, and the language that all texts of the file are in: the pages' own words follow it."""
+    """Texts outside the blocks, and the languages that all texts of the file are in: the pages' own words follow them.
 
-    language: Literal["en", "de"] = "en"
-    welcome: Text = WELCOME
+    `languages` where there are several; the first one is `language`.
+    """
+
+    language: Language = "en"
+    languages: list[Language] = Field(default=[], max_length=2)
+    welcome: Text = Field(default=WELCOME, validate_default=True)
     minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
-    contact: str = Field(default="", max_length=300)
+    contact: Contact = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def first_language_is_the_language(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and isinstance(given.get("languages"), list) and given["languages"]:
+            return {"language": given["languages"][0], **given}
+        return given
+
+    @model_validator(mode="after")
+    def languages_fit(self) -> "TextsConfig":
+        if len(set(self.languages)) != len(self.languages):
+            raise ValueError("languages: one is named twice")
+        if self.languages and self.language != self.languages[0]:
+            raise ValueError(f'languages begin with "{self.languages[0]}": remove language')
+        return self
+
+
+def _languages_of(given: Any) -> tuple[str, ...]:
+    """The languages that a file says it is in, before anything of it has been checked."""
+    texts = given.get("texts") if isinstance(given, Mapping) else None
+    if not isinstance(texts, Mapping):
+        return ("en",)
+    several = texts.get("languages")
+    named = [code for code in several if isinstance(code, str)] if isinstance(several, list) else []
+    return tuple(named) or (str(texts.get("language", "en")),)
 
 
 class StudyConfig(Strict):
     slug: Slug
-    title: Annotated[str, Field(min_length=1, max_length=200)]
+    title: StudyTitle
     bank: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(@[1-9][0-9]*)?$", max_length=100)]
     seed: int = Field(ge=0, lt=SEED_LIMIT)
     instrument: InstrumentConfig = InstrumentConfig()
@@ -45,6 +74,32 @@ class StudyConfig(Strict):
     conditions: list[ConditionConfig] = []
     panel: PanelConfig = PanelConfig()
     texts: TextsConfig = TextsConfig()
+
+    _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
+        with words_of(_languages_of(given)):
+            return handler(given)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those that a respondent can choose from, the file's first one first."""
+        return tuple(self.texts.languages) or (self.texts.language,)
+
+    def in_language(self, code: str) -> "StudyConfig":
+        """The same with every text as a plain string in that language; in the first one where the file has no such."""
+        if code not in self.languages:
+            code = self.languages[0]
+        if len(self.languages) == 1:
+            return self
+        if code not in self._in_language:
+            given = self.model_dump(mode="json")
+            given["texts"] |= {"language": code, "languages": []}
+            with words_in(code):
+                self._in_language[code] = StudyConfig.model_validate(given)
+        return self._in_language[code]
 
     @model_validator(mode="after")
     def blocks_make_a_sitting(self) -> "StudyConfig":
