@@ -15,13 +15,14 @@ from django.shortcuts import redirect, render
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
 from survey.services import enrolment, entry
-from survey.services.answering import CLIENT_FIELDS, advance, sitting_for
+from survey.services.answering import advance, sitting_for
 from survey.services.flow import Step, current_step
+from survey.services.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
 from .fields import shown_fields
@@ -151,6 +152,18 @@ def sitting(request: HttpRequest, study: Study) -> HttpResponse:
         return see_other("frontend:sitting", study)
 
 
+@require_POST
+@never_cache
+def beacon(request: HttpRequest, slug: str) -> HttpResponse:
+    """A screen was left unfinished, says the browser as it goes. Nobody reads the answer, so there is none."""
+    try:
+        current = sitting_for(cookies.sitting_token(request), study=enrolment.study_of(slug))
+    except HunchError:
+        return HttpResponse(status=204)
+    record_unfinished(sitting=current, step=request.POST.get("step", ""), data=request.POST)
+    return HttpResponse(status=204)
+
+
 def _step_page(
     request: HttpRequest,
     study: Study,
@@ -168,7 +181,7 @@ def _step_page(
         context |= {
             "fields": fields,
             "errors": [field for field in fields if field.errors],
-            "timing": CLIENT_FIELDS if step.screen else (),
+            "timing": CLIENT_FIELDS,
         }
     return render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
 

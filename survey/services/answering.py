@@ -31,11 +31,9 @@ from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, Step, current_step, open_assignment
 from .hashing import digest
 from .locks import locked_stage
+from .timing import CLIENT_LIMIT, client_facts, milliseconds_since, record_step
 
 LONGEST_TEXT = 5000
-# What a browser may tell about a screen, and the largest number it may tell. Anything else is dropped, not stored.
-CLIENT_FIELDS = ("shown_ms", "first_touch_ms", "submitted_ms", "hidden_ms", "focus_losses", "changes", "first_value")
-CLIENT_LIMIT = 10**12
 
 
 def sitting_for(token: str | None, *, study: Study | None = None) -> Sitting:
@@ -87,6 +85,7 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
     if not locked.is_over:
         accept = {"checks": _accept_checks, "item": _accept_item, "form": _accept_form}.get(shown.kind, _accept_reading)
         accept(locked, shown, data, now)
+        record_step(locked, shown, data, now)
     locked.step += 1
     locked.last_seen_at = now
     locked.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
@@ -151,9 +150,10 @@ def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: 
 def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
     answers: dict[str, Any] = {}
     errors: dict[str, list[str]] = {}
-    for field in shown.block.fields:
+    in_file = sitting.stage.study.settings.blocks[sitting.block].fields
+    for field, stored in zip(shown.block.fields, in_file, strict=True):
         try:
-            answers[field.name] = _field_value(field, str(data.get(field.name) or "").strip())
+            answers[field.name] = _field_value(field, stored, str(data.get(field.name) or "").strip())
         except ValueError as exc:
             errors[field.name] = [str(exc)]
     if errors:
@@ -162,7 +162,8 @@ def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
     _enter_next_block(sitting, now)
 
 
-def _field_value(field: FieldConfig, given: str) -> str | int | None:
+def _field_value(field: FieldConfig, stored: FieldConfig, given: str) -> str | int | None:
+    """`field` as it was shown, `stored` as the file's first language has it: answers are stored in its words."""
     if not given:
         if field.required:
             raise ValueError(_("Please answer this question."))
@@ -170,7 +171,7 @@ def _field_value(field: FieldConfig, given: str) -> str | int | None:
     if field.kind == "choice":
         if given not in field.options:
             raise ValueError(_("Choose one of the answers."))
-        return given
+        return str(stored.options[field.options.index(given)])
     if field.kind == "text":
         if len(given) > LONGEST_TEXT:
             raise ValueError(_("Please keep it under %(limit)d characters.") % {"limit": LONGEST_TEXT})
@@ -203,8 +204,8 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         screen=screen.name,
         screen_sha256=digest({"screen": screen.name, "title": str(screen.title), "parts": screen.parts}),
         answered_at=now,
-        server_ms=max(0, int((now - sitting.last_seen_at).total_seconds() * 1000)),
-        client=_client_facts(data),
+        server_ms=milliseconds_since(sitting.last_seen_at, now),
+        client=client_facts(data),
     )
     instrument.save(response=response, cleaned=form.cleaned_data)
     if points := instrument.score(response):
@@ -216,18 +217,6 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         assignment.save(update_fields=["state", "completed_at"])
         if open_assignment(sitting) is None:
             _enter_next_block(sitting, now)
-
-
-def _client_facts(data: Mapping[str, Any]) -> dict[str, int]:
-    facts = {}
-    for name in CLIENT_FIELDS:
-        try:
-            value = int(str(data.get(f"client_{name}", "")))
-        except ValueError:
-            continue
-        if 0 <= value <= CLIENT_LIMIT:
-            facts[name] = value
-    return facts
 
 
 def _revive(sitting: Sitting, now: datetime) -> None:

@@ -1,16 +1,31 @@
-// How long a screen was looked at, in hidden fields of its form, and one submission for a double click. Nothing depends on it.
+// How long a screen was looked at, in hidden fields of its form, and one submission for a double click. A screen that is
+// left without being sent says so in passing; what was typed stays in the browser. Nothing depends on any of it.
 "use strict";
 (() => {
   const form = document.getElementById("step-form");
   if (!form) return;
   const now = () => Math.round(performance.now());
   const inputs = [...form.querySelectorAll("input:not([type=hidden]), textarea, select")];
-  const facts = { shown_ms: now(), first_touch_ms: "", submitted_ms: "", hidden_ms: 0, focus_losses: 0, changes: 0, first_value: "" };
+  const facts = {
+    shown_ms: now(),
+    first_touch_ms: "",
+    submitted_ms: "",
+    hidden_ms: 0,
+    focus_losses: 0,
+    copies: 0,
+    pastes: 0,
+    changes: 0,
+    first_value: "",
+  };
   let hiddenSince = document.hidden ? now() : null;
   let sent = false;
 
   const touched = () => {
     if (facts.first_touch_ms === "") facts.first_touch_ms = now();
+  };
+  const countHidden = () => {
+    if (hiddenSince !== null) facts.hidden_ms += now() - hiddenSince;
+    hiddenSince = document.hidden ? now() : null;
   };
   for (const input of inputs) {
     for (const kind of ["pointerdown", "keydown"]) input.addEventListener(kind, touched);
@@ -20,19 +35,26 @@
       if (facts.first_value === "" && /^\d+$/.test(input.value.trim())) facts.first_value = input.value.trim();
     });
   }
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) hiddenSince = now();
-    else if (hiddenSince !== null) {
-      facts.hidden_ms += now() - hiddenSince;
-      hiddenSince = null;
-    }
-  });
+  document.addEventListener("visibilitychange", countHidden);
+  for (const [kind, name] of [["copy", "copies"], ["cut", "copies"], ["paste", "pastes"]]) {
+    document.addEventListener(kind, () => {
+      facts[name] += 1;
+    });
+  }
   window.addEventListener("blur", () => {
     facts.focus_losses += 1;
   });
   window.addEventListener("pageshow", () => {
     sent = false;
     form.querySelector("button").removeAttribute("aria-disabled");
+  });
+  window.addEventListener("pagehide", () => {
+    if (sent || !navigator.sendBeacon || !form.dataset.beacon) return;
+    countHidden();
+    const word = new FormData();
+    for (const name of ["csrfmiddlewaretoken", "step"]) word.append(name, form.elements.namedItem(name).value);
+    for (const [name, value] of Object.entries(facts)) word.append(`client_${name}`, value);
+    navigator.sendBeacon(form.dataset.beacon, word);
   });
   form.addEventListener("submit", (event) => {
     if (sent) {
@@ -41,6 +63,7 @@
     }
     sent = true;
     facts.submitted_ms = now();
+    countHidden();
     for (const [name, value] of Object.entries(facts)) {
       const field = form.elements.namedItem(`client_${name}`);
       if (field) field.value = value;
