@@ -169,9 +169,12 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
+    # What a stored study has for an option that it does not name: it was created before there was that option, and its
+    # screens stay as they were. New studies are stored with all options.
+    older_options: ClassVar[Mapping[str, Any]] = {}
 
     def options(self, study: "Study") -> Any:
-        return self.options_model.model_validate(study.settings.instrument.options)
+        return self.options_model.model_validate({**self.older_options, **study.settings.instrument.options})
 
     def options_for(self, assignment: "Assignment") -> Any:
         """The study's options as the levels of this assignment and of its sitting change them; screens read these."""
@@ -185,7 +188,7 @@ class Instrument(ABC):
         changed: dict[str, Any] = {}
         for condition in study.settings.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        return self.options_model.model_validate({**study.settings.instrument.options, **changed})
+        return self.options_model.model_validate({**self.older_options, **study.settings.instrument.options, **changed})
 
     def for_study(self, study: "Study") -> "Instrument":
         """Itself as this study has it: what there is to draw from may depend on the study's options."""

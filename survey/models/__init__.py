@@ -5,10 +5,12 @@ Rules that one row can hold are constraints, each with a name; rules that span r
 
 from .amendment import Amendment
 from .audit import ApiToken, AuditEntry
+from .checks import AttentionAnswer, DataChoice, QuestionReport
 from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .link import EntryLink
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
+from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from .question import Bank, Question, Task
 from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
@@ -35,6 +37,7 @@ __all__ = [
     "ApiToken",
     "Assignment",
     "AssignmentCondition",
+    "AttentionAnswer",
     "AuditEntry",
     "Bank",
     "Booklet",
@@ -43,6 +46,7 @@ __all__ = [
     "CompletionCode",
     "ConditionLevel",
     "Consent",
+    "DataChoice",
     "EntryLink",
     "Evaluation",
     "Exclusion",
@@ -55,8 +59,10 @@ __all__ = [
     "Payment",
     "PaymentBatch",
     "Posting",
+    "PracticeAnswer",
     "PredictorRun",
     "Question",
+    "QuestionReport",
     "Respondent",
     "Response",
     "Score",

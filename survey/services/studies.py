@@ -127,6 +127,7 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
     _check_predictor(config, instrument, report)
     if bank is None or instrument is None:
         return None
+    config = _with_all_options(config, instrument)
     study = Study(
         slug=config.slug,
         title=config.title,
@@ -169,6 +170,12 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
             )
             report(("instrument", "options", *error["loc"]), message)
     return None
+
+
+def _with_all_options(config: StudyConfig, instrument: registry.Instrument) -> StudyConfig:
+    """Stored as they are meant today: a later release may have other defaults."""
+    options = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
+    return config.model_copy(update={"instrument": config.instrument.model_copy(update={"options": options})})
 
 
 def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:

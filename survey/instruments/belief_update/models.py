@@ -42,21 +42,88 @@ class Pair(models.Model):
 
 
 class Belief(models.Model):
-    """One stated probability, in percentage points."""
+    """One stated probability, in percentage points, and how it was given."""
 
     class Kind(models.TextChoices):
         PRIOR = "prior", "prior"
         POSTERIOR = "posterior", "posterior"
 
+    class Entry(models.TextChoices):
+        """By which means the value came about. Without scripts it is not known."""
+
+        UNKNOWN = "", "unknown"
+        TYPED = "typed", "typed into the field"
+        TRACK = "track", "on the track, by pointer"
+        TRACK_KEYS = "track_keys", "on the track, by keyboard"
+        BUTTON = "button", "kept by a button"
+        PREFILLED = "prefilled", "left as it was filled in"
+
+    class Direction(models.TextChoices):
+        NONE = "", "not asked"
+        LOWER = "lower", "lower"
+        SAME = "same", "the same"
+        HIGHER = "higher", "higher"
+
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="belief", primary_key=True)
     kind = models.CharField(max_length=9, choices=Kind.choices)
     value = models.PositiveSmallIntegerField()
+    direction = models.CharField(max_length=6, choices=Direction.choices, blank=True)
+    entered_by = models.CharField(max_length=10, choices=Entry.choices, blank=True)
+    first_value = models.PositiveSmallIntegerField(null=True, blank=True, help_text="The first number that was set.")
+    value_changes = models.PositiveIntegerField(
+        null=True, blank=True, help_text="How often the number was set to another value, the first time included."
+    )
+    variant = models.CharField(max_length=200, blank=True, help_text="In which form the screen was shown.")
 
     class Meta:
         constraints = [
             models.CheckConstraint(condition=Q(value__gte=0) & Q(value__lte=100), name="belief_between_0_and_100"),
             models.CheckConstraint(condition=Q(kind__in=["prior", "posterior"]), name="belief_kind_known"),
+            models.CheckConstraint(
+                condition=Q(direction="") | Q(direction__in=["lower", "same", "higher"], kind="posterior"),
+                name="belief_direction_of_a_posterior",
+            ),
+            models.CheckConstraint(
+                condition=Q(entered_by__in=["", "typed", "track", "track_keys", "button", "prefilled"]),
+                name="belief_entry_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(first_value__isnull=True) | Q(first_value__lte=100), name="belief_first_value_at_most_100"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value} %"
+
+
+class Explanation(models.Model):
+    """What a person wrote about why the belief changed or stayed; empty where it was left empty."""
+
+    response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="explanation", primary_key=True)
+    text = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class TargetAnswer(models.Model):
+    """What a person answers to the target question themselves, judged as a language model's answer is."""
+
+    response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="target_answer", primary_key=True)
+    text = models.TextField(help_text="The letter of an option, or what was written.")
+    correct = models.BooleanField()
+    confidence = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="How sure the person was to be right, in percentage points."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~Q(text=""), name="target_answer_not_empty"),
+            models.CheckConstraint(
+                condition=Q(confidence__isnull=True) | Q(confidence__lte=100),
+                name="target_answer_confidence_at_most_100",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text
