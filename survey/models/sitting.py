@@ -7,7 +7,7 @@ from django.core import signing
 from django.db import models
 from django.db.models import Q
 
-from survey.study_file import BlockConfig
+from survey.study_file import BlockConfig, StudyConfig
 
 from .plan import Booklet, Slot
 from .study import Stage, Study
@@ -68,6 +68,7 @@ class Sitting(models.Model):
         EXPIRED = "expired", "expired"
         FAILED_CHECKS = "failed_checks", "failed checks"
         TURNED_AWAY = "turned_away", "turned away (stage full)"
+        SCREENED_OUT = "screened_out", "screened out"
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     respondent = models.ForeignKey(Respondent, on_delete=models.PROTECT, related_name="sittings")
@@ -82,17 +83,22 @@ class Sitting(models.Model):
     last_seen_at = models.DateTimeField(help_text="Time of the last accepted POST.")
     expired_at = models.DateTimeField(null=True, blank=True, help_text="When it last expired, also after a return.")
     ended_at = models.DateTimeField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True, help_text="When its person took all of it back.")
+    study_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force when it began.")
 
     class Meta:
         ordering = ["stage", "started_at"]
         constraints = [
             models.UniqueConstraint(fields=["respondent", "wave"], name="sitting_one_a_person_study_and_wave"),
             models.CheckConstraint(
-                condition=Q(state__in=["live", "complete", "expired", "failed_checks", "turned_away"]),
+                condition=Q(state__in=["live", "complete", "expired", "failed_checks", "turned_away", "screened_out"]),
                 name="sitting_state_known",
             ),
             models.CheckConstraint(
                 condition=~Q(state="complete") | Q(ended_at__isnull=False), name="sitting_complete_has_an_end"
+            ),
+            models.CheckConstraint(
+                condition=Q(withdrawn_at__isnull=True) | ~Q(state="live"), name="sitting_withdrawn_is_not_live"
             ),
         ]
         indexes = [
@@ -117,12 +123,17 @@ class Sitting(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Ended for good. An expired sitting is not over: its person may come back."""
-        return self.state in (self.State.COMPLETE, self.State.FAILED_CHECKS, self.State.TURNED_AWAY)
+        """Ended for good. An expired sitting is not over: its person may come back, unless they took all of it back."""
+        return self.withdrawn_at is not None or self.state not in (self.State.LIVE, self.State.EXPIRED)
+
+    @property
+    def settings(self) -> StudyConfig:
+        """The study file in the language that the sitting began in."""
+        return self.stage.study.settings.in_language(self.language)
 
     @property
     def current_block(self) -> BlockConfig:
-        return self.stage.study.settings.blocks[self.block]
+        return self.settings.blocks[self.block]
 
     def levels(self) -> dict[str, str]:
         """Factor to level, as drawn for this sitting."""
@@ -190,6 +201,7 @@ class CheckAttempt(models.Model):
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="check_attempts")
     attempt = models.PositiveSmallIntegerField()
     answers = models.JSONField(help_text="Check id to the chosen option's index.")
+    shown = models.JSONField(default=dict, help_text="Check id to the indices of its options in the order shown.")
     passed = models.BooleanField()
     at = models.DateTimeField()
 
@@ -209,6 +221,7 @@ class FormAnswer(models.Model):
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="form_answers")
     block = models.CharField(max_length=60, help_text="The block's name in the study file.")
+    version = models.CharField(max_length=40, default="1", help_text="Of the block's questions.")
     answers = models.JSONField()
     at = models.DateTimeField()
 
@@ -220,20 +233,21 @@ class FormAnswer(models.Model):
 
 
 class Assignment(models.Model):
-    """A slot given to a sitting. `live` and `counted` hold the slot; `released` and `late` do not."""
+    """A slot given to a sitting. `live` and `counted` hold the slot; `released`, `late` and `withdrawn` do not."""
 
     class State(models.TextChoices):
         LIVE = "live", "live"
         COUNTED = "counted", "complete in time"
         RELEASED = "released", "released unanswered"
         LATE = "late", "late"
+        WITHDRAWN = "withdrawn", "taken back by the person"
 
     HOLDING = (State.LIVE, State.COUNTED)
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="assignments")
     slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="assignments")
     position = models.PositiveSmallIntegerField(help_text="1 for the first item of the sitting.")
-    state = models.CharField(max_length=8, choices=State.choices, default=State.LIVE)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.LIVE)
     assigned_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, blank=True, help_text="Set for late ones too.")
 
@@ -248,13 +262,14 @@ class Assignment(models.Model):
                 name="assignment_one_live_or_counted_a_slot",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=["live", "counted", "released", "late"]), name="assignment_state_known"
+                condition=Q(state__in=["live", "counted", "released", "late", "withdrawn"]),
+                name="assignment_state_known",
             ),
             models.CheckConstraint(
                 condition=~Q(state="counted") | Q(completed_at__isnull=False), name="assignment_counted_is_complete"
             ),
             models.CheckConstraint(
-                condition=~Q(state__in=["live", "released"]) | Q(completed_at__isnull=True),
+                condition=~Q(state__in=["live", "released", "withdrawn"]) | Q(completed_at__isnull=True),
                 name="assignment_open_is_incomplete",
             ),
         ]

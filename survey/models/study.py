@@ -28,6 +28,8 @@ class Study(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
+    locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
 
     class Meta:
         ordering = ["-created_at", "slug"]
@@ -35,6 +37,14 @@ class Study(models.Model):
         permissions = [
             ("run_study", "Can open, pause, close and retry stages"),
             ("export_study", "Can export answers"),
+            ("amend_study", "Can change a study's file"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(locked_at__isnull=True, locked_sha256="")
+                | Q(locked_at__isnull=False) & ~Q(locked_sha256=""),
+                name="study_locked_with_a_hash",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -64,6 +74,7 @@ class CompletionCode(models.Model):
         NO_CONSENT = "no_consent", "no consent"
         FAILED_CHECKS = "failed_checks", "failed checks"
         STUDY_FULL = "study_full", "study full"
+        SCREENED_OUT = "screened_out", "screened out"
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="codes")
     outcome = models.CharField(max_length=20, choices=Outcome.choices)

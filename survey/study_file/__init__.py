@@ -4,15 +4,10 @@
 study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
 """
 
+from .attention import AttentionCheckConfig
 from .base import SEED_LIMIT, FieldName, HintText, LongText, Name, Slug, Strict, Text, TitleText, words_in
-from .blocks import (
-    BlockConfig,
-    CheckConfig,
-    ConditionConfig,
-    FieldConfig,
-    InstrumentConfig,
-    SittingConfig,
-)
+from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
+from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
 from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
 from .sampling import (
@@ -36,7 +31,10 @@ __all__ = [
     "CANDIDATES",
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
+    "LONGEST_TEXT",
+    "NOT_SAID",
     "SEED_LIMIT",
+    "AttentionCheckConfig",
     "BlockConfig",
     "CandidatesConfig",
     "CheckConfig",

@@ -70,6 +70,11 @@ def words_in(language: str) -> Iterator[None]:
         _reading.reset(token)
 
 
+def languages_being_read() -> tuple[str, ...]:
+    """Those that a text of the file may be in, its first one first."""
+    return _reading.get().languages
+
+
 class Words(str):
     """A text in the file's first language. `by_language` has it in all that the file gives; empty for a bare string."""
 

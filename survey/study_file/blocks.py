@@ -1,15 +1,20 @@
 """What a sitting is made of: its size, its blocks, the instrument of its items, and its conditions."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import FieldName, HintText, LongText, Name, Strict, Text, TitleText
+from .attention import MOST_CHECKS, AttentionCheckConfig
+from .base import FieldName, HintText, LongText, Name, Strict, Text, TitleText, languages_being_read
+from .fields import FieldConfig
+from .ready import READY_FORMS, ready_form
 
 
 class SittingConfig(Strict):
     items: int = Field(default=15, ge=1, le=200)
     expires_after_minutes: int = Field(default=60, ge=1, le=24 * 60)
+    attention_checks: list[AttentionCheckConfig] = Field(default=[], max_length=MOST_CHECKS)
 
 
 class InstrumentConfig(Strict):
@@ -35,28 +40,6 @@ class CheckConfig(Strict):
         return options
 
 
-class FieldConfig(Strict):
-    """One question of a form block."""
-
-    name: FieldName
-    label: Text
-    kind: Literal["choice", "text", "number"]
-    options: list[Text] = []
-    required: bool = False
-    minimum: int | None = None
-    maximum: int | None = None
-
-    @model_validator(mode="after")
-    def fits_its_kind(self) -> "FieldConfig":
-        if self.kind == "choice" and len(self.options) < 2:
-            raise ValueError("a choice needs at least two options")
-        if self.kind != "choice" and self.options:
-            raise ValueError('only kind = "choice" has options')
-        if self.kind != "number" and (self.minimum is not None or self.maximum is not None):
-            raise ValueError('only kind = "number" has minimum and maximum')
-        return self
-
-
 class BlockConfig(Strict):
     kind: Literal["consent", "instructions", "checks", "items", "form", "debriefing", "end"]
     name: Name | None = None
@@ -65,6 +48,16 @@ class BlockConfig(Strict):
     version: str = Field(default="1", max_length=40)
     checks: list[CheckConfig] = []
     fields: list[FieldConfig] = []
+    ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
+    asks_to_use: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_in_a_ready_form(cls, given: Any) -> Any:
+        """What is stored with a study says what was asked, whatever the ready form is by then."""
+        if not isinstance(given, Mapping) or given.get("ready") not in READY_FORMS or given.get("fields"):
+            return given
+        return {**ready_form(given["ready"], languages_being_read()), **given}
 
     @model_validator(mode="after")
     def has_what_its_kind_needs(self) -> "BlockConfig":
@@ -78,11 +71,36 @@ class BlockConfig(Strict):
             raise ValueError('only a block of kind "checks" has checks')
         if self.kind != "form" and self.fields:
             raise ValueError('only a block of kind "form" has fields')
+        if self.kind != "form" and self.ready:
+            raise ValueError('only a block of kind "form" can be a ready one')
+        if self.ready and self.name != self.ready:
+            raise ValueError(f"a ready form is always called {self.ready}: remove name")
+        if self.kind != "debriefing" and self.asks_to_use:
+            raise ValueError('only a block of kind "debriefing" has asks_to_use')
         for entries in (self.checks, self.fields):
             names = [entry.name for entry in entries]
             if len(set(names)) != len(names):
                 raise ValueError("two entries have the same name: make them differ")
         return self
+
+
+def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
+    """
+    Raises:
+        ValueError: a block stands where what it asks comes too early or too late; with its place in the file.
+    """
+    items = [block.kind for block in blocks].index("items")
+    asking = []
+    for index, block in enumerate(blocks):
+        place = f"blocks.{index + 1}"
+        if index > items and any(field.screen_out for field in block.fields):
+            raise ValueError(f"{place}.fields: nobody is screened out after the items: ask this before them")
+        if block.asks_to_use:
+            asking.append(place)
+            if index < items:
+                raise ValueError(f"{place}.asks_to_use: there is nothing to use yet: move the block behind the items")
+    if len(asking) > 1:
+        raise ValueError(f"{asking[1]}.asks_to_use: {asking[0]} asks already: ask once")
 
 
 class ConditionConfig(Strict):

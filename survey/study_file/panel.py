@@ -2,8 +2,9 @@
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import quote
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from .base import Slug, Strict
 
@@ -44,6 +45,60 @@ class CodesConfig(Strict):
     no_consent: Literal["manually_review", "request_return"] = "request_return"
     failed_checks: Literal["manually_review", "request_return"] = "request_return"
     study_full: Literal["manually_review", "request_return"] = "request_return"
+    screened_out: Literal["manually_review", "request_return"] = "request_return"
+
+
+PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+LINK_PARAMETER = "link"
+# A parameter of a panel's entry address. What the pages and the API call so themselves cannot be told from it.
+OWN_PARAMETERS = ("consent", "csrfmiddlewaretoken", "person", "language", "link", "step", "screen", "prolific_token")
+
+
+def _not_our_own(name: str) -> str:
+    if name.lower() in OWN_PARAMETERS:
+        raise ValueError("this name is used by the pages themselves: let the panel call it otherwise")
+    return name
+
+
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"), AfterValidator(_not_our_own)]
+
+
+class ParametersConfig(Strict):
+    """How a generic panel's address calls what it sends along."""
+
+    person: ParameterName = "pid"
+    study: ParameterName | None = None
+    submission: ParameterName | None = None
+
+    @model_validator(mode="after")
+    def names_differ(self) -> "ParametersConfig":
+        names = [name.lower() for name in (self.person, self.study, self.submission) if name]
+        if len(set(names)) != len(names):
+            raise ValueError("two parameters have the same name: make them differ")
+        return self
+
+
+# Loopback addresses are those of the fake panel.
+COMPLETION_URL = r"^((https://|http://(127\.0\.0\.1|localhost)(?=[:/]))[^\s{}]*(\{code\})?[^\s{}]*)?$"
+
+
+def _leads_back_to_the_panel(address: str) -> str:
+    if not re.fullmatch(COMPLETION_URL, address):
+        raise ValueError("write https://..., with {code} at most once where the code belongs")
+    return address
+
+
+CompletionUrl = Annotated[str, Field(max_length=500), AfterValidator(_leads_back_to_the_panel)]
+
+
+class CompletionUrlsConfig(Strict):
+    """Where each outcome leads, at a generic panel that has an address for each."""
+
+    completed: CompletionUrl = ""
+    no_consent: CompletionUrl = ""
+    failed_checks: CompletionUrl = ""
+    screened_out: CompletionUrl = ""
+    study_full: CompletionUrl = ""
 
 
 # What only a panel with submissions has: an open study has nobody to pay and nobody to leave out.
@@ -61,18 +116,26 @@ PANEL_KEYS = (
     "filters",
 )
 Cents = Annotated[int, Field(ge=0, le=100_000_000)]
-# Loopback addresses are those of the fake panel.
-COMPLETION_URL = r"^((https://|http://(127\.0\.0\.1|localhost)(?=[:/]))[^\s{}]*(\{code\})?[^\s{}]*)?$"
+# Those of them that other kinds of panel have too.
+KEYS_OF_KIND = {
+    "open": (),
+    "links": ("reward", "expected_minutes", "turned_away_pay", "bonus_per_point"),
+    "generic": ("reward", "expected_minutes", "turned_away_pay", "bonus_per_point", "exclude_people_of"),
+    "prolific": PANEL_KEYS,
+}
 
 
 class PanelConfig(Strict):
     """Where respondents come from. `open`: anybody with the address. `prolific`: with Prolific's three parameters.
+    `generic`: with parameters of the names in `parameters`. `links`: with a link of their own.
 
     Money is in whole cents or pence of `currency`, as the panel counts it.
     """
 
-    kind: Literal["open", "prolific"] = "open"
-    completion_url: str = Field(default="", max_length=500)
+    kind: Literal["open", "prolific", "generic", "links"] = "open"
+    completion_url: CompletionUrl = ""
+    parameters: ParametersConfig | None = None
+    completion_urls: CompletionUrlsConfig | None = None
     currency: Literal["USD", "GBP"] = "USD"
     reward: int | None = Field(default=None, ge=1, le=100_000)
     places: int | None = Field(default=None, ge=1, le=100_000)
@@ -87,18 +150,33 @@ class PanelConfig(Strict):
     filters: list[FilterConfig] = Field(default=[], max_length=50)
     codes: CodesConfig = CodesConfig()
 
-    @field_validator("completion_url")
-    @classmethod
-    def leads_back_to_the_panel(cls, address: str) -> str:
-        if not re.fullmatch(COMPLETION_URL, address):
-            raise ValueError("write https://..., with {code} at most once where the code belongs")
-        return address
-
     @model_validator(mode="after")
     def fits_its_kind(self) -> "PanelConfig":
-        given = [name for name in PANEL_KEYS if getattr(self, name)]
-        if self.kind == "open" and given:
+        given = [name for name in PANEL_KEYS if getattr(self, name) and name not in KEYS_OF_KIND[self.kind]]
+        if given and self.kind == "open":
             raise ValueError(f"only a panel has {', '.join(given)}: set kind, or remove it")
+        if given:
+            raise ValueError(f'a panel of the kind "{self.kind}" has no {", ".join(given)}: remove it')
+        for name in ("parameters", "completion_urls"):
+            if getattr(self, name) is not None and self.kind != "generic":
+                raise ValueError(f'only a panel of the kind "generic" has {name}: remove it')
         if self.reward is not None and self.turned_away_pay > self.reward:
             raise ValueError("turned_away_pay is above the reward of those who finish: lower it")
         return self
+
+    @property
+    def parameter_names(self) -> dict[str, str]:
+        """What an entry address must carry: the names of its parameters by what each is."""
+        if self.kind == "prolific":
+            return dict(zip(("person", "study", "submission"), PROLIFIC_PARAMETERS, strict=True))
+        if self.kind == "links":
+            return {"person": LINK_PARAMETER}
+        if self.kind == "generic":
+            named = (self.parameters or ParametersConfig()).model_dump()
+            return {what: name for what, name in named.items() if name}
+        return {}
+
+    def address_after(self, outcome: str, code: str) -> str:
+        """Where a respondent goes on to after an outcome; empty where the panel gave no address."""
+        own = getattr(self.completion_urls, outcome, "") if self.completion_urls is not None else ""
+        return (own or self.completion_url).replace("{code}", quote(code, safe=""))

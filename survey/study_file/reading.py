@@ -123,7 +123,7 @@ def parse(text: str) -> StudyConfig:
         message = re.sub(r" \(at .*\)", "", str(exc))
         raise StudyFileError([Problem(line=line, field="file", message=f"not TOML: {message}")]) from exc
     lines = _lines_of_keys(text)
-    foreign = list(_keys_of_another_kind(raw, lines))
+    foreign = [*_keys_of_another_kind(raw, lines), *_keys_of_ready_forms(raw, lines)]
     try:
         config = StudyConfig.model_validate(raw)
     except ValidationError as exc:
@@ -160,6 +160,17 @@ def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> 
                 field = ".".join(str(part + 1) if isinstance(part, int) else part for part in (*path, key))
                 own = ", ".join(kinds[kind]) or "no parameters"
                 yield Problem(_line_of((*path, key), lines), field, f'kind = "{kind}" has {own}: remove this key')
+
+
+def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[Problem]:
+    """What a ready form has fixed: the stored study holds it, so that the schema cannot refuse it."""
+    blocks = raw.get("blocks")
+    for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+        if isinstance(block, Mapping) and block.get("ready"):
+            for key in ("fields", "version"):
+                if key in block:
+                    message = "a ready form has its own: remove this key, or write the form without ready"
+                    yield Problem(_line_of(("blocks", index, key), lines), f"blocks.{index + 1}.{key}", message)
 
 
 def problem_at(text: str, path: Path, message: str) -> StudyFileError:

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
+from . import attention
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, words_in, words_of
-from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig
+from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .panel import PanelConfig
 from .sampling import (
     EXHAUSTIVE_DESIGNS,
@@ -128,6 +129,17 @@ class StudyConfig(Strict):
                 if strangers:
                     raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
         return self
+
+    @model_validator(mode="after")
+    def everything_is_asked_in_its_place(self) -> "StudyConfig":
+        attention.refuse_misplaced(self.sitting.attention_checks, items=self.sitting.items)
+        refuse_misplaced(self.blocks)
+        return self
+
+    @property
+    def screens_out(self) -> bool:
+        """Whether an answer before the items can end a sitting."""
+        return any(field.screen_out for block in self.blocks for field in block.fields)
 
     @model_validator(mode="after")
     def stages_follow_each_other(self) -> "StudyConfig":

@@ -1,0 +1,62 @@
+"""What a sitting leaves beside its items: attention checks, remarks on questions, and whether its data may be used."""
+
+from django.db import models
+from django.db.models import Q
+
+from .sitting import Assignment, Sitting
+
+LONGEST_REPORT = 500  # characters; they stand in an index, which has room for so many of any alphabet
+
+
+class AttentionAnswer(models.Model):
+    """The answer to one attention check. A wrong one is a flag and changes nothing that its person sees."""
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="attention_answers")
+    name = models.CharField(max_length=40, help_text="The check's name in the study file.")
+    position = models.PositiveSmallIntegerField(help_text="How many items the person had answered before.")
+    answer = models.PositiveSmallIntegerField(help_text="The chosen option's index in the study file, from 0.")
+    shown = models.JSONField(help_text="Indices of the options in the order shown.")
+    passed = models.BooleanField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["sitting", "at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["sitting", "name"], name="attention_answer_once_a_check"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.sitting}"
+
+
+class QuestionReport(models.Model):
+    """What a respondent finds wrong with an item, in their words."""
+
+    sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="question_reports")
+    assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="question_reports")
+    screen = models.CharField(max_length=40, help_text="The item's screen that it was sent from.")
+    text = models.CharField(max_length=LONGEST_REPORT)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["assignment", "screen", "text"], name="question_report_once_in_these_words"
+            ),
+            models.CheckConstraint(condition=~Q(text=""), name="question_report_has_words"),
+        ]
+
+    def __str__(self) -> str:
+        return f"report on {self.assignment}"
+
+
+class DataChoice(models.Model):
+    """What a person said after the debriefing: that the answers may be used, or that they are taken back."""
+
+    sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="data_choice")
+    may_use = models.BooleanField()
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{'use' if self.may_use else 'withdraw'}: {self.sitting}"

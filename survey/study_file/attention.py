@@ -1,0 +1,58 @@
+"""Attention checks between items: what they are and where they may stand. Imports pydantic alone."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from .base import FieldName, Strict, Text
+
+MOST_CHECKS = 10
+
+
+class AttentionCheckConfig(Strict):
+    """One attention check, after so many items. The first `right` options are the right ones in the file.
+
+    `instruction`: the question says which answer to choose. `nonsense`: nobody who reads it can choose a wrong one.
+    Panels allow these two kinds and no check of memory or knowledge.
+    """
+
+    name: FieldName
+    after_item: int = Field(ge=1, le=200)
+    kind: Literal["instruction", "nonsense"]
+    text: Text
+    options: list[Text] = Field(min_length=2, max_length=11)
+    right: int = Field(default=1, ge=1, le=10)
+    shuffle: bool = True
+
+    @model_validator(mode="after")
+    def can_be_passed_and_failed(self) -> "AttentionCheckConfig":
+        if len(set(self.options)) != len(self.options):
+            raise ValueError("two options are the same: make them differ")
+        if self.right >= len(self.options):
+            raise ValueError(f"right: {self.right} of {len(self.options)} options are right, so that nobody can fail")
+        if self.kind == "instruction":
+            if self.right != 1:
+                raise ValueError("right: an instruction names one answer: set right to 1 or leave it out")
+            wanted = rf"(?<!\w){re.escape(self.options[0])}(?!\w)"
+            if not re.search(wanted, self.text, re.IGNORECASE):
+                raise ValueError(
+                    f'text: say in it which answer to choose; the first option, "{self.options[0]}", is not named'
+                )
+        return self
+
+
+def refuse_misplaced(checks: Sequence[AttentionCheckConfig], *, items: int) -> None:
+    """
+    Raises:
+        ValueError: a check that no sitting reaches, or two of one name; with its place in the file.
+    """
+    names: set[str] = set()
+    for number, check in enumerate(checks, start=1):
+        place = f"sitting.attention_checks.{number}"
+        if check.after_item > items:
+            raise ValueError(f"{place}.after_item: a sitting has {items} items: choose 1 to {items}")
+        if check.name in names:
+            raise ValueError(f"{place}.name: two attention checks are called {check.name}: make them differ")
+        names.add(check.name)

@@ -1,0 +1,90 @@
+"""The questions of a form block: what kinds there are, and what each kind needs. Imports pydantic alone."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from .base import FieldName, Name, Strict, Text
+
+LONGEST_TEXT = 5000
+# Stored where somebody chose not to say. No option's own value may be called so.
+NOT_SAID = "prefer_not_to_say"
+CHOSEN = ("choice", "multiple")
+# Which keys belong to which kinds; the others belong to all.
+KEYS_OF: dict[str, tuple[str, ...]] = {
+    "options": CHOSEN,
+    "values": CHOSEN,
+    "exclusive": ("multiple",),
+    "screen_out": ("choice",),
+    "prefer_not_to_say": (*CHOSEN, "likert"),
+    "points": ("likert",),
+    "labels": ("likert",),
+    "minimum": ("number",),
+    "maximum": ("number",),
+    "max_characters": ("text",),
+}
+
+
+class FieldConfig(Strict):
+    """One question of a form block."""
+
+    name: FieldName
+    label: Text
+    kind: Literal["choice", "multiple", "likert", "text", "number"]
+    options: list[Text] = Field(default=[], max_length=60)
+    values: list[Name] = []
+    exclusive: list[str] = []
+    screen_out: list[str] = []
+    prefer_not_to_say: bool = False
+    points: int | None = Field(default=None, ge=2, le=11)
+    labels: list[Text] = []
+    required: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
+    max_characters: int | None = Field(default=None, ge=1, le=LONGEST_TEXT)
+
+    @model_validator(mode="after")
+    def fits_its_kind(self) -> "FieldConfig":
+        for key, kinds in KEYS_OF.items():
+            if self.kind not in kinds and getattr(self, key) not in ([], None, False):
+                raise ValueError(f"only kind = {' or '.join(repr(kind) for kind in kinds)} has {key}")
+        if self.kind in CHOSEN:
+            self._options_fit()
+        if self.kind == "likert":
+            if self.points is None:
+                raise ValueError("a likert scale needs points: how many there are to choose from, 2 to 11")
+            if len(self.labels) not in (2, self.points):
+                raise ValueError(f"labels: give 2, for the two ends, or {self.points}, one for each point")
+        return self
+
+    def _options_fit(self) -> None:
+        if len(self.options) < 2:
+            raise ValueError(f"a {self.kind} needs at least two options")
+        if len(set(self.options)) != len(self.options):
+            raise ValueError("options: two are the same: make them differ")
+        if self.values and len(self.values) != len(self.options):
+            raise ValueError(f"values: give one for each option: {len(self.options)}, not {len(self.values)}")
+        if len(set(self.values)) != len(self.values):
+            raise ValueError("values: two are the same: make them differ")
+        if NOT_SAID in self.codes:
+            raise ValueError(f"{NOT_SAID} is what prefer_not_to_say = true stores: choose another value")
+        for key in ("exclusive", "screen_out"):
+            if strangers := [code for code in getattr(self, key) if code not in self.codes]:
+                known = "values" if self.values else "options (or give values, which are the same in every language)"
+                raise ValueError(f"{key}: {', '.join(strangers)} is not among the {known}")
+        if self.screen_out and not self.required:
+            raise ValueError("screen_out: set required = true, or people pass by leaving the question out")
+        if self.screen_out and set(self.screen_out) >= set(self.codes):
+            raise ValueError("screen_out: every option screens out, so that nobody could take part")
+
+    @property
+    def codes(self) -> Sequence[str]:
+        """What is sent and stored for each of the options, in order."""
+        return self.values or self.options
+
+    def label_of_point(self, point: int) -> str:
+        """The words of a scale's point, from 1; empty between two labelled ends."""
+        if len(self.labels) == self.points:
+            return self.labels[point - 1]
+        return {1: self.labels[0], self.points: self.labels[-1]}.get(point, "")
