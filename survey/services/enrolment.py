@@ -14,7 +14,6 @@ from survey.exceptions import EntryRefused, NotFound
 from survey.models import (
     Assignment,
     Booklet,
-    ConditionLevel,
     Consent,
     Respondent,
     Sitting,
@@ -24,10 +23,10 @@ from survey.models import (
 )
 from survey.selectors.stages import free_booklets, free_capacity
 
+from .conditions import draw_for_items, draw_for_sitting
 from .hashing import digest
 from .identities import PanelIds, find_respondent, store_identity, submission_hash
 from .locks import locked_stage
-from .seeds import derive
 
 PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 # Enough for the people who claim in one moment to spread over; the booklets themselves were dealt at random.
@@ -131,8 +130,9 @@ def stage_to_join(study: Study) -> Stage:
     return stage
 
 
-def consent_text(study: Study) -> str:
-    return study.settings.blocks[0].text
+def consent_text(study: Study, language: str) -> str:
+    """As it is shown in that language."""
+    return study.settings.in_language(language).blocks[0].text
 
 
 @transaction.atomic
@@ -160,7 +160,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     sitting = Sitting.objects.create(
         respondent=respondent, stage=stage, language=language, block=1, step=1, started_at=now, last_seen_at=now
     )
-    text = consent_text(study)
+    text = consent_text(study, language)
     Consent.objects.create(
         sitting=sitting,
         version=study.settings.blocks[0].version,
@@ -168,7 +168,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
         text_sha256=digest(text),
         given_at=now,
     )
-    _draw_conditions(sitting, stage)
+    draw_for_sitting(sitting, stage)
     if sitting.current_block.kind == "items" and not claim_booklet(sitting, now=now):
         raise _full()
     Stage.objects.filter(pk=stage.pk).update(arrivals=stage.arrivals + 1)
@@ -177,22 +177,6 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
 
 def stage_to_join_or_resume(study: Study, ids: PanelIds) -> Stage | Sitting:
     return find_sitting(study, ids) or stage_to_join(study)
-
-
-def _draw_conditions(sitting: Sitting, stage: Stage) -> None:
-    """Levels in permuted blocks: within every run of as many people as there are levels, each level comes once."""
-    for condition in stage.study.settings.conditions:
-        block, place = divmod(stage.arrivals, len(condition.levels))
-        seed = derive(stage.seed, "condition", condition.factor, block)
-        order = list(condition.levels)
-        random.Random(seed).shuffle(order)  # noqa: S311 - reproducible on purpose, nothing secret
-        ConditionLevel.objects.create(
-            sitting=sitting,
-            factor=condition.factor,
-            level=order[place],
-            probability=1 / len(order),
-            seed=seed,
-        )
 
 
 def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
@@ -221,9 +205,10 @@ def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
         if slot.position != position:
             slot.position = position
             slot.save(update_fields=["position"])
-    Assignment.objects.bulk_create(
+    assignments = Assignment.objects.bulk_create(
         [
             Assignment(sitting=sitting, slot=slot, position=position, assigned_at=now)
             for position, slot in enumerate(slots, start=1)
         ]
     )
+    draw_for_items(assignments, sitting)

@@ -67,13 +67,15 @@ END_OUTCOMES = {
     Sitting.State.COMPLETE: CompletionCode.Outcome.COMPLETED,
     Sitting.State.FAILED_CHECKS: CompletionCode.Outcome.FAILED_CHECKS,
     Sitting.State.TURNED_AWAY: CompletionCode.Outcome.STUDY_FULL,
+    # Over only where its person withdrew before the end.
+    Sitting.State.EXPIRED: CompletionCode.Outcome.NO_CONSENT,
 }
 
 
 def current_step(sitting: Sitting) -> Step:
     """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
     study = sitting.stage.study
-    blocks = study.settings.blocks
+    blocks = sitting.settings.blocks
     if sitting.is_over:
         outcome = END_OUTCOMES[Sitting.State(sitting.state)]
         return Step(
@@ -94,7 +96,7 @@ def current_step(sitting: Sitting) -> Step:
             number=sitting.step,
             kind="checks",
             block=block,
-            text=study.settings.block_text(block, sitting.levels()),
+            text=sitting.settings.block_text(block, sitting.levels()),
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,
@@ -113,7 +115,7 @@ def current_step(sitting: Sitting) -> Step:
             position=assignment.position,
             total=sitting.assignments.count(),
         )
-    text = study.settings.block_text(block, sitting.levels())
+    text = sitting.settings.block_text(block, sitting.levels())
     return Step(number=sitting.step, kind=block.kind, block=block, text=text)
 
 
