@@ -4,7 +4,7 @@ A payment is a row before the panel is asked. Whether a call was carried out may
 again, and a person who has looked at the panel says what happened.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from survey.exceptions import StateRefused
-from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission
+from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
 from survey.services.auditing import record
 from survey.services.identities import unseal
 
@@ -95,10 +95,14 @@ def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitti
     return {sitting.respondent_id: sitting for sitting in found}
 
 
-def _points(sittings: Iterable[Sitting]) -> dict[int, Decimal]:
+def _points(sittings: Collection[Sitting]) -> dict[int, Decimal]:
     scores = Score.objects.filter(response__assignment__sitting__in=[sitting.pk for sitting in sittings])
     sums = scores.order_by().values_list("response__assignment__sitting").annotate(sum=Sum("value"))
-    return {sitting: Decimal(total) for sitting, total in sums}
+    found = {sitting: Decimal(total) for sitting, total in sums}
+    # Who took their answers back had earned the points all the same.
+    people = {sitting.respondent_id: sitting.pk for sitting in sittings if sitting.withdrawn_at}
+    taken_back = Withdrawal.objects.filter(respondent__in=people).values_list("respondent", "points")
+    return {**found, **{people[who]: points for who, points in taken_back}}
 
 
 def pay_owed(

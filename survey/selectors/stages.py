@@ -114,7 +114,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
     answers: list[Assignment] = []
     for earlier in study.stages.filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
         earlier.study = study
-        if earlier.settings.design.kind != "test_set":
+        if earlier.settings.teaches:
             answers += frozen_answers(earlier)
     if not held_out:
         return answers

@@ -110,6 +110,12 @@ class StageConfig(Strict):
     roles: StageRolesConfig = StageRolesConfig()
     opens: Literal["by_hand", "automatically"] = "by_hand"
     train: bool = True
+    pilot: bool = False
+
+    @property
+    def teaches(self) -> bool:
+        """Whether its answers are among those that predictors learn from."""
+        return not self.pilot and self.design.kind != "test_set"
 
 
 class PredictorChoice(Strict):

@@ -1,0 +1,44 @@
+"""A change of a study file that is in force, appended and never changed."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from .study import Study
+
+
+class Amendment(models.Model):
+    """What was changed, by whom and why, with the file as it was before: whoever reads the answers can read it too."""
+
+    study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="amendments")
+    at = models.DateTimeField()
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    via = models.CharField(max_length=20, default="command", help_text="admin, command")
+    reason = models.CharField(max_length=1000)
+    was_locked = models.BooleanField(help_text="Whether the first main stage had been opened by then.")
+    old_sha256 = models.CharField(max_length=64)
+    new_sha256 = models.CharField(max_length=64)
+    changes = models.JSONField(default=list, help_text="Key, old value and new value of everything that changed.")
+    old_text = models.TextField(help_text="The study file as it was before.")
+
+    class Meta:
+        ordering = ["study", "id"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(reason=""), name="amendment_has_a_reason"),
+            models.CheckConstraint(condition=~Q(old_sha256=F("new_sha256")), name="amendment_changes_the_file"),
+        ]
+
+    def __str__(self) -> str:
+        return f"amendment {self.pk} of {self.study}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk is not None:
+            raise TypeError("An amendment is appended once and never changed.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError("An amendment is never deleted.")
