@@ -10,6 +10,7 @@ from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig,
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
 from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
+from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
     DESIGNS,
@@ -31,6 +32,7 @@ __all__ = [
     "CANDIDATES",
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
+    "FLAGS",
     "LONGEST_TEXT",
     "NOT_SAID",
     "SEED_LIMIT",
@@ -42,9 +44,12 @@ __all__ = [
     "ComparedConfig",
     "ConditionConfig",
     "DesignConfig",
+    "ExclusionsConfig",
     "FieldConfig",
     "FieldName",
     "FilterConfig",
+    "FlagName",
+    "FlagsConfig",
     "HintText",
     "InstrumentConfig",
     "LongText",

@@ -9,6 +9,7 @@ from . import attention
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .panel import PanelConfig
+from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
     EXHAUSTIVE_DESIGNS,
     CandidatesConfig,
@@ -74,6 +75,8 @@ class StudyConfig(Strict):
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     conditions: list[ConditionConfig] = []
     panel: PanelConfig = PanelConfig()
+    flags: FlagsConfig = FlagsConfig()
+    exclusions: ExclusionsConfig = ExclusionsConfig()
     texts: TextsConfig = TextsConfig()
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
@@ -140,6 +143,11 @@ class StudyConfig(Strict):
     def screens_out(self) -> bool:
         """Whether an answer before the items can end a sitting."""
         return any(field.screen_out for block in self.blocks for field in block.fields)
+
+    @model_validator(mode="after")
+    def rules_fit(self) -> "StudyConfig":
+        refuse_what_does_not_fit(self.flags, self.exclusions, self.blocks, self.sitting)
+        return self
 
     @model_validator(mode="after")
     def stages_follow_each_other(self) -> "StudyConfig":
