@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from survey.models import Bank, Question, Sitting, Stage, Study, Task
@@ -31,6 +32,7 @@ BASE: dict[str, Any] = {
     "roles": {"holdout": 0, "controls": 0},
     "sitting": {"items": 3},
     "stages": [{"sittings": 4}, {"sittings": 2}],
+    "data": {"retention_until": date(2099, 12, 31)},
     "blocks": [
         {"kind": "consent", "title": "Before you begin", "text": "We ask for your consent.", "version": "2"},
         {"kind": "instructions", "title": "What you will do", "text": "Read this.\n\n- one\n- two"},
@@ -148,16 +150,21 @@ def walk(sitting: Sitting, *, until: str = "end", screen: str = "") -> Step:
 
 
 def _write_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
-    """TOML of a table: JSON's strings, numbers, true, false and flat lists are TOML's too."""
+    """TOML of a table."""
     nested = {key: value for key, value in table.items() if _is_table(value) or _is_tables(value)}
     for key, value in table.items():
         if key not in nested:
-            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+            lines.append(f"{key} = {_toml(value)}")
     for key, value in nested.items():
         name = ".".join((*path, key))
         for entry in value if _is_tables(value) else [value]:
             lines.append(f"[[{name}]]" if _is_tables(value) else f"[{name}]")
             _write_table(entry, (*path, key), lines)
+
+
+def _toml(value: Any) -> str:
+    """JSON's strings, numbers, true, false and flat lists are TOML's too; a date stands as it is."""
+    return value.isoformat() if isinstance(value, date) else json.dumps(value, ensure_ascii=False)
 
 
 def _is_table(value: Any) -> bool:

@@ -31,6 +31,7 @@ from .expiry import expire_sitting
 from .hashing import digest, keyed_digest
 from .locks import locked_stage
 from .planning import plan_stage
+from .retention import refuse_without_retention
 from .rewards import refuse_low_pay
 from .seeds import derive
 
@@ -64,6 +65,7 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         PayTooLow: the reward comes to less an hour than the panel's minimum.
         PlanRefused: stage 1 cannot be planned.
     """
+    refuse_without_retention(stage.study)
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
         # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
         refuse_low_pay(stage.study, as_expected=True)

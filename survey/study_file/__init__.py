@@ -8,6 +8,7 @@ from .attention import AttentionCheckConfig
 from .base import SEED_LIMIT, FieldName, HintText, LongText, Name, Slug, Strict, Text, TitleText, words_in
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
+from .data import DataConfig
 from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
 from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
@@ -43,6 +44,7 @@ __all__ = [
     "CodesConfig",
     "ComparedConfig",
     "ConditionConfig",
+    "DataConfig",
     "DesignConfig",
     "ExclusionsConfig",
     "FieldConfig",

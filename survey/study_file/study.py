@@ -8,6 +8,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 from . import attention
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
+from .data import DataConfig
 from .panel import PanelConfig
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
@@ -75,6 +76,7 @@ class StudyConfig(Strict):
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     conditions: list[ConditionConfig] = []
     panel: PanelConfig = PanelConfig()
+    data: DataConfig = DataConfig()
     flags: FlagsConfig = FlagsConfig()
     exclusions: ExclusionsConfig = ExclusionsConfig()
     texts: TextsConfig = TextsConfig()

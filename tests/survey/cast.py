@@ -71,6 +71,7 @@ def study(slug: str = "small", *, on: Bank | None = None, **overrides: Any) -> S
             "sitting": {"items": 3, "expires_after_minutes": 30},
             "stages": [{"sittings": 4}],
             "blocks": BLOCKS,
+            "data": {"retention_until": "2099-12-31"},
             **overrides,
         }
     )

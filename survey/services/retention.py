@@ -1,0 +1,33 @@
+"""Until when a study's personal data is kept. Imports models and exceptions alone."""
+
+from datetime import date
+
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.models import Study
+
+
+def retention_problem(until: date | None, *, today: date) -> str:
+    """Why no stage may open under this term; empty where one may."""
+    if until is None:
+        return "data.retention_until: is missing: say until when personal data is kept, for example 2036-12-31"
+    if until < today:
+        return f"data.retention_until: {until} is past: nobody may be asked any more; set a later date or stop here"
+    return ""
+
+
+def refuse_without_retention(study: Study) -> None:
+    """
+    Raises:
+        StateRefused: the study file does not say until when data is kept, or that day is past.
+    """
+    problem = retention_problem(study.settings.data.retention_until, today=timezone.now().date())
+    if problem:
+        raise StateRefused(f"{problem} (amend_study changes a study's file)")
+
+
+def is_over(study: Study, *, today: date | None = None) -> bool:
+    """Whether the term has passed: what is left of the people's ids should be gone by then."""
+    until = study.settings.data.retention_until
+    return until is not None and until < (today or timezone.now().date())
