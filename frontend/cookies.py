@@ -1,6 +1,7 @@
-"""What a respondent's browser holds: who they are to the panel (sealed) and their sitting. Imports survey alone.
+"""What a respondent's browser holds: who they are to the panel (sealed), their sitting, and the language they chose.
+Imports survey alone.
 
-Both are bound to the study's own path, so that one study's cookies never reach another's pages.
+All are bound to the study's own path, and the first two to the study itself: copied to another path they are nobody's.
 """
 
 from django.conf import settings
@@ -10,10 +11,11 @@ from django.urls import reverse
 from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
 from survey.services.answering import sitting_for
-from survey.services.identities import PanelIds, find_respondent, seal, unseal
+from survey.services.identities import PanelIds, find_respondent, seal_for, unseal_for
 
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"
+LANGUAGE = "hunch_language"
 # Long enough to come back to an interrupted sitting, short enough to be forgotten.
 DAY = 24 * 3600
 MAX_AGE_SECONDS = 30 * DAY
@@ -36,13 +38,13 @@ def _set(response: HttpResponseBase, name: str, value: str, study: Study) -> Non
 
 
 def remember_person(response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
-    _set(response, PERSON, seal(ids), study)
+    _set(response, PERSON, seal_for(study, ids), study)
 
 
 def person(request: HttpRequest, study: Study) -> PanelIds | None:
     """Who this browser said it was; None where it said nothing, or where the study has another panel by now."""
     sealed = request.COOKIES.get(PERSON)
-    ids = unseal(sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
+    ids = unseal_for(study, sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
     return ids if ids and ids.panel == study.settings.panel.kind else None
 
 
@@ -52,6 +54,17 @@ def remember_sitting(response: HttpResponseBase, sitting: Sitting) -> None:
 
 def sitting_token(request: HttpRequest) -> str | None:
     return request.COOKIES.get(SITTING)
+
+
+def remember_language(response: HttpResponseBase, study: Study, language: str) -> None:
+    _set(response, LANGUAGE, language, study)
+
+
+def language(request: HttpRequest, study: Study) -> str:
+    """The language that this browser chose for the study; its first one where it chose none that there is."""
+    chosen = request.COOKIES.get(LANGUAGE, "")
+    languages = study.settings.languages
+    return chosen if chosen in languages else languages[0]
 
 
 def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, study: Study, ids: PanelIds) -> None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
-from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
@@ -42,13 +41,13 @@ def respondent_page(view: View) -> View:
         except HunchError as refusal:
             return _error_page(request, status=refusal.status, title=_("Page not found"), message=refusal.message)
         # The pages' own words come in the language of the study's texts and not in the browser's: they are part of what
-        # was measured.
-        with translation.override(study.settings.texts.language):
+        # was measured. Where the study has several, the respondent has chosen one.
+        with translation.override(cookies.language(request, study)):
             try:
                 response = view(request, study)
             except HunchError as refusal:
                 response = _refused(request, study, refusal)
-            response.headers["Content-Language"] = translation.get_language() or "en"
+            response.headers.setdefault("Content-Language", translation.get_language() or "en")
             return response
 
     return wrapped
@@ -76,6 +75,11 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
         response: HttpResponse = redirect("frontend:welcome", study.slug)
         cookies.remember_person(response, study, given)
         cookies.forget_sitting_of_others(request, response, study, given)
+        _remember_choice(request, response, study)
+        return response
+    if _chosen_language(request, study):
+        response = redirect("frontend:welcome", study.slug)
+        _remember_choice(request, response, study)
         return response
     ids = cookies.person(request, study)
     newcomer = None
@@ -84,10 +88,42 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
     earlier = enrolment.find_sitting(study, ids)
     if earlier is None:
         enrolment.stage_to_join(study)
-    response = render(request, "frontend/welcome.html", {"study": study, "earlier": earlier})
+    # A sitting keeps the language it began in, so that there is nothing to choose any more.
+    shown_in = earlier.language if earlier else cookies.language(request, study)
+    with translation.override(shown_in):
+        response = render(
+            request,
+            "frontend/welcome.html",
+            {
+                "study": study,
+                "config": study.settings.in_language(shown_in),
+                "earlier": earlier,
+                "languages": () if earlier else _language_names(study),
+                "chosen": shown_in,
+            },
+        )
+        response.headers["Content-Language"] = shown_in
     if newcomer is not None:
         cookies.remember_person(response, study, newcomer)
     return response
+
+
+def _chosen_language(request: HttpRequest, study: Study) -> str:
+    """A language that the address asks for, where the study has several and that one among them."""
+    chosen = request.GET.get("language", "")
+    languages = study.settings.languages
+    return chosen if len(languages) > 1 and chosen in languages else ""
+
+
+def _remember_choice(request: HttpRequest, response: HttpResponse, study: Study) -> None:
+    if chosen := _chosen_language(request, study):
+        cookies.remember_language(response, study, chosen)
+
+
+def _language_names(study: Study) -> list[tuple[str, str]]:
+    """The languages to choose from, each in its own words; none where there is only one."""
+    languages = study.settings.languages
+    return [(code, translation.get_language_info(code)["name_local"]) for code in languages if len(languages) > 1]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -96,12 +132,13 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     ids = cookies.person(request, study)
     if ids is None or enrolment.find_sitting(study, ids):
         return see_other("frontend:welcome", study)
+    config = study.settings.in_language(cookies.language(request, study))
     answer = request.POST.get("consent")
     if answer == "yes":
         sitting = enrolment.begin_sitting(
             study=study,
             ids=ids,
-            language=study.settings.texts.language,
+            language=cookies.language(request, study),
             simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
         )
         response: HttpResponse = see_other("frontend:sitting", study)
@@ -110,13 +147,20 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     if answer == "no":
         # Nothing is stored, so there is no page to redirect to; sent twice it says the same.
         return render(
-            request, "frontend/declined.html", {"study": study, **_code(study, CompletionCode.Outcome.NO_CONSENT)}
+            request,
+            "frontend/declined.html",
+            {"study": study, "config": config, **_code(study, CompletionCode.Outcome.NO_CONSENT)},
         )
     enrolment.stage_to_join(study)
     return render(
         request,
         "frontend/consent.html",
-        {"study": study, "consent": study.settings.blocks[0], "unanswered": request.method == "POST"},
+        {
+            "study": study,
+            "config": config,
+            "consent": config.blocks[0],
+            "unanswered": request.method == "POST",
+        },
         status=422 if request.method == "POST" else 200,
     )
 
@@ -173,7 +217,7 @@ def _step_page(
     errors: Mapping[str, list[str]] | None = None,
 ) -> HttpResponse:
     step = current_step(sitting)
-    context: dict[str, Any] = {"study": study, "step": step, "title": _title(step)}
+    context: dict[str, Any] = {"study": study, "config": sitting.settings, "step": step, "title": _title(step)}
     if step.kind == "end":
         context |= _code(study, step.outcome)
     else:
@@ -183,7 +227,9 @@ def _step_page(
             "errors": [field for field in fields if field.errors],
             "timing": CLIENT_FIELDS,
         }
-    return render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
+    response = render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
+    response.headers["Content-Language"] = sitting.language
+    return response
 
 
 def _title(step: Step) -> str:
@@ -206,7 +252,7 @@ def _title(step: Step) -> str:
 def _code(study: Study, outcome: str) -> dict[str, str]:
     """The one code that was earned, and the panel's address for it."""
     code = study.completion_code(outcome)
-    return {"code": code, "completion_url": study.settings.panel.completion_url.replace("{code}", quote(code, safe=""))}
+    return {"code": code, "completion_url": study.settings.panel.address_after(outcome, code)}
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
@@ -218,11 +264,15 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "bad_panel_ids": _("The link is incomplete"),
         "not_sent_by_panel": _("Please start from the panel’s page"),
         "took_part_in_another": _("You have taken part in an earlier study"),
-        "no_panel_ids": _("Please start from the panel’s page"),
+        "no_panel_ids": _("Please start from the panel’s page")
+        if study.settings.panel.has_submissions
+        else _("Please open your link"),
+        "unknown_link": _("Please open your link"),
         "out_of_order": _("This page has not been reached yet"),
     }
     context = {
         "study": study,
+        "config": study.settings.in_language(translation.get_language() or ""),
         "title": titles.get(refusal.code, _("This did not work")),
         "message": refusal.message,
         "code_name": refusal.code,
@@ -230,7 +280,7 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         if at_the_door
         else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
     }
-    if refusal.code == "full" and study.settings.panel.kind != "open":
+    if refusal.code == "full" and study.settings.panel.has_submissions:
         context |= _code(study, CompletionCode.Outcome.STUDY_FULL)
     return render(request, "frontend/refused.html", context, status=refusal.status)
 

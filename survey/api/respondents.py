@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from django.utils import translation
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -51,11 +50,18 @@ class RespondentView(APIView):
 
 
 class StudyInfo(RespondentView):
-    @extend_schema(operation_id="study_info", responses={200: StudyInfoSerializer, **errors(404)}, tags=["respondents"])
+    @extend_schema(
+        operation_id="study_info",
+        parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
+        responses={200: StudyInfoSerializer, **errors(404, 422)},
+        tags=["respondents"],
+    )
     def get(self, request: Request, slug: str) -> Response:
         """What somebody may know before taking part, the consent text included."""
         study = enrolment.study_of(slug)
-        consent = study.settings.blocks[0]
+        language = language_of(study, request.query_params.get("language", ""))
+        config = study.settings.in_language(language)
+        consent = config.blocks[0]
         refusal = ""
         try:
             enrolment.stage_to_join(study)
@@ -64,11 +70,14 @@ class StudyInfo(RespondentView):
         return Response(
             {
                 "slug": study.slug,
-                "title": study.title,
-                "welcome": study.settings.texts.welcome,
-                "minutes": study.settings.texts.minutes,
-                "contact": study.settings.texts.contact,
+                "title": config.title,
+                "language": language,
+                "languages": list(study.settings.languages),
+                "welcome": config.texts.welcome,
+                "minutes": config.texts.minutes,
+                "contact": config.texts.contact,
                 "panel": study.settings.panel.kind,
+                "parameters": list(study.settings.panel.parameter_names.values()),
                 "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
                 "open": not refusal,
                 "refusal": refusal,
@@ -90,10 +99,12 @@ class SittingBegin(RespondentView):
     def post(self, request: Request, slug: str) -> Response:
         """Store consent and begin a sitting, or find the one that this person began."""
         study = enrolment.study_of(slug)
-        with translation.override(study.settings.texts.language):
-            return self._begin(request, study)
+        language = request.data.get("language") if isinstance(request.data, Mapping) else None
+        language = language_of(study, language if isinstance(language, str) else "")
+        with translation.override(language):
+            return self._begin(request, study, language)
 
-    def _begin(self, request: Request, study: Study) -> Response:
+    def _begin(self, request: Request, study: Study, language: str) -> Response:
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
@@ -104,7 +115,7 @@ class SittingBegin(RespondentView):
         sitting = enrolment.begin_sitting(
             study=study,
             ids=ids,
-            language=study.settings.texts.language,
+            language=language,
             simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
         )
         person = ids.person if study.settings.panel.kind == "open" else None
@@ -143,11 +154,24 @@ class CurrentStep(RespondentView):
             return Response(_step(sitting, step))
 
 
+def language_of(study: Study, wanted: str) -> str:
+    """The language that was asked for; the study's first one where none was.
+
+    Raises:
+        FieldErrors: the study is not in that language.
+    """
+    languages = study.settings.languages
+    if wanted and wanted not in languages:
+        raise FieldErrors({"language": [_("This study is in: %(languages)s.") % {"languages": ", ".join(languages)}]})
+    return wanted or languages[0]
+
+
 def _person(request: Request, study: Study, given: Mapping[str, str]) -> PanelIds:
     if study.settings.panel.kind == "open" and "person" in given:
         return PanelIds("open", given["person"])
     simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
-    arrived = entry.arrive(study, given, host=request.get_host(), simulated=simulated)
+    carried = {**given, **given.get("parameters", {})}
+    arrived = entry.arrive(study, carried, host=request.get_host(), simulated=simulated)
     return arrived or entry.person_at_the_door(study, given)
 
 
@@ -160,5 +184,5 @@ def _as_a_form(body: Any) -> dict[str, str]:
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = sitting.stage.study.settings.panel.completion_url
-    return step_data(step, completion_url=address.replace("{code}", quote(step.code, safe="")))
+    address = sitting.stage.study.settings.panel.address_after(step.outcome, step.code)
+    return step_data(step, completion_url=address)

@@ -59,10 +59,13 @@ class ConsentTextSerializer(serializers.Serializer[Any]):
             value={
                 "slug": "demo",
                 "title": "What do you expect of a language model?",
+                "language": "en",
+                "languages": ["en"],
                 "welcome": "In this short study you say what you expect of a language model.",
                 "minutes": 12,
                 "contact": "",
                 "panel": "open",
+                "parameters": [],
                 "consent": {"title": "Before you begin", "text": "You may stop at any moment.", "version": "2024-07"},
                 "open": True,
                 "refusal": "",
@@ -73,10 +76,18 @@ class ConsentTextSerializer(serializers.Serializer[Any]):
 class StudyInfoSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField()
     title = serializers.CharField()
+    language = serializers.CharField(help_text="Of these texts.")
+    languages = serializers.ListField(child=serializers.CharField(), help_text="Those that can be asked for.")
     welcome = serializers.CharField()
     minutes = serializers.IntegerField(help_text="What a sitting takes.")
     contact = serializers.CharField(allow_blank=True)
-    panel = serializers.ChoiceField(choices=["open", "prolific"], help_text="open: anybody may begin.")
+    panel = serializers.ChoiceField(
+        choices=["open", "prolific", "generic", "links"],
+        help_text="open: anybody may begin. links: whoever has one of the study's links.",
+    )
+    parameters = serializers.ListField(
+        child=serializers.CharField(), help_text="What an entry address carries, by its names."
+    )
     consent = ConsentTextSerializer()
     open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
     refusal = serializers.CharField(allow_blank=True, help_text="Why not: closed or full.")
@@ -99,6 +110,9 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
 )
 class BeginSerializer(serializers.Serializer[Any]):
     consent = serializers.BooleanField(help_text="true: the consent text was read and agreed to.")
+    language = serializers.CharField(
+        required=False, max_length=10, help_text="That the consent text was read in; all of the sitting is in it."
+    )
     person = serializers.RegexField(
         r"^[0-9a-f]{32}$",
         required=False,
@@ -107,6 +121,11 @@ class BeginSerializer(serializers.Serializer[Any]):
     PROLIFIC_PID = serializers.CharField(required=False, max_length=64)
     STUDY_ID = serializers.CharField(required=False, max_length=64)
     SESSION_ID = serializers.CharField(required=False, max_length=64)
+    parameters = serializers.DictField(
+        child=serializers.CharField(max_length=200),
+        required=False,
+        help_text="Other panels and links: what the address carries, by the names that the study gives.",
+    )
     prolific_token = serializers.CharField(
         required=False, max_length=8192, help_text="As the panel put it into the address, where the study asks for it."
     )

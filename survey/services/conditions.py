@@ -5,10 +5,13 @@ there are levels each level comes once, so that every one has the same probabili
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from pydantic import ValidationError
+
 from survey.exceptions import HunchError
+from survey.instruments.registry import Instrument
 from survey.models import Assignment, AssignmentCondition, Booklet, ConditionLevel, Sitting, Stage, Study
 from survey.study_file import ConditionConfig, StudyConfig
 
@@ -83,6 +86,35 @@ def combinations(config: StudyConfig) -> list[dict[str, str]]:
     factors = [condition.factor for condition in config.conditions]
     levels = [condition.levels for condition in config.conditions]
     return [dict(zip(factors, chosen, strict=True)) for chosen in product(*levels)]
+
+
+def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What is wrong with the options that levels change: the place in the study file, and what to do."""
+    conditions = study.settings.conditions
+    allowed = ", ".join(sorted(instrument.condition_options)) or "none"
+    strange = False
+    for index, condition in enumerate(conditions):
+        for level, options in condition.options.items():
+            place = ("conditions", index, "options", level)
+            for name in sorted(set(options) - instrument.condition_options):
+                strange = True
+                yield (*place, name), f"{instrument.name} lets conditions change these options: {allowed}"
+            if strange:
+                continue
+            try:
+                instrument.options_under(study, {condition.factor: level})
+            except ValidationError as exc:
+                strange = True
+                for error in exc.errors(include_url=False):
+                    yield (*place, *error["loc"]), f"{error['msg']} (it is {error['input']!r})"
+    if strange or sum(bool(condition.options) for condition in conditions) < 2:
+        return
+    for levels in combinations(study.settings):
+        try:
+            instrument.options_under(study, levels)
+        except ValidationError as exc:
+            yield ("conditions",), f"{in_words(levels)} together: {exc.errors(include_url=False)[0]['msg']}"
+            return
 
 
 # Which answers

@@ -22,6 +22,7 @@ from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 
 from .auditing import record
 from .candidates import drawable_questions
+from .conditions import option_problems
 from .planning import check_designs, try_stage
 from .questions import Problems, find_bank, read_text_file
 from .seeds import derive
@@ -125,6 +126,8 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
     bank = _bank(config.bank, report)
     instrument = _instrument(config, report)
     _check_predictor(config, instrument, report)
+    for place, language in study_file.missing_texts(config):
+        report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
     if bank is None or instrument is None:
         return None
     config = _with_all_options(config, instrument)
@@ -140,6 +143,10 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
     )
     _check_questions(study, instrument, report)
     return study
+
+
+def _each(languages: Sequence[str]) -> str:
+    return ", ".join(f'{code} = "..."' for code in languages)
 
 
 def _bank(wanted: str, report: Report) -> Bank | None:
@@ -166,9 +173,15 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
             message = (
                 f"unknown option; {instrument.name} has: {known}"
                 if unknown
-                else f"{error['msg']} (it is {error['input']!r})"
+                else error["msg"].removeprefix("Value error, ")
             )
-            report(("instrument", "options", *error["loc"]), message)
+            place = error["loc"]
+            if not place and ": " in message:  # What two options must agree on names the one to change.
+                name, message = message.split(": ", 1)
+                place = (name,)
+            elif not unknown:
+                message = f"{message} (it is {error['input']!r})"
+            report(("instrument", "options", *place), message)
     return None
 
 
@@ -225,7 +238,7 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
     if strangers:
         report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
         return
-    problems = list(instrument.problems(study))
+    problems = [*option_problems(study, instrument), *instrument.problems(study)]
     for place, message in problems:
         report(place, message)
     if problems:
