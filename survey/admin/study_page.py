@@ -29,7 +29,7 @@ from survey.models import (
     Stratum,
     Study,
 )
-from survey.services.enrolment import PROLIFIC_PARAMETERS
+from survey.study_file import PROLIFIC_PARAMETERS
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
@@ -403,6 +403,9 @@ def addresses(study: Study, root: str) -> list[tuple[str, str]]:
     if study.settings.panel.kind == "prolific":
         query = "&".join(f"{name}={{{{%{name}%}}}}" for name in PROLIFIC_PARAMETERS)
         found = [("Study address for Prolific", f"{survey}?{query}")]
+    if study.settings.panel.kind == "generic":
+        query = "&".join(f"{name}=..." for name in study.settings.panel.parameter_names.values())
+        found = [("Study address for the panel, each ... filled in by it", f"{survey}?{query}")]
     return [
         *found,
         ("Answers by API (JSON)", root + reverse("api:answers", args=[study.slug])),

@@ -16,8 +16,8 @@ from survey.exceptions import NotFound, StateRefused
 from survey.models import CompletionCode, Posting, Stage, Study
 from survey.selectors.stages import free_booklets
 from survey.services.auditing import record
-from survey.services.enrolment import PROLIFIC_PARAMETERS
 from survey.services.rewards import refuse_low_pay
+from survey.study_file import PROLIFIC_PARAMETERS
 
 from . import registry
 from .errors import PanelError

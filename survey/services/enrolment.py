@@ -23,15 +23,18 @@ from survey.models import (
 )
 from survey.selectors.stages import free_booklets, free_capacity
 
+from . import links
 from .conditions import draw_for_items, draw_for_sitting
 from .hashing import digest
 from .identities import PanelIds, find_respondent, store_identity, submission_hash
 from .locks import locked_stage
 
-PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 # Enough for the people who claim in one moment to spread over; the booklets themselves were dealt at random.
 CLAIM_WINDOW = 50
 PANEL_ID = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
+# Other panels have other ids; no brace, bracket, percent or dollar sign, in which placeholders stand.
+GENERIC_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
+NOT_FILLED_IN = re.compile(r"undefined|null|none|nil|nan|[A-Z]+(_[A-Z]+)*_ID")
 
 
 def study_of(slug: str) -> Study:
@@ -46,18 +49,20 @@ def study_of(slug: str) -> Study:
 
 
 def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
-    """The panel's ids from an entry address; None where it carries none (a clean address, or an open study).
+    """The ids from an entry address; None where it carries none (a clean address, or an open study).
 
     Raises:
-        EntryRefused: a parameter is missing, still a placeholder, or not an id.
+        EntryRefused: a parameter is missing, still a placeholder, or not an id; or a link that is not the study's.
     """
-    if study.settings.panel.kind == "open":
-        return None
-    given = {name: query.get(name, "").strip() for name in PROLIFIC_PARAMETERS}
+    panel = study.settings.panel
+    given = {what: query.get(name, "").strip() for what, name in panel.parameter_names.items()}
     if not any(given.values()):
         return None
-    for name, value in given.items():
-        if not PANEL_ID.match(value):
+    if panel.kind == links.KIND:
+        return links.ids_of_link(study, given["person"])
+    for what, value in given.items():
+        name = panel.parameter_names[what]
+        if not _is_panel_id(value, name=name, kind=panel.kind):
             raise EntryRefused(
                 _(
                     "The link is incomplete: %(name)s is missing or was not filled in. "
@@ -67,7 +72,14 @@ def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
                 code="bad_panel_ids",
                 status=400,
             )
-    return PanelIds("prolific", given["PROLIFIC_PID"], given["STUDY_ID"], given["SESSION_ID"])
+    return PanelIds(panel.kind, given["person"], given.get("study", ""), given.get("submission", ""))
+
+
+def _is_panel_id(value: str, *, name: str, kind: str) -> bool:
+    if kind == "prolific":
+        return PANEL_ID.match(value) is not None
+    unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
+    return GENERIC_ID.match(value) is not None and not unfilled
 
 
 def new_open_person() -> PanelIds:
@@ -155,6 +167,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     if free_capacity(stage) < 1:
         raise _full()
     now = timezone.now()
+    links.use_link(study, ids, now=now)
     respondent = Respondent.objects.create(study=study, is_simulated=simulated)
     store_identity(respondent=respondent, ids=ids)
     sitting = Sitting.objects.create(

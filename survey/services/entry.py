@@ -10,6 +10,7 @@ from survey.models import Study
 from survey.recruitment import registry
 from survey.recruitment.registry import Verdict
 
+from . import links
 from .enrolment import find_sitting, new_open_person, read_panel_ids, refuse_people_of_others
 from .identities import PanelIds
 
@@ -29,6 +30,11 @@ def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
         return ids
     if study.settings.panel.kind == "open":
         return new_open_person()
+    if study.settings.panel.kind == links.KIND:
+        raise EntryRefused(
+            _("This study is entered by a link of your own. Please open it once more; your place is kept."),
+            code="no_panel_ids",
+        )
     raise EntryRefused(
         _("This study is entered from the panel's own page. Please open it there once more; your place is kept."),
         code="no_panel_ids",

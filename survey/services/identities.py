@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
@@ -30,17 +30,34 @@ def _cipher() -> Fernet:
 
 
 def seal(ids: PanelIds) -> str:
-    """Ids as an encrypted text, for the cookie between the entry and the consent."""
+    """Ids as an encrypted text, for what is stored."""
     return _cipher().encrypt(json.dumps(asdict(ids)).encode()).decode()
 
 
-def unseal(sealed: str, *, max_age_seconds: int | None = None) -> PanelIds | None:
-    """The ids again; None for a text that was not sealed here, was changed, or is too old."""
+def unseal(sealed: str) -> PanelIds | None:
+    """The ids again; None for a text that was not sealed here or was changed."""
+    values = _opened(sealed)
+    return PanelIds(**values) if isinstance(values, dict) else None
+
+
+def seal_for(study: Study, ids: PanelIds) -> str:
+    """Ids as an encrypted text that is good for one study, for the cookie between the entry and the consent."""
+    return _cipher().encrypt(json.dumps([study.pk, asdict(ids)]).encode()).decode()
+
+
+def unseal_for(study: Study, sealed: str, *, max_age_seconds: int) -> PanelIds | None:
+    """The ids again; None for a text that was not sealed here for this study, was changed, or is too old."""
+    values = _opened(sealed, max_age_seconds)
+    if not isinstance(values, list) or values[0] != study.pk:
+        return None
+    return PanelIds(**values[1])
+
+
+def _opened(sealed: str, max_age_seconds: int | None = None) -> Any:
     try:
-        values: Mapping[str, str] = json.loads(_cipher().decrypt(sealed.encode(), ttl=max_age_seconds))
+        return json.loads(_cipher().decrypt(sealed.encode(), ttl=max_age_seconds))
     except (InvalidToken, ValueError):
         return None
-    return PanelIds(**values)
 
 
 def person_hash(study: Study, ids: PanelIds) -> str:

@@ -7,9 +7,9 @@ study can be reviewed, versioned and preregistered as the file it is. docs/study
 from .attention import AttentionCheckConfig
 from .base import SEED_LIMIT, FieldName, HintText, LongText, Name, Slug, Strict, Text, TitleText, words_in
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
-from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .data import DataConfig
-from .panel import CodesConfig, FilterConfig, PanelConfig, RangeConfig
+from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
+from .panel import LINK_PARAMETER, PROLIFIC_PARAMETERS, CodesConfig, FilterConfig, PanelConfig, RangeConfig
 from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
@@ -34,8 +34,10 @@ __all__ = [
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",
+    "LINK_PARAMETER",
     "LONGEST_TEXT",
     "NOT_SAID",
+    "PROLIFIC_PARAMETERS",
     "SEED_LIMIT",
     "AttentionCheckConfig",
     "BlockConfig",

@@ -165,6 +165,11 @@ class PanelConfig(Strict):
         return self
 
     @property
+    def has_submissions(self) -> bool:
+        """Whether people come from a panel, to which they go back with a code or return what they took."""
+        return self.kind in ("prolific", "generic")
+
+    @property
     def parameter_names(self) -> dict[str, str]:
         """What an entry address must carry: the names of its parameters by what each is."""
         if self.kind == "prolific":

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.models import PanelIdentity, Respondent, Sitting, Study
-from survey.services.identities import unseal
+from survey.services.identities import unseal_for
 from survey.services.staging import pause_stage
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
@@ -24,7 +24,7 @@ def test_panel_ids_leave_the_address_at_once_and_are_sealed(client: Client, pane
     assert (response.status_code, response.headers["Location"]) == (302, "/s/cast/")
     cookie = response.cookies["hunch_person"]
     assert "person1" not in cookie.value and "session1" not in cookie.value
-    ids = unseal(cookie.value)
+    ids = unseal_for(panel_study, cookie.value, max_age_seconds=60)
     assert ids is not None and (ids.person, ids.study, ids.submission) == ("person1", "study1", "session1")
     assert (cookie["path"], cookie["samesite"], cookie["httponly"]) == ("/s/cast/", "Lax", True)
     assert not Respondent.objects.exists()
