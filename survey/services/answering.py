@@ -3,7 +3,7 @@
 Nothing here sends a Celery task: answers are stored while Redis is down.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
 from survey.instruments import registry
 from survey.models import (
     Assignment,
+    AttentionAnswer,
     Booklet,
     CheckAttempt,
     FormAnswer,
@@ -25,15 +26,15 @@ from survey.models import (
     Stage,
     Study,
 )
-from survey.study_file import FieldConfig
 
+from . import debriefing
+from .attention import due_check
 from .enrolment import claim_booklet
-from .flow import MAXIMUM_CHECK_ATTEMPTS, Step, current_step, open_assignment
+from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, open_assignment
+from .forms import is_screened_out, read_form, refuse_lists
 from .hashing import digest
 from .locks import locked_stage
-from .timing import CLIENT_LIMIT, client_facts, milliseconds_since, record_step
-
-LONGEST_TEXT = 5000
+from .timing import client_facts, milliseconds_since, record_step
 
 
 def sitting_for(token: str | None, *, study: Study | None = None) -> Sitting:
@@ -80,12 +81,14 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     shown = current_step(locked)
     _refuse_unstorable(data)
+    refuse_lists(data, shown.block.fields)
     if locked.state == Sitting.State.EXPIRED:
         _revive(locked, now)
     if not locked.is_over:
-        accept = {"checks": _accept_checks, "item": _accept_item, "form": _accept_form}.get(shown.kind, _accept_reading)
+        accept = ACCEPT.get(shown.kind, _accept_reading)
         accept(locked, shown, data, now)
-        record_step(locked, shown, data, now)
+        if locked.withdrawn_at is None:
+            record_step(locked, shown, data, now)
     locked.step += 1
     locked.last_seen_at = now
     locked.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
@@ -127,9 +130,42 @@ def _accept_reading(sitting: Sitting, shown: Step, data: Mapping[str, Any], now:
 
 
 def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    answers = _chosen(shown.checks, data)
+    passed = all(index == 0 for index in answers.values())  # In the file the right option comes first.
+    CheckAttempt.objects.create(
+        sitting=sitting,
+        attempt=shown.attempt,
+        answers=answers,
+        shown={check.name: check.order for check in shown.checks},
+        passed=passed,
+        at=now,
+    )
+    if passed:
+        _enter_next_block(sitting, now)
+    elif shown.attempt >= MAXIMUM_CHECK_ATTEMPTS:
+        _end(sitting, Sitting.State.FAILED_CHECKS, now)
+
+
+def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    (check,) = shown.checks
+    chosen = _chosen(shown.checks, data)[check.name]
+    AttentionAnswer.objects.create(
+        sitting=sitting,
+        name=check.name,
+        position=sitting.assignments.filter(completed_at__isnull=False).count(),
+        answer=chosen,
+        shown=check.order,
+        passed=chosen < check.right,
+        at=now,
+    )
+    _leave_finished_items(sitting, now)
+
+
+def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[str, int]:
+    """Check to the chosen option's index in the file."""
     answers: dict[str, int] = {}
     errors: dict[str, list[str]] = {}
-    for check in shown.checks:
+    for check in checks:
         # By the place it is shown at: the index in the file would tell which option is right.
         offered = {str(place): index for place, (index, _text) in enumerate(check.options, start=1)}
         chosen = offered.get(str(data.get(check.name, "")))
@@ -139,51 +175,27 @@ def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: 
             answers[check.name] = chosen
     if errors:
         raise FieldErrors(errors)
-    passed = all(index == 0 for index in answers.values())  # In the file the right option comes first.
-    CheckAttempt.objects.create(sitting=sitting, attempt=shown.attempt, answers=answers, passed=passed, at=now)
-    if passed:
-        _enter_next_block(sitting, now)
-    elif shown.attempt >= MAXIMUM_CHECK_ATTEMPTS:
-        _end(sitting, Sitting.State.FAILED_CHECKS, now)
+    return answers
 
 
 def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    answers: dict[str, Any] = {}
-    errors: dict[str, list[str]] = {}
     in_file = sitting.stage.study.settings.blocks[sitting.block].fields
-    for field, stored in zip(shown.block.fields, in_file, strict=True):
-        try:
-            answers[field.name] = _field_value(field, stored, str(data.get(field.name) or "").strip())
-        except ValueError as exc:
-            errors[field.name] = [str(exc)]
-    if errors:
-        raise FieldErrors(errors)
-    FormAnswer.objects.create(sitting=sitting, block=shown.block.name or "form", answers=answers, at=now)
-    _enter_next_block(sitting, now)
+    answers = read_form(shown.block.fields, in_file, data)
+    FormAnswer.objects.create(
+        sitting=sitting, block=shown.block.name or "form", version=shown.block.version, answers=answers, at=now
+    )
+    if is_screened_out(in_file, answers):
+        _end(sitting, Sitting.State.SCREENED_OUT, now)
+    else:
+        _enter_next_block(sitting, now)
 
 
-def _field_value(field: FieldConfig, stored: FieldConfig, given: str) -> str | int | None:
-    """`field` as it was shown, `stored` as the file's first language has it: answers are stored in its words."""
-    if not given:
-        if field.required:
-            raise ValueError(_("Please answer this question."))
-        return None
-    if field.kind == "choice":
-        if given not in field.options:
-            raise ValueError(_("Choose one of the answers."))
-        return str(stored.options[field.options.index(given)])
-    if field.kind == "text":
-        if len(given) > LONGEST_TEXT:
-            raise ValueError(_("Please keep it under %(limit)d characters.") % {"limit": LONGEST_TEXT})
-        return given
-    try:
-        number = int(given)
-    except ValueError:
-        raise ValueError(_("Enter a whole number, for example 30.")) from None
-    low, high = field.minimum, field.maximum
-    if (low is not None and number < low) or (high is not None and number > high) or abs(number) > CLIENT_LIMIT:
-        raise ValueError(_("Enter a number from %(low)s to %(high)s.") % {"low": low, "high": high})
-    return number
+def _accept_debriefing(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    if not shown.block.asks_to_use or debriefing.take_choice(sitting, data, now):
+        _enter_next_block(sitting, now)
+    else:
+        # All was deleted, and the sitting ended, under this very lock.
+        sitting.refresh_from_db(fields=["state", "ended_at", "expired_at", "withdrawn_at"])
 
 
 def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
@@ -202,7 +214,7 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         assignment=assignment,
         number=assignment.responses.count() + 1,
         screen=screen.name,
-        screen_sha256=digest({"screen": screen.name, "title": str(screen.title), "parts": screen.parts}),
+        screen_sha256=digest(screen.content()),
         answered_at=now,
         server_ms=milliseconds_since(sitting.last_seen_at, now),
         client=client_facts(data),
@@ -215,8 +227,23 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         if assignment.state == Assignment.State.LIVE:
             assignment.state = Assignment.State.COUNTED
         assignment.save(update_fields=["state", "completed_at"])
-        if open_assignment(sitting) is None:
-            _enter_next_block(sitting, now)
+        _leave_finished_items(sitting, now)
+
+
+def _leave_finished_items(sitting: Sitting, now: datetime) -> None:
+    if open_assignment(sitting) is None and due_check(sitting, None) is None:
+        _enter_next_block(sitting, now)
+
+
+Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], None]
+# By the kind of the step; what is only read is not among them.
+ACCEPT: dict[str, Accept] = {
+    "checks": _accept_checks,
+    "item": _accept_item,
+    "attention": _accept_attention,
+    "form": _accept_form,
+    "debriefing": _accept_debriefing,
+}
 
 
 def _revive(sitting: Sitting, now: datetime) -> None:

@@ -10,6 +10,8 @@ from survey.instruments.registry import Screen
 from survey.models import Assignment, CompletionCode, Sitting
 from survey.study_file import BlockConfig, CheckConfig
 
+from . import practice
+from .attention import due_check, options_shown
 from .seeds import derive
 
 MAXIMUM_CHECK_ATTEMPTS = 2
@@ -17,11 +19,20 @@ MAXIMUM_CHECK_ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class CheckQuestion:
-    """A comprehension check as this sitting sees it: options in its own random order, as (index in the file, text)."""
+    """A check as this sitting sees it: options in its own random order, as (index in the file, text).
+
+    The first `right` options of the file are right; that never leaves the server.
+    """
 
     name: str
     question: str
     options: tuple[tuple[int, str], ...]
+    right: int = 1
+
+    @property
+    def order(self) -> list[int]:
+        """The indices in the file, as they are shown."""
+        return [index for index, _text in self.options]
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,7 @@ class Step:
     attempt: int = 0
     hints: tuple[str, ...] = ()
     screen: Screen | None = None
+    feedback: tuple[str, ...] = ()
     assignment: Assignment | None = None
     position: int = 0
     total: int = 0
@@ -67,6 +79,7 @@ END_OUTCOMES = {
     Sitting.State.COMPLETE: CompletionCode.Outcome.COMPLETED,
     Sitting.State.FAILED_CHECKS: CompletionCode.Outcome.FAILED_CHECKS,
     Sitting.State.TURNED_AWAY: CompletionCode.Outcome.STUDY_FULL,
+    Sitting.State.SCREENED_OUT: CompletionCode.Outcome.SCREENED_OUT,
     # Over only where its person withdrew before the end.
     Sitting.State.EXPIRED: CompletionCode.Outcome.NO_CONSENT,
 }
@@ -103,6 +116,9 @@ def current_step(sitting: Sitting) -> Step:
         )
     if block.kind == "items":
         assignment = open_assignment(sitting)
+        if check := due_check(sitting, assignment):
+            question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
+            return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
         screen = registry.get(study.instrument).next_screen(assignment) if assignment else None
         if assignment is None or screen is None:
             raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
@@ -116,6 +132,11 @@ def current_step(sitting: Sitting) -> Step:
             total=sitting.assignments.count(),
         )
     text = sitting.settings.block_text(block, sitting.levels())
+    if block.kind == "practice":
+        screen, feedback = practice.shown(sitting)
+        return Step(
+            number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
+        )
     return Step(number=sitting.step, kind=block.kind, block=block, text=text)
 
 

@@ -1,0 +1,33 @@
+"""The choice after the debriefing: that the answers may be used, or that they are taken back. Pay does not depend on
+it, and neither does the page that follows."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from survey.exceptions import FieldErrors
+from survey.models import DataChoice, Sitting
+
+from .withdrawal import DEBRIEFING, withdraw
+
+FIELD = "my_data"
+USE, WITHDRAW = "use", "withdraw"
+
+
+def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> bool:
+    """Store what was chosen; whether the answers may be used. Needs the sitting's lock.
+
+    Where they may not, all is deleted and the sitting is over: whoever holds its row reads it again.
+
+    Raises:
+        FieldErrors: neither was chosen.
+    """
+    chosen = str(data.get(FIELD) or "")
+    if chosen not in (USE, WITHDRAW):
+        raise FieldErrors({FIELD: [_("Choose one of the two answers below.")]})
+    DataChoice.objects.create(sitting=sitting, may_use=chosen == USE, at=now)
+    if chosen == WITHDRAW:
+        withdraw(respondent=sitting.respondent, now=now, reason=DEBRIEFING, via="debriefing")
+    return chosen == USE

@@ -1,0 +1,118 @@
+"""What was entered in a form block, checked field by field. Imports models' study file and nothing else of survey."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from survey.exceptions import FieldErrors
+from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
+
+LARGEST_NUMBER = 10**12
+
+
+def read_form(
+    shown: Sequence[FieldConfig], in_file: Sequence[FieldConfig], data: Mapping[str, Any]
+) -> dict[str, str | int | list[str] | None]:
+    """The answers as they are stored: by field, None where one was left out.
+
+    Args:
+        shown: the fields in the language that the respondent reads.
+        in_file: the same in the file's first language, in whose words options without values are stored.
+
+    Raises:
+        FieldErrors: some were not accepted.
+    """
+    answers: dict[str, str | int | list[str] | None] = {}
+    errors: dict[str, list[str]] = {}
+    for field, stored in zip(shown, in_file, strict=True):
+        try:
+            if field.kind == "multiple":
+                answers[field.name] = _several(field, stored, given_values(data, field.name))
+            else:
+                answers[field.name] = _single(field, stored, str(data.get(field.name) or "").strip())
+        except ValueError as exc:
+            errors[field.name] = [str(exc)]
+    if errors:
+        raise FieldErrors(errors)
+    return answers
+
+
+def given_values(data: Mapping[str, Any], name: str) -> list[str]:
+    """All that was sent for a name: by a page's check boxes, or as a list."""
+    given = data.getlist(name) if hasattr(data, "getlist") else data.get(name) or []
+    values = given if isinstance(given, list | tuple) else [given]
+    return [text for text in (str(value).strip() for value in values) if text]
+
+
+def refuse_lists(data: Mapping[str, Any], fields: Sequence[FieldConfig]) -> None:
+    """
+    Raises:
+        FieldErrors: several values where one is asked for.
+    """
+    several = {field.name for field in fields if field.kind == "multiple"}
+    wrong = [name for name, value in data.items() if isinstance(value, list | tuple) and name not in several]
+    if wrong:
+        raise FieldErrors({name: [_("Send a single value.")] for name in wrong})
+
+
+def is_screened_out(in_file: Sequence[FieldConfig], answers: Mapping[str, Any]) -> bool:
+    """Whether one of the answers ends the sitting here."""
+    return any(answers.get(field.name) in field.screen_out for field in in_file if field.screen_out)
+
+
+def _single(field: FieldConfig, stored: FieldConfig, given: str) -> str | int | None:
+    if not given:
+        if field.required:
+            raise ValueError(_("Please answer this question."))
+        return None
+    if field.prefer_not_to_say and given == NOT_SAID:
+        return NOT_SAID
+    if field.kind == "choice":
+        return _code(field, stored, given)
+    if field.kind == "likert":
+        points = [str(point) for point in range(1, (field.points or 0) + 1)]
+        if given not in points:
+            raise ValueError(_("Choose one of the answers."))
+        return int(given)
+    if field.kind == "text":
+        limit = field.max_characters or LONGEST_TEXT
+        # Browsers send two characters for a line break, and people count one.
+        if len(given.replace("\r\n", "\n")) > limit:
+            raise ValueError(_("Please write at most %(limit)d characters.") % {"limit": limit})
+        return given
+    return _number(field, given)
+
+
+def _several(field: FieldConfig, stored: FieldConfig, given: Sequence[str]) -> list[str] | None:
+    chosen = list(dict.fromkeys(given))
+    if not chosen:
+        if field.required:
+            raise ValueError(_("Please answer this question."))
+        return None
+    alone = {*field.exclusive, *([NOT_SAID] if field.prefer_not_to_say else [])}
+    for one in chosen:
+        if one in alone and len(chosen) > 1:
+            words = field.options[list(field.codes).index(one)] if one in field.codes else _("Prefer not to say")
+            raise ValueError(_("“%(option)s” does not go together with other answers.") % {"option": words})
+    if chosen == [NOT_SAID] and field.prefer_not_to_say:
+        return chosen
+    codes = {_code(field, stored, one) for one in chosen}
+    return [str(code) for code in stored.codes if code in codes]
+
+
+def _code(field: FieldConfig, stored: FieldConfig, given: str) -> str:
+    if given not in field.codes:
+        raise ValueError(_("Choose one of the answers."))
+    return str(stored.codes[list(field.codes).index(given)])
+
+
+def _number(field: FieldConfig, given: str) -> int:
+    try:
+        number = int(given)
+    except ValueError:
+        raise ValueError(_("Enter a whole number, for example 30.")) from None
+    low, high = field.minimum, field.maximum
+    if (low is not None and number < low) or (high is not None and number > high) or abs(number) > LARGEST_NUMBER:
+        raise ValueError(_("Enter a number from %(low)s to %(high)s.") % {"low": low, "high": high})
+    return number

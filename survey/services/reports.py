@@ -1,0 +1,82 @@
+"""What respondents find wrong with an item: stored beside the sitting, without moving it on. Imports models and below.
+
+Nobody but researchers ever reads it.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from survey.exceptions import FieldErrors, OutOfOrder
+from survey.models import Assignment, QuestionReport, Sitting
+from survey.models.checks import LONGEST_REPORT
+
+from .flow import current_step
+
+FIELD = "report"  # The text's name in forms and the API.
+MOST_REPORTS = 30  # of one sitting
+
+
+@transaction.atomic
+def report_question(*, sitting: Sitting, position: Any, screen: str, text: str) -> QuestionReport | None:
+    """Store a remark on the item at that position of the sitting, sent from that screen; no step is taken.
+
+    The same words again are the same remark: a double click stores one. None where somebody has sent more than anybody
+    reads; they are thanked all the same.
+
+    Raises:
+        FieldErrors: no words, too many of them, or ones that cannot be stored.
+        OutOfOrder: the sitting is over, or was never shown that screen.
+    """
+    now = timezone.now()
+    words = _words(text)
+    # The sitting's row, as for an answer: of two remarks that come at once the second one sees the first.
+    locked = (
+        Sitting.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("stage__study__bank", "respondent")
+        .get(pk=sitting.pk)
+    )
+    assignment = None if locked.is_over else _shown_item(locked, str(position), screen)
+    if assignment is None:
+        raise OutOfOrder(_("This question is not among those that you were shown. Please go on from where you are."))
+    return _store(locked, assignment, screen, words, now)
+
+
+def _words(text: str) -> str:
+    words = text.replace("\r\n", "\n").strip()
+    if not words:
+        raise FieldErrors({FIELD: [_("Please say in a few words what is wrong.")]})
+    if len(words) > LONGEST_REPORT:
+        raise FieldErrors({FIELD: [_("Please write at most %(limit)d characters.") % {"limit": LONGEST_REPORT}]})
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        words = "\x00"
+    if "\x00" in words:
+        raise FieldErrors({FIELD: [_("This text holds a character that cannot be stored. Please remove it.")]})
+    return words
+
+
+def _shown_item(sitting: Sitting, position: str, screen: str) -> Assignment | None:
+    """The item at that position, where the sitting has been shown that screen of it."""
+    if not (position.isascii() and position.isdigit() and len(position) < 5):
+        return None
+    assignment = sitting.assignments.filter(position=int(position)).first()
+    if assignment is None:
+        return None
+    step = current_step(sitting)
+    if step.assignment == assignment and step.screen is not None and step.screen.name == screen:
+        return assignment
+    return assignment if assignment.responses.filter(screen=screen).exists() else None
+
+
+def _store(sitting: Sitting, assignment: Assignment, screen: str, words: str, now: datetime) -> QuestionReport | None:
+    again = QuestionReport.objects.filter(assignment=assignment, screen=screen, text=words).first()
+    if again is not None:
+        return again
+    if sitting.question_reports.count() >= MOST_REPORTS:
+        return None
+    return QuestionReport.objects.create(sitting=sitting, assignment=assignment, screen=screen, text=words, at=now)
