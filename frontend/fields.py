@@ -5,8 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.forms import BoundField, RadioSelect
+from django.utils.translation import gettext as _
 
+from survey.services import debriefing, reports
 from survey.services.flow import Step
+from survey.services.forms import given_values, options_of
+from survey.study_file import FieldConfig
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,11 @@ class Option:
 
 @dataclass(frozen=True)
 class ShownField:
-    """One question with what was entered. `kind`: radio, text, number, or widget (an instrument's own)."""
+    """One question with what was entered.
+
+    `kind`: radio, check (several may be chosen), scale, buttons (each sends the page), text, number, or widget (an
+    instrument's own).
+    """
 
     name: str
     label: str
@@ -30,6 +38,21 @@ class ShownField:
     maximum: int | None = None
     errors: Sequence[str] = ()
     bound: BoundField | None = None
+    hint: str = ""
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is answered by choosing, so that its options stand in a group with its label."""
+        return self.kind in ("radio", "check", "scale", "buttons")
+
+    @property
+    def points(self) -> list[Option]:
+        """A scale's own options, without the one not to say."""
+        return [option for option in self.options if option.value.isdigit()]
+
+    @property
+    def beside(self) -> list[Option]:
+        return [option for option in self.options if not option.value.isdigit()]
 
     @property
     def id(self) -> str:
@@ -38,7 +61,7 @@ class ShownField:
     @property
     def focus_id(self) -> str:
         """Where the error summary's link leads: a group of radio buttons is entered by its first one."""
-        return f"{self.id}_1" if self.kind == "radio" else self.id
+        return f"{self.id}_1" if self.is_group else self.id
 
     @property
     def widget(self) -> str:
@@ -61,10 +84,14 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
         name=bound.name,
         label=str(bound.label),
         kind="widget",
-        required=bound.field.required,
+        # What is only needed after some answers is no question that one may leave out.
+        required=bound.field.required or getattr(bound.field, "needed_at_times", False),
         errors=errors,
         bound=bound,
     )
+    if getattr(bound.field.widget, "is_button", False):
+        ((value, text),) = bound.field.choices  # type: ignore[attr-defined]
+        return replace(shown, kind="button", options=[Option(str(value), str(text), chosen=False)])
     if not isinstance(bound.field.widget, RadioSelect):
         return shown
     choices: Any = bound.field.choices  # type: ignore[attr-defined]
@@ -92,17 +119,46 @@ def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[
         )
         for check in step.checks
     ]
-    return checks + [
-        ShownField(
-            name=field.name,
-            label=field.label,
-            kind="radio" if field.kind == "choice" else field.kind,
-            options=[Option(text, text, chosen=entered.get(field.name) == text) for text in field.options],
-            value=str(entered.get(field.name, "")),
-            required=field.required,
-            minimum=field.minimum,
-            maximum=field.maximum,
-            errors=errors.get(field.name, ()),
-        )
-        for field in step.block.fields
-    ]
+    if step.kind == "debriefing" and step.block.asks_to_use:
+        return [_use_or_withdraw(errors)]
+    return checks + [_of_form(field, entered, errors.get(field.name, ())) for field in step.block.fields]
+
+
+def _of_form(field: FieldConfig, entered: Mapping[str, Any], errors: Sequence[str]) -> ShownField:
+    chosen = given_values(entered, field.name)
+    return ShownField(
+        name=field.name,
+        label=field.label,
+        kind=_kind(field),
+        options=[Option(value, text, chosen=value in chosen) for value, text in options_of(field)],
+        value=str(entered.get(field.name, "")),
+        required=field.required,
+        minimum=field.minimum,
+        maximum=field.maximum,
+        errors=errors,
+    )
+
+
+def _kind(field: FieldConfig) -> str:
+    if field.kind == "likert":
+        # With words for every point these stand below each other; between two labelled ends the points stand in a row.
+        return "radio" if len(field.labels) == field.points else "scale"
+    return {"choice": "radio", "multiple": "check"}.get(field.kind, field.kind)
+
+
+def _use_or_withdraw(errors: Mapping[str, Sequence[str]]) -> ShownField:
+    question = debriefing.question()
+    return ShownField(
+        name=debriefing.FIELD,
+        label=question.label,
+        hint=question.hint,
+        kind="buttons",
+        options=[Option(value, text, chosen=False) for value, text in question.options],
+        errors=errors.get(debriefing.FIELD, ()),
+    )
+
+
+def report_field(*, entered: str, errors: Sequence[str]) -> ShownField:
+    """What is wrong with the question that is shown; beside its own form."""
+    label = _("What is wrong? A few words are enough.")
+    return ShownField(name=reports.FIELD, label=label, kind="text", value=entered, errors=errors)

@@ -10,5 +10,6 @@ urlpatterns = [
     path("<slug:slug>/consent", views.consent, name="consent"),
     path("<slug:slug>/resume", views.resume, name="resume"),
     path("<slug:slug>/sitting", views.sitting, name="sitting"),
+    path("<slug:slug>/report", views.report, name="report"),
     path("<slug:slug>/beacon", views.beacon, name="beacon"),
 ]

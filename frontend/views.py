@@ -18,13 +18,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
-from survey.services import enrolment, entry
+from survey.services import enrolment, entry, reports
 from survey.services.answering import advance, sitting_for
 from survey.services.flow import Step, current_step
 from survey.services.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
-from .fields import shown_fields
+from .fields import report_field, shown_fields
 
 STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 View = Callable[..., HttpResponse]
@@ -196,6 +196,27 @@ def sitting(request: HttpRequest, study: Study) -> HttpResponse:
         return see_other("frontend:sitting", study)
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@respondent_page
+def report(request: HttpRequest, study: Study) -> HttpResponse:
+    """Something is wrong with a question. The question stays where it is, with what was entered."""
+    if request.method != "POST":
+        return see_other("frontend:sitting", study)
+    current = sitting_for(cookies.sitting_token(request), study=study)
+    with translation.override(current.language):
+        given = request.POST
+        try:
+            reports.report_question(
+                sitting=current,
+                position=given.get("position", ""),
+                screen=given.get("screen", ""),
+                text=given.get(reports.FIELD, ""),
+            )
+        except FieldErrors as refusal:
+            return _step_page(request, study, current, data=given, errors=refusal.errors)
+        return _step_page(request, study, current, data=given, thanks=True)
+
+
 @require_POST
 @never_cache
 def beacon(request: HttpRequest, slug: str) -> HttpResponse:
@@ -215,16 +236,30 @@ def _step_page(
     *,
     data: Mapping[str, Any] | None = None,
     errors: Mapping[str, list[str]] | None = None,
+    thanks: bool = False,
 ) -> HttpResponse:
+    """The step that the sitting stands at.
+
+    Args:
+        data: what was entered, if it was for this step: another tab may be further.
+        thanks: for a report on the question.
+    """
     step = current_step(sitting)
+    if data is not None and data.get("step") != str(step.number):
+        data = None
     context: dict[str, Any] = {"study": study, "config": sitting.settings, "step": step, "title": _title(step)}
     if step.kind == "end":
         context |= _code(study, step.outcome)
     else:
         fields = shown_fields(step, data=data, errors=errors or {})
+        context |= {"thanks": thanks}
+        if step.kind == "item":
+            entered = "" if thanks or data is None else data.get(reports.FIELD, "")
+            context["report"] = report_field(entered=entered, errors=(errors or {}).get(reports.FIELD, ()))
+        shown = [*fields, *filter(None, [context.get("report")])]
         context |= {
             "fields": fields,
-            "errors": [field for field in fields if field.errors],
+            "errors": [field for field in shown if field.errors],
             "timing": CLIENT_FIELDS,
         }
     response = render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
@@ -238,11 +273,14 @@ def _title(step: Step) -> str:
     endings: dict[str, str] = {
         CompletionCode.Outcome.FAILED_CHECKS: _("The study ends here"),
         CompletionCode.Outcome.STUDY_FULL: _("All places are taken"),
+        CompletionCode.Outcome.SCREENED_OUT: _("The study ends here"),
     }
     defaults = {
         "instructions": _("Instructions"),
+        "practice": _("That is how it works"),
         "checks": _("Questions about the instructions"),
         "form": _("Some questions"),
+        "attention": _("One more question"),
         "debriefing": _("What this study was about"),
         "end": _("Thank you"),
     }

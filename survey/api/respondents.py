@@ -14,10 +14,11 @@ from rest_framework.views import APIView
 
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import Sitting, Study
-from survey.services import enrolment, entry
+from survey.services import enrolment, entry, reports
 from survey.services.answering import advance, sitting_for
 from survey.services.flow import Step, current_step
 from survey.services.identities import PanelIds
+from survey.services.reports import report_question
 
 from . import schema  # noqa: F401  (registers the ways of logging in with the OpenAPI schema)
 from .serializers import (
@@ -25,6 +26,8 @@ from .serializers import (
     BeginSerializer,
     BegunSerializer,
     ErrorSerializer,
+    ReportedSerializer,
+    ReportSerializer,
     StepSerializer,
     StudyInfoSerializer,
     step_data,
@@ -154,6 +157,29 @@ class CurrentStep(RespondentView):
             return Response(_step(sitting, step))
 
 
+class QuestionReports(RespondentView):
+    authentication_classes = (SittingToken,)
+    throttle_classes = ()  # Each sitting has so many, and no more.
+
+    @extend_schema(
+        operation_id="sitting_report",
+        request=ReportSerializer,
+        responses={200: ReportedSerializer, **errors(400, 403, 409, 422)},
+        tags=["respondents"],
+    )
+    def post(self, request: Request) -> Response:
+        """Say that something is wrong with an item. No step is taken; the same words again are stored once."""
+        sitting = sitting_for(request.headers.get(TOKEN_HEADER))
+        body = ReportSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        with translation.override(sitting.language):
+            report_question(
+                sitting=sitting, position=given["position"], screen=given["screen"], text=given[reports.FIELD]
+            )
+        return Response({"noted": True})
+
+
 def language_of(study: Study, wanted: str) -> str:
     """The language that was asked for; the study's first one where none was.
 
@@ -175,12 +201,22 @@ def _person(request: Request, study: Study, given: Mapping[str, str]) -> PanelId
     return arrived or entry.person_at_the_door(study, given)
 
 
-def _as_a_form(body: Any) -> dict[str, str]:
-    """Scalars as the texts that a page would send. Lists and objects are no answer to anything."""
-    nested = [name for name, value in body.items() if isinstance(value, dict | list)]
+def _as_a_form(body: Any) -> dict[str, str | list[str]]:
+    """Scalars as the texts that a page would send, and lists of them. Objects are no answer to anything."""
+    nested = [
+        name
+        for name, value in body.items()
+        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value))
+    ]
     if nested:
         raise FieldErrors({name: [_("Send a single value.")] for name in nested})
-    return {name: "" if value is None else str(value) for name, value in body.items()}
+    return {
+        name: [_text(one) for one in value] if isinstance(value, list) else _text(value) for name, value in body.items()
+    }
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from django import forms
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
+from survey.models.checks import LONGEST_REPORT
+from survey.services import debriefing
 from survey.services.flow import Step
-from survey.study_file import FieldConfig
+from survey.services.forms import options_of
+from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 
 
 class ErrorBodySerializer(serializers.Serializer[Any]):
@@ -142,18 +145,31 @@ class StepFieldSerializer(serializers.Serializer[Any]):
     """Something to be answered: a key of the next POST."""
 
     name = serializers.CharField()
-    type = serializers.ChoiceField(choices=["integer", "text", "choice"])
+    type = serializers.ChoiceField(
+        choices=["integer", "text", "choice", "multiple", "likert"],
+        help_text="choice and likert: one of `options`. multiple: a list of them.",
+    )
     label = serializers.CharField()  # type: ignore[assignment]  # names that serializers have themselves
     required = serializers.BooleanField()  # type: ignore[assignment]
     minimum = serializers.IntegerField(allow_null=True)
     maximum = serializers.IntegerField(allow_null=True)
-    options = serializers.ListField(child=serializers.CharField())
+    max_length = serializers.IntegerField(allow_null=True, help_text="Characters of a text.")
+    options = serializers.ListField(child=serializers.CharField(), help_text="What may be sent.")
+    labels = serializers.ListField(
+        child=serializers.CharField(allow_blank=True),
+        help_text="What is shown for each option; empty at a scale's points between its labelled ends.",
+    )
+    exclusive = serializers.ListField(
+        child=serializers.CharField(), help_text="Of a multiple choice: options that go with no other one."
+    )
+    hint = serializers.CharField(allow_blank=True)
 
 
 class ScreenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     title = serializers.CharField()
     parts = serializers.DictField(child=PartSerializer())
+    words = serializers.DictField(child=serializers.CharField(), help_text="The sentences around the parts, by name.")
     fields_ = StepFieldSerializer(many=True)
 
     def get_fields(self) -> dict[str, Any]:
@@ -183,7 +199,18 @@ PRIOR_STEP = {
     "screen": {
         "name": "prior",
         "title": "How likely is a correct answer?",
-        "parts": {"target": {"kind": "question", "value": "<b>What is 7 times 8?</b>"}},
+        "parts": {
+            "target": {"kind": "question", "value": "<b>What is 7 times 8?</b>"},
+            "variant": {
+                "kind": "text",
+                "value": "answerer=model; models=different; evidence=hypothetical; language=en",
+            },
+        },
+        "words": {
+            "each": "Each item is about a different model. What you see in one says nothing about the next.",
+            "intro": "A large language model is asked this question:",
+            "ask": "How likely is it that the model answers it correctly?",
+        },
         "fields": [
             {
                 "name": "value",
@@ -192,13 +219,18 @@ PRIOR_STEP = {
                 "required": True,
                 "minimum": 0,
                 "maximum": 100,
+                "max_length": None,
                 "options": [],
+                "labels": [],
+                "exclusive": [],
+                "hint": "",
             }
         ],
     },
     "checks": [],
     "attempt": 0,
     "hints": [],
+    "feedback": [],
     "fields": [],
     "outcome": "",
     "code": "",
@@ -211,7 +243,9 @@ class StepSerializer(serializers.Serializer[Any]):
     """What a sitting is shown now."""
 
     number = serializers.IntegerField(help_text="Goes back with the POST, so that a repeated one is known.")
-    kind = serializers.ChoiceField(choices=["instructions", "checks", "item", "form", "debriefing", "end"])
+    kind = serializers.ChoiceField(
+        choices=["instructions", "practice", "checks", "item", "attention", "form", "debriefing", "end"]
+    )
     title = serializers.CharField(allow_blank=True)
     text = serializers.CharField(allow_blank=True)
     position = serializers.IntegerField(help_text="Of the item, from 1; 0 outside items.")
@@ -220,8 +254,13 @@ class StepSerializer(serializers.Serializer[Any]):
     checks = CheckSerializer(many=True)
     attempt = serializers.IntegerField(help_text="At the comprehension checks, from 1; 0 elsewhere.")
     hints = serializers.ListField(child=serializers.CharField())
+    feedback = serializers.ListField(
+        child=serializers.CharField(), help_text="After the practice item: what was entered, in sentences."
+    )
     fields_ = StepFieldSerializer(many=True)
-    outcome = serializers.CharField(allow_blank=True, help_text="At the end: completed, failed_checks or study_full.")
+    outcome = serializers.CharField(
+        allow_blank=True, help_text="At the end: completed, failed_checks, screened_out or study_full."
+    )
     code = serializers.CharField(allow_blank=True, help_text="At the end: the completion code that was earned.")
     completion_url = serializers.CharField(allow_blank=True)
 
@@ -258,6 +297,30 @@ class AnswerSerializer(serializers.Serializer[Any]):
     step = serializers.IntegerField(min_value=0, max_value=10**9)
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "on the first screen of the second item",
+            value={"position": 2, "screen": "prior", "report": "Two of the options are the same."},
+            request_only=True,
+        )
+    ]
+)
+class ReportSerializer(serializers.Serializer[Any]):
+    """Something is wrong with an item that the sitting was shown."""
+
+    position = serializers.IntegerField(min_value=1, max_value=9999, help_text="Of the item, as its step says.")
+    screen = serializers.CharField(max_length=40, help_text="The name of the screen that it is about.")
+    report = serializers.CharField(
+        trim_whitespace=False, help_text=f"What is wrong, in up to {LONGEST_REPORT} characters."
+    )
+
+
+@extend_schema_serializer(examples=[OpenApiExample("noted", value={"noted": True}, response_only=True)])
+class ReportedSerializer(serializers.Serializer[Any]):
+    noted = serializers.BooleanField()
+
+
 def step_field(name: str, field: forms.Field) -> dict[str, Any]:
     """A field of an instrument's form, as plain data."""
     choices: Any = field.choices if isinstance(field, forms.ChoiceField) else ()
@@ -270,12 +333,18 @@ def step_field(name: str, field: forms.Field) -> dict[str, Any]:
         "required": field.required,
         "minimum": getattr(field, "min_value", None),
         "maximum": getattr(field, "max_value", None),
+        "max_length": getattr(field, "max_length", None),
         "options": options,
+        "labels": [str(label) for _value, label in choices],
+        "exclusive": [],
+        "hint": "",
     }
 
 
 def study_field(field: FieldConfig) -> dict[str, Any]:
     """A field of a form block, as plain data."""
+    options = options_of(field)
+    alone = [*field.exclusive, *([NOT_SAID] if field.prefer_not_to_say else [])]
     return {
         "name": field.name,
         "type": {"number": "integer"}.get(field.kind, field.kind),
@@ -283,8 +352,34 @@ def study_field(field: FieldConfig) -> dict[str, Any]:
         "required": field.required,
         "minimum": field.minimum,
         "maximum": field.maximum,
-        "options": list(field.options),
+        "max_length": (field.max_characters or LONGEST_TEXT) if field.kind == "text" else None,
+        "options": [value for value, _words in options],
+        "labels": [words for _value, words in options],
+        "exclusive": alone if field.kind == "multiple" else [],
+        "hint": "",
     }
+
+
+def fields_of(step: Step) -> list[dict[str, Any]]:
+    """What a step asks for beside an item and checks."""
+    if step.kind != "debriefing" or not step.block.asks_to_use:
+        return [study_field(field) for field in step.block.fields]
+    question = debriefing.question()
+    return [
+        {
+            "name": debriefing.FIELD,
+            "type": "choice",
+            "label": question.label,
+            "required": True,
+            "minimum": None,
+            "maximum": None,
+            "max_length": None,
+            "options": [value for value, _words in question.options],
+            "labels": [words for _value, words in question.options],
+            "exclusive": [],
+            "hint": question.hint,
+        }
+    ]
 
 
 def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
@@ -302,6 +397,7 @@ def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
             "name": screen.name,
             "title": str(screen.title),
             "parts": {name: dict(part) for name, part in screen.parts.items()},
+            "words": dict(screen.words),
             "fields": [step_field(name, field) for name, field in screen.form().fields.items()],
         },
         "checks": [
@@ -316,7 +412,8 @@ def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
         ],
         "attempt": step.attempt,
         "hints": list(step.hints),
-        "fields": [study_field(field) for field in step.block.fields],
+        "feedback": list(step.feedback),
+        "fields": fields_of(step),
         "outcome": str(step.outcome),
         "code": step.code,
         "completion_url": completion_url if step.code else "",
@@ -478,7 +575,11 @@ _ESTIMATED: dict[str, Any] = {
                 "assisted": None,
                 "checks": [],
                 "divisions": [],
-                "slots": {"position": [{"label": "1", "planned": 60, "answered": 58, "late": 1, "lost": 1, "open": 0}]},
+                "slots": {
+                    "position": [
+                        {"label": "1", "planned": 60, "answered": 57, "excluded": 1, "late": 1, "lost": 1, "open": 0}
+                    ]
+                },
                 "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
             },
         )

@@ -29,6 +29,7 @@ CODE_TYPES = {
     CompletionCode.Outcome.NO_CONSENT: "NO_CONSENT",
     CompletionCode.Outcome.FAILED_CHECKS: "FAILED_COMPREHENSION_CHECK",
     CompletionCode.Outcome.STUDY_FULL: "STUDY_FULL",
+    CompletionCode.Outcome.SCREENED_OUT: "SCREENED_OUT",
 }
 RETURN_REASONS = {
     CompletionCode.Outcome.NO_CONSENT: gettext_lazy("You chose not to take part."),
@@ -36,6 +37,7 @@ RETURN_REASONS = {
         "The questions about the instructions were not answered correctly."
     ),
     CompletionCode.Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
+    CompletionCode.Outcome.SCREENED_OUT: gettext_lazy("This study looks for people in another situation."),
 }
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter: nobody who was in one of these studies.
 DEVICES = ("desktop", "tablet", "mobile")
@@ -75,7 +77,11 @@ def draft_body(posting: Posting, *, root: str) -> dict[str, Any]:
         "external_study_url": f"{root}{reverse('frontend:welcome', args=[study.slug])}?{query}",
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",
-        "completion_codes": [_code(study, code) for code in study.codes.order_by("pk")],
+        "completion_codes": [
+            _code(study, code)
+            for code in study.codes.order_by("pk")
+            if code.outcome != CompletionCode.Outcome.SCREENED_OUT or study.settings.screens_out
+        ],
         "total_available_places": posting.places,
         "estimated_completion_time": posting.expected_minutes,
         "reward": posting.reward,

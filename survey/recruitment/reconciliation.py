@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
+from survey.services.attention import FAILED_TO_REJECT, failed_checks
 from survey.services.auditing import record
 from survey.services.identities import unseal
 
@@ -38,12 +39,13 @@ from .submissions import read_posting
 State = Sitting.State
 NOT_HERE = "not here"
 SHORTEST_REASON = 100  # characters that the panel asks of a rejection
+FAILED_CHECK = "FAILED_CHECK"
 REJECTION_CATEGORIES = (
     "TOO_QUICKLY",
     "TOO_SLOWLY",
     "FAILED_INSTRUCTIONS",
     "INCOMP_LONGITUDINAL",
-    "FAILED_CHECK",
+    FAILED_CHECK,
     "LOW_EFFORT",
     "MALINGERING",
     "NO_CODE",
@@ -137,6 +139,7 @@ def judge(ours: str, theirs: str, code: str, *, owes: bool = False, asked_back: 
         State.COMPLETE: _finished,
         State.FAILED_CHECKS: _failed_checks,
         State.TURNED_AWAY: _turned_away,
+        State.SCREENED_OUT: _screened_out,
         NOT_HERE: _never_here,
     }.get(State(ours) if ours in State.values else ours, _unfinished)
     found = rule(theirs, code, owes)
@@ -184,6 +187,16 @@ def _turned_away(theirs: str, code: str, owes: bool) -> Judgement:
     return Judgement(Action.LOOK, f"found all places taken, but the panel says {theirs}")
 
 
+def _screened_out(theirs: str, code: str, owes: bool) -> Judgement:
+    if theirs in ENDED_UNPAID or theirs == SCREENED_OUT:
+        return Judgement(Action.NOTHING, "was screened out and left")
+    if theirs in PAID:
+        return Judgement(Action.NOTHING, "was screened out, and was paid")
+    if theirs == AWAITING_REVIEW:
+        return Judgement(Action.ASK_BACK, "was screened out: a return is asked for, never a rejection")
+    return Judgement(Action.LOOK, f"was screened out, but the panel says {theirs}")
+
+
 def _unfinished(theirs: str, code: str, owes: bool) -> Judgement:
     if theirs in ENDED_UNPAID:
         return Judgement(Action.NOTHING, "left before the end")
@@ -202,7 +215,7 @@ def _never_here(theirs: str, code: str, owes: bool) -> Judgement:
     if theirs == AWAITING_REVIEW:
         if code in ("no_consent", "study_full"):
             return Judgement(Action.ASK_BACK, "did not consent" if code == "no_consent" else "found all places taken")
-        if code in ("", "failed_checks", "unknown"):
+        if code in ("", "failed_checks", "screened_out", "unknown"):
             return Judgement(Action.ASK_BACK, "never began here")
         return Judgement(Action.LOOK, "never began here, yet entered the code of those who finished")
     return Judgement(Action.LOOK, f"never began here, but the panel says {theirs}")
@@ -223,9 +236,13 @@ def reconcile(posting: Posting) -> Reconciliation:
             batch__state__in=[PaymentBatch.State.SENT, PaymentBatch.State.UNKNOWN],
         ).values_list("submission_id", "batch_id")
     )
+    failed = failed_checks(sittings.values())
     findings = []
     for row in rows:
-        found = _finding(row, sittings.get(row.respondent_id or 0), outcomes, debts.get(row.pk, []))
+        sitting = sittings.get(row.respondent_id or 0)
+        found = _finding(row, sitting, outcomes, debts.get(row.pk, []))
+        if found.judgement.action == Action.APPROVE and sitting is not None:
+            found = _inattentive(found, failed.get(sitting.pk, 0))
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
@@ -241,6 +258,18 @@ def _finding(row: Submission, sitting: Sitting | None, outcomes: dict[str, str],
     if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
         found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
     return Finding(row, row.respondent, ours, row.status, code, found, tuple(debts))
+
+
+def _inattentive(found: Finding, failed: int) -> Finding:
+    """Somebody who finished and failed enough attention checks to be rejected for it, unless a person has looked."""
+    row = found.submission
+    if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
+        return found
+    sentence = (
+        f"finished, but failed {failed} attention checks: read the answers, then reject ({FAILED_CHECK}), or settle it "
+        "with a sentence, and it is approved"
+    )
+    return replace(found, judgement=Judgement(Action.LOOK, sentence))
 
 
 def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
@@ -367,8 +396,13 @@ def reject(
     if len(message.strip()) < SHORTEST_REASON:
         raise StateRefused(f"message: {len(message.strip())} characters; the panel asks for {SHORTEST_REASON}")
     sitting = sittings_of(submission.posting, [submission]).get(submission.respondent_id or 0)
-    if sitting is not None and sitting.state in (State.FAILED_CHECKS, State.TURNED_AWAY):
-        raise StateRefused("nobody is rejected for comprehension checks or for a study that was full: ask for a return")
+    if sitting is not None and sitting.state in (State.FAILED_CHECKS, State.TURNED_AWAY, State.SCREENED_OUT):
+        raise StateRefused(
+            "nobody is rejected for comprehension checks, for being screened out or for a study that was full: "
+            "ask for a return"
+        )
+    if category == FAILED_CHECK and (sitting is None or failed_checks([sitting]).get(sitting.pk, 0) < FAILED_TO_REJECT):
+        raise StateRefused(f"category: {FAILED_CHECK} needs {FAILED_TO_REJECT} failed attention checks")
     if submission.status != AWAITING_REVIEW:
         raise StateRefused(f"it is {submission.status}: only what waits for review can be rejected")
 

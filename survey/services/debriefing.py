@@ -2,6 +2,7 @@
 it, and neither does the page that follows."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +13,27 @@ from survey.models import DataChoice, Sitting
 
 from .withdrawal import DEBRIEFING, withdraw
 
-FIELD = "my_data"
+FIELD = "my_data"  # The choice's name in forms and the API.
 USE, WITHDRAW = "use", "withdraw"
+
+
+@dataclass(frozen=True)
+class Question:
+    label: str
+    hint: str
+    options: tuple[tuple[str, str], ...]
+
+
+def question() -> Question:
+    """What is asked, in the language of the page."""
+    return Question(
+        label=_("May we use your answers?"),
+        hint=_(
+            "Your pay is the same, whichever you choose. If you withdraw your answers, we delete them at once, and we "
+            "cannot bring them back."
+        ),
+        options=((USE, _("Use my data")), (WITHDRAW, _("Withdraw my data"))),
+    )
 
 
 def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 
 from survey.instruments import registry
 from survey.instruments.registry import Screen
-from survey.models import Assignment, CompletionCode, Sitting
+from survey.models import Assignment, Sitting
 from survey.study_file import BlockConfig, CheckConfig
 
 from . import practice
 from .attention import due_check, options_shown
+from .endings import outcome_of, text_at_the_end
 from .seeds import derive
 
 MAXIMUM_CHECK_ATTEMPTS = 2
@@ -75,27 +76,17 @@ def open_assignment(sitting: Sitting) -> Assignment | None:
     )
 
 
-END_OUTCOMES = {
-    Sitting.State.COMPLETE: CompletionCode.Outcome.COMPLETED,
-    Sitting.State.FAILED_CHECKS: CompletionCode.Outcome.FAILED_CHECKS,
-    Sitting.State.TURNED_AWAY: CompletionCode.Outcome.STUDY_FULL,
-    Sitting.State.SCREENED_OUT: CompletionCode.Outcome.SCREENED_OUT,
-    # Over only where its person withdrew before the end.
-    Sitting.State.EXPIRED: CompletionCode.Outcome.NO_CONSENT,
-}
-
-
 def current_step(sitting: Sitting) -> Step:
     """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
     study = sitting.stage.study
     blocks = sitting.settings.blocks
     if sitting.is_over:
-        outcome = END_OUTCOMES[Sitting.State(sitting.state)]
+        outcome = outcome_of(sitting)
         return Step(
             number=sitting.step,
             kind="end",
             block=blocks[-1],
-            text=blocks[-1].text,
+            text=text_at_the_end(sitting),
             outcome=outcome,
             code=study.completion_code(outcome),
         )

@@ -11,6 +11,15 @@ from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 LARGEST_NUMBER = 10**12
 
 
+def options_of(field: FieldConfig) -> list[tuple[str, str]]:
+    """What can be chosen, as (what is sent, words), in order; nothing where something is written."""
+    if field.kind == "likert":
+        found = [(str(point), field.label_of_point(point)) for point in range(1, (field.points or 0) + 1)]
+    else:
+        found = list(zip(field.codes, field.options, strict=True))
+    return [*found, (NOT_SAID, _("Prefer not to say"))] if field.prefer_not_to_say else found
+
+
 def read_form(
     shown: Sequence[FieldConfig], in_file: Sequence[FieldConfig], data: Mapping[str, Any]
 ) -> dict[str, str | int | list[str] | None]:

@@ -20,6 +20,7 @@ from survey.instruments import registry
 from survey.models import Bank, CompletionCode, Question, Stage, Study
 from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
 
+from . import attention, practice
 from .auditing import record
 from .candidates import drawable_questions
 from .conditions import option_problems
@@ -61,7 +62,7 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
 
 def remarks_on(study: Study) -> Sequence[str]:
     """What whoever created the study should know of it."""
-    return registry.of_study(study).remarks(study)
+    return [*registry.of_study(study).remarks(study), *attention.remarks(study.settings)]
 
 
 def read_study_file(path: Path | str) -> str:
@@ -238,7 +239,11 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
     if strangers:
         report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
         return
-    problems = [*option_problems(study, instrument), *instrument.problems(study)]
+    problems = [
+        *option_problems(study, instrument),
+        *practice.problems(study, instrument),
+        *instrument.problems(study),
+    ]
     for place, message in problems:
         report(place, message)
     if problems:

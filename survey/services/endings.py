@@ -1,0 +1,45 @@
+"""What the last page says, by how a sitting ended. Imports models and below."""
+
+from django.utils.translation import gettext as _
+
+from survey.models import CompletionCode, Sitting
+
+Outcome = CompletionCode.Outcome
+OUTCOMES = {
+    Sitting.State.COMPLETE: Outcome.COMPLETED,
+    Sitting.State.FAILED_CHECKS: Outcome.FAILED_CHECKS,
+    Sitting.State.TURNED_AWAY: Outcome.STUDY_FULL,
+    Sitting.State.SCREENED_OUT: Outcome.SCREENED_OUT,
+    # Over only where its person withdrew before the end.
+    Sitting.State.EXPIRED: Outcome.NO_CONSENT,
+}
+
+
+def outcome_of(sitting: Sitting) -> Outcome:
+    """Of a sitting that is over."""
+    return OUTCOMES[Sitting.State(sitting.state)]
+
+
+def text_at_the_end(sitting: Sitting) -> str:
+    """The study's own words for those who finished; for everybody else why it ends here."""
+    outcome = outcome_of(sitting)
+    if sitting.withdrawn_at is not None and outcome == Outcome.COMPLETED:
+        return _(
+            "We have deleted your answers, as you wished. Your pay is the same as with them. Thank you for your time."
+        )
+    return {
+        Outcome.COMPLETED: sitting.settings.blocks[-1].text,
+        Outcome.FAILED_CHECKS: _(
+            "Thank you for your time. The questions about the instructions were answered in another way than we meant "
+            "them, so the study ends here. That happens, and it is not held against you."
+        ),
+        Outcome.STUDY_FULL: _(
+            "Thank you for your interest. While you were reading, the last place of this study was taken, so there are "
+            "no questions for you. We are sorry."
+        ),
+        Outcome.SCREENED_OUT: _(
+            "Thank you for your answers. This study looks for people in another situation than yours, so there are no "
+            "more questions for you. There was no right or wrong answer."
+        ),
+        Outcome.NO_CONSENT: _("You have withdrawn from this study. What you had answered has been deleted."),
+    }[outcome]
