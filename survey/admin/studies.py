@@ -67,7 +67,9 @@ def _can_plan(section: StageSection, all_of_them: Sequence[StageSection]) -> boo
 
 
 def _can_open(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
-    ready = section.stage.state == State.PLANNED or (section.stage.state == State.DRAFT and section.stage.index == 1)
+    ready = section.stage.state == State.PLANNED or (
+        section.stage.state == State.DRAFT and section.stage.plans_on_opening
+    )
     return ready and _is_next(section, all_of_them)
 
 
@@ -126,7 +128,8 @@ ACTIONS = (
     StageAction(
         "open",
         "Open",
-        "Lets respondents in. A first stage that is not planned yet is planned now.",
+        "Lets respondents in. A pilot or a first stage that is not planned yet is planned now. Opening the first main "
+        "stage locks the study file.",
         _can_open,
         _open,
     ),

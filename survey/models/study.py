@@ -62,6 +62,10 @@ class Study(models.Model):
         """The stage that a new respondent would join, open or not full or not: the newest that is open."""
         return self.stages.filter(state=Stage.State.OPEN).order_by("-index").first()
 
+    def main_stages(self) -> "models.QuerySet[Stage]":
+        """The stages whose answers count, in order: without the pilots, which come before them."""
+        return self.stages.filter(index__gt=self.settings.pilots).order_by("index")
+
     def completion_code(self, outcome: str) -> str:
         return self.codes.get(outcome=outcome).code
 
@@ -159,8 +163,23 @@ class Stage(models.Model):
     def following(self) -> "Stage | None":
         return self.study.stages.filter(index=self.index + 1).first()
 
-    def preceding(self) -> "Stage | None":
+    def before(self) -> "Stage | None":
+        """The stage that is open before this one, a pilot or not."""
         return self.study.stages.filter(index=self.index - 1).first()
+
+    def preceding(self) -> "Stage | None":
+        """The stage whose answers come before this one's; none where only pilots do, or for a pilot."""
+        return None if self.is_pilot else self.study.main_stages().filter(index=self.index - 1).first()
+
+    @property
+    def is_pilot(self) -> bool:
+        return self.index <= self.study.settings.pilots
+
+    @property
+    def plans_on_opening(self) -> bool:
+        """Whether no answers come before it. It is planned when it is opened, so that the file can be mended until
+        then; the others are planned as soon as the stage before is frozen."""
+        return self.index <= self.study.settings.pilots + 1
 
     def record(self, **facts: Any) -> None:
         """Add facts to the manifest (the caller saves)."""

@@ -89,14 +89,22 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
 
 
 def counted_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
-    """Complete answers given in time, in the order of the plan. Only sampled slots train."""
-    rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles)
+    """Complete answers given in time, in the order of the plan, without those that the frozen stage leaves out. Only
+    sampled slots train."""
+    rows = Assignment.objects.filter(
+        slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles, sitting__exclusion__isnull=True
+    )
     return list(with_answers(rows, stage.study).order_by("slot__number"))
 
 
 def frozen_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
-    """The snapshot's answers that have not been withdrawn since."""
-    rows = Assignment.objects.filter(snapshots__stage=stage, snapshots__withdrawn_at__isnull=True, slot__role__in=roles)
+    """The snapshot's answers that no rule leaves out and that have not been withdrawn since."""
+    rows = Assignment.objects.filter(
+        snapshots__stage=stage,
+        snapshots__withdrawn_at__isnull=True,
+        slot__role__in=roles,
+        sitting__exclusion__isnull=True,
+    )
     return list(with_answers(rows, stage.study).order_by("slot__number"))
 
 
@@ -112,7 +120,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
     study = stage.study
     held_out = held_out_keys(study, through=kept_back_through)
     answers: list[Assignment] = []
-    for earlier in study.stages.filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
+    for earlier in study.main_stages().filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
         earlier.study = study
         if earlier.settings.teaches:
             answers += frozen_answers(earlier)
@@ -133,12 +141,12 @@ def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
 
 def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:
     """The pairs whose answers never train: those of the holdouts and of a test set, in any stage that is planned."""
-    stages = study.stages.exclude(state=Stage.State.DRAFT)
+    stages = study.main_stages().exclude(state=Stage.State.DRAFT)
     tests = [stage for stage in stages if stage.settings.design.kind == "test_set"]
     slots = Slot.objects.filter(Q(role=Slot.Role.HOLDOUT) | Q(role=Slot.Role.SAMPLED, stage__in=tests))
     if through is not None:
         slots = slots.filter(stage__index__lte=through)
-    items = Item.objects.filter(pk__in=slots.filter(stage__study=study).values("item"))
+    items = Item.objects.filter(pk__in=slots.filter(stage__in=stages).values("item"))
     return set(pair_keys(list(items), study))
 
 

@@ -262,7 +262,7 @@ class _Answered:
 
 def _answers(study: Study, instrument: registry.Instrument) -> _Answered:
     found, weights = [], []
-    for stage in study.stages.order_by("index"):
+    for stage in study.main_stages():
         stage.study = study
         given = counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT])
         found += given

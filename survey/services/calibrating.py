@@ -73,7 +73,7 @@ def human_calibration(
 
 def _counted(study: Study) -> list[Assignment]:
     found = []
-    for stage in study.stages.order_by("index"):
+    for stage in study.main_stages():
         stage.study = study
         found += counted(stage, ROLES)
     if not found:

@@ -73,7 +73,7 @@ def planned_before(stage: Stage) -> set[str]:
     """
     if stage.settings.design.kind != "test_set":
         return set()
-    earlier = Slot.objects.filter(stage__study=stage.study_id, stage__index__lt=stage.index)
+    earlier = Slot.objects.filter(stage__in=stage.study.main_stages().filter(index__lt=stage.index))
     return set(earlier.values_list("item__key", flat=True))
 
 

@@ -162,7 +162,7 @@ def compare(
             settings_of(name, {})
         except PredictorError as exc:
             raise HunchError(f"--predictor: {exc}") from exc
-    stages = list(study.stages.filter(state=Stage.State.FROZEN).order_by("index"))
+    stages = list(study.main_stages().filter(state=Stage.State.FROZEN))
     if not stages:
         raise StateRefused(f"{study.slug}: no stage is frozen yet, so there is nothing to compare")
     found = []

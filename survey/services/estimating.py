@@ -1,6 +1,7 @@
 """What a study's answers say: read from rows, estimated by `survey.analysis.estimates`, returned as one report.
 
-Only complete answers in time to sampled and holdout slots count, the first one of each slot. Controls and repeats say
+Only complete answers in time to sampled and holdout slots count, of sittings that no rule leaves out, the first one of
+each slot. Controls and repeats say
 how noisy the answers are.
 """
 
@@ -27,17 +28,19 @@ from survey.study_file import DesignConfig
 
 from . import files
 from .candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
+from .flags import left_out
 from .hashing import digest
 from .seeds import generator
 
 KEPT_SECONDS = 24 * 3600
 COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
-ANSWERED, LATE, LOST, OPEN = "answered", "late", "lost", "open"
-STATES = (ANSWERED, LATE, LOST, OPEN)
+ANSWERED, EXCLUDED, LATE, LOST, OPEN = "answered", "excluded", "late", "lost", "open"
+STATES = (ANSWERED, EXCLUDED, LATE, LOST, OPEN)
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
     "leave.",
-    "Slots without an answer in time are taken to be missing at random within their stage and stratum.",
+    "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
+    "random within their stage and stratum.",
     "Standard errors are between respondents. Weights over the stages come from the plans alone.",
 )
 
@@ -50,6 +53,7 @@ class StratumLine:
     size: int
     planned: int
     answered: int
+    excluded: int
     late: int
     lost: int
     open: int
@@ -78,6 +82,7 @@ class SlotLine:
     label: str
     planned: int
     answered: int
+    excluded: int
     late: int
     lost: int
     open: int
@@ -154,7 +159,7 @@ def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] 
             raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
     instrument = registry.of_study(study)
     wanted = tuple(thresholds) or instrument.default_thresholds(study)
-    stages = list(study.stages.exclude(state=Stage.State.DRAFT).order_by("index"))
+    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     for stage in stages:
         stage.study = study
     slots = [slot for stage in stages for slot in _slots(stage, instrument)]
@@ -198,6 +203,7 @@ def kept_estimate(study: Study, *, by: Sequence[str] = ()) -> Report:
         *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
         SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
         *study.stages.order_by("index").values_list("state", "plan_sha256"),
+        *_exclusion_mark(study),
     ]
     key = f"survey.estimates:{study.pk}:{digest([*map(str, mark), *by])}"
     report: Report | None = cache.get(key)
@@ -205,6 +211,14 @@ def kept_estimate(study: Study, *, by: Sequence[str] = ()) -> Report:
         report = estimate(study, by=by)
         cache.set(key, report, timeout=KEPT_SECONDS)
     return report
+
+
+def _exclusion_mark(study: Study) -> list[Any]:
+    """What may have changed flags: a page sent after the last answer can flag a sitting whose stage is not frozen."""
+    if not study.settings.exclusions.flags:
+        return []
+    seen = study.stages.aggregate(last=Max("sittings__last_seen_at"), excluded=Count("exclusions", distinct=True))
+    return [*study.settings.exclusions.flags, seen["last"], seen["excluded"]]
 
 
 # Reading
@@ -236,12 +250,13 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
         if name == next(iter(instrument.divisions([])), None)
     }
     found = []
+    without = left_out(stage)
     for place, slot in enumerate(rows):
         given = list(slot.assignments.all())
         in_time = [one for one in given if one.state == Assignment.State.COUNTED]
         late = [one for one in given if one.state == Assignment.State.LATE and one.is_complete]
         if in_time:
-            state = ANSWERED
+            state = EXCLUDED if in_time[0].sitting_id in without else ANSWERED
         elif late:
             state = LATE
         else:
@@ -253,11 +268,14 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
 
 
 def counted(stage: Stage, roles: Sequence[str]) -> list[Assignment]:
-    """Complete answers in time, in the order of the plan, without those that were withdrawn since the freeze."""
+    """Complete answers in time, in the order of the plan, without those that a rule leaves out or that were withdrawn
+    since the freeze."""
     rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles).exclude(
         snapshots__withdrawn_at__isnull=False
     )
-    return list(with_answers(rows, stage.study).prefetch_related("sitting__conditions").order_by("slot__number"))
+    without = left_out(stage)
+    answers = with_answers(rows, stage.study).prefetch_related("sitting__conditions").order_by("slot__number")
+    return [answer for answer in answers if answer.sitting_id not in without]
 
 
 def _read(

@@ -100,6 +100,12 @@ def _time(at: datetime | None) -> str | None:
 BEFORE = (
     _core("study", "text", "The study's short name.", slot=lambda slot: slot.stage.study.slug),
     _core("stage", "number", "The stage, from 1.", slot=lambda slot: slot.stage.index),
+    _core(
+        "pilot",
+        "0 or 1",
+        "1: the stage is a pilot, whose answers enter nothing but this file.",
+        slot=lambda slot: slot.stage.is_pilot,
+    ),
     _core("respondent", "text", "Pseudonym of the respondent.", taken=lambda taken: taken.sitting.respondent.pseudonym),
     _core(
         "simulated",
@@ -290,6 +296,7 @@ class CountedAnswers:
             for row in rows:
                 if (
                     row.assignment is not None
+                    and not row.slot.stage.is_pilot
                     and row.assignment.state == Assignment.State.COUNTED
                     and row.slot.role in COUNTING_ROLES
                 ):

@@ -28,6 +28,7 @@ from survey.selectors.stages import last_planned, main_run, runs_in_force, sitti
 from .auditing import record
 from .candidates import question_set_digest
 from .expiry import expire_sitting
+from .flags import decide_exclusions, exclusion_facts, snapshot_digest
 from .hashing import digest, keyed_digest
 from .locks import locked_stage
 from .planning import plan_stage
@@ -58,18 +59,20 @@ def _move(stage: Stage, state: Stage.State, **changes: Any) -> None:
 
 
 def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
-    """Open a stage, or go on with a paused one. Stage 1 is planned first where it is not.
+    """Open a stage, or go on with a paused one. A pilot and the first main stage are planned first where they are not.
 
     Raises:
-        StateRefused: another stage is open, the one before is not frozen, or this one is not planned.
+        StateRefused: another stage is open, the one before is not frozen, this one is not planned, or the study file
+            names no date until when data is kept.
         PayTooLow: the reward comes to less an hour than the panel's minimum.
-        PlanRefused: stage 1 cannot be planned.
+        PlanRefused: the stage cannot be planned.
     """
     refuse_without_retention(stage.study)
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
         # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
         refuse_low_pay(stage.study, as_expected=True)
-    if stage.state == Stage.State.DRAFT and stage.index == 1:
+    if stage.state == Stage.State.DRAFT and stage.plans_on_opening:
+        _refuse_out_of_turn(stage)
         plan_stage(stage, by=by, via=via)
     with transaction.atomic():
         stage = locked_stage(stage.pk)
@@ -77,13 +80,17 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
             return stage
         if stage.state == Stage.State.DRAFT:
             raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
-        before = stage.preceding()
-        if before and before.state != Stage.State.FROZEN:
-            fix = "wait until it is frozen" if before.state == Stage.State.CLOSING else "open and close it first"
-            raise StateRefused(f"stage {before.index} is still {before.state}: {fix}")
+        _refuse_out_of_turn(stage)
         _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or timezone.now())
         record("open_stage", stage, by=by, via=via)
     return stage
+
+
+def _refuse_out_of_turn(stage: Stage) -> None:
+    before = stage.before()
+    if before and before.state != Stage.State.FROZEN:
+        fix = "wait until it is frozen" if before.state == Stage.State.CLOSING else "open and close it first"
+        raise StateRefused(f"stage {before.index} is still {before.state}: {fix}")
 
 
 @transaction.atomic
@@ -158,12 +165,16 @@ def freeze(stage: Stage) -> dict[str, Any]:
         for number, answer in enumerate(with_answers(counted, stage.study).order_by("slot__number"), start=1)
     ]
     SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
-    stage.snapshot_sha256 = digest([row.digest for row in rows])
-    stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256})
+    now = timezone.now()
+    left_out = decide_exclusions(stage, now=now)
+    excluded = [row.number for row in rows if row.assignment and row.assignment.sitting_id in left_out]
+    facts = exclusion_facts(stage.study, excluded)
+    stage.snapshot_sha256 = snapshot_digest([row.digest for row in rows], facts)
+    stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
     _move(
         stage,
         Stage.State.FROZEN,
-        frozen_at=timezone.now(),
+        frozen_at=now,
         snapshot_sha256=stage.snapshot_sha256,
         manifest=stage.manifest,
     )
@@ -208,7 +219,7 @@ def _queue_after_freeze(stage: Stage) -> None:
             return
         main.refresh_from_db()
     following = stage.following()
-    if following is not None and following.state == Stage.State.DRAFT:
+    if following is not None and following.state == Stage.State.DRAFT and not following.plans_on_opening:
         _queue_plan(stage, following, main)
     elif main is not None and main.is_ready:
         # Only now, since the next stage's people must not wait for predictors that plan nothing.
@@ -257,7 +268,7 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     """
     study = stage.study
     wanted = study.settings.predictor
-    if wanted is None or not stage.settings.train or not registry.get(study.instrument).predicts:
+    if wanted is None or stage.is_pilot or not stage.settings.train or not registry.get(study.instrument).predicts:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}
@@ -276,7 +287,7 @@ def _run(stage: Stage, choice: Choice) -> PredictorRun:
             return run
     study = stage.study
     through = last_planned(study)
-    stages = study.stages.order_by("index")
+    stages = study.main_stages()
     snapshots = list(stages.filter(index__lte=stage.index).values_list("snapshot_sha256", flat=True))
     later_plans = list(stages.filter(index__gt=stage.index, index__lte=through).values_list("plan_sha256", flat=True))
     seed = derive(stage.seed, "predictor")
@@ -360,7 +371,7 @@ def pipeline_is_done(stage: Stage) -> bool:
     if stage.state != Stage.State.FROZEN or any(step.state != JobStep.State.DONE for step in steps):
         return False
     following = stage.following()
-    return following is None or following.state != Stage.State.DRAFT
+    return following is None or following.plans_on_opening or following.state != Stage.State.DRAFT
 
 
 def failed_steps(stage: Stage) -> list[JobStep]:

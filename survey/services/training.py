@@ -113,12 +113,12 @@ def nothing_to_learn(labels: np.ndarray) -> str:
 
 
 def _sampled_answers(stage: Stage) -> int:
-    """How many sampled answers the snapshots up to and with the stage have."""
+    """How many sampled answers the snapshots up to and with the stage have, without those that a rule leaves out."""
     return SnapshotAnswer.objects.filter(
-        stage__study=stage.study_id,
-        stage__index__lte=stage.index,
+        stage__in=stage.study.main_stages().filter(index__lte=stage.index),
         withdrawn_at=None,
         assignment__slot__role=Slot.Role.SAMPLED,
+        assignment__sitting__exclusion__isnull=True,
     ).count()
 
 

@@ -1,6 +1,6 @@
 """What is drawn and how: questions, candidates, designs, roles, stages, predictors. Imports bandit's designs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Literal
 
@@ -116,6 +116,26 @@ class StageConfig(Strict):
     def teaches(self) -> bool:
         """Whether its answers are among those that predictors learn from."""
         return not self.pilot and self.design.kind != "test_set"
+
+
+def refuse_misplaced_pilots(stages: Sequence[StageConfig]) -> None:
+    """
+    Raises:
+        ValueError: with the stage's place in the file.
+    """
+    for number, stage in enumerate(stages, start=1):
+        before = stages[number - 2] if number > 1 else None
+        if stage.pilot:
+            if before is not None and not before.pilot:
+                raise ValueError(f"stages.{number}.pilot: a pilot comes before the first main stage: move it up")
+            if number == len(stages):
+                raise ValueError(f"stages.{number}.pilot: no main stage follows: add one, or remove pilot")
+            if stage.design.kind != "uniform":
+                raise ValueError(f"stages.{number}.design: a pilot draws uniformly: remove its design")
+        elif before is not None and before.pilot and stage.opens == "automatically":
+            raise ValueError(
+                f"stages.{number}.opens: a person looks at the pilot and opens what follows by hand: remove opens"
+            )
 
 
 class PredictorChoice(Strict):

@@ -18,6 +18,7 @@ from .sampling import (
     QuestionsConfig,
     RolesConfig,
     StageConfig,
+    refuse_misplaced_pilots,
 )
 
 WELCOME = "You are invited to take part in a short study about language models."
@@ -153,12 +154,15 @@ class StudyConfig(Strict):
 
     @model_validator(mode="after")
     def stages_follow_each_other(self) -> "StudyConfig":
+        refuse_misplaced_pilots(self.stages)
         for number, stage in enumerate(self.stages, start=1):
             kind = stage.design.kind
             if kind == "uniform":
                 continue
-            if number == 1:
-                raise ValueError("stages.1.design: the first stage has no predictor, so its design must be uniform")
+            if number == self.pilots + 1:
+                raise ValueError(
+                    f"stages.{number}.design: the first stage has no predictor, so its design must be uniform"
+                )
             if self.predictor is None:
                 raise ValueError(f"stages.{number}.design: {kind} needs a [predictor]")
             if not self.stages[number - 2].train:
@@ -171,6 +175,11 @@ class StudyConfig(Strict):
             if kind == "test_set" and stage.roles.holdout:
                 raise ValueError(f"stages.{number}.roles: a test set is held out itself: remove holdout")
         return self
+
+    @property
+    def pilots(self) -> int:
+        """How many pilots there are; they come first."""
+        return sum(stage.pilot for stage in self.stages)
 
     @property
     def expected_minutes(self) -> int:

@@ -26,7 +26,7 @@ class Command(HunchCommand):
             found = outcome_table(stage)
             rows.append(
                 [
-                    str(stage.index),
+                    f"{stage.index} (pilot)" if stage.is_pilot else str(stage.index),
                     stage.state,
                     str(sum(progress.sittings.values())),
                     str(progress.live),
