@@ -1,7 +1,7 @@
 """A client of servers that speak OpenAI's protocol for chats and embeddings: hosted ones, vLLM, Ollama and others.
 
-Needs httpx and numpy alone, and knows neither estimators nor the survey. Requests run in an event loop of a thread of
-their own; results, progress and errors come in the caller's thread, where a database may be used.
+Needs httpx, h11 and numpy alone, and knows neither estimators nor the survey. Requests run in an event loop of a thread
+of their own; results, progress and errors come in the caller's thread, where a database may be used.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.connections import Connection, needs_proxy
 from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
 
@@ -36,7 +38,7 @@ _TRY_AGAIN = frozenset({408, 409, 429})
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _LONGEST_RETRY_AFTER = 60.0
 _CONNECT_TIMEOUT = 10.0
-_TICK = 1.0  # seconds between two calls of progress while nothing arrives
+_TICK = 0.25  # seconds between two calls of progress while nothing arrives
 _EXCERPT = 200
 _HINTS = {
     401: "Check the key.",
@@ -286,7 +288,7 @@ class Endpoint:
             return
         arrived: queue.SimpleQueue[tuple[int, Answer | EndpointError] | None] = queue.SimpleQueue()
         with _LoopThread() as loop:
-            room = asyncio.Semaphore(2 * self.concurrency)
+            room = _Room(2 * self.concurrency, loop)
             workers = min(self.concurrency, total)
             work = asyncio.run_coroutine_threadsafe(self._answer_all(requests, workers, room, arrived.put), loop)
             work.add_done_callback(lambda _: arrived.put(None))
@@ -302,7 +304,7 @@ class Endpoint:
                     return
                 done += 1
                 yield found
-                loop.call_soon_threadsafe(room.release)
+                room.leave()
                 report(progress, done, total, text)
 
     @cached_property
@@ -315,7 +317,7 @@ class Endpoint:
         self,
         requests: Iterable[_Request[Answer]],
         workers: int,
-        room: asyncio.Semaphore,
+        room: _Room,
         deliver: Callable[[tuple[int, Answer | EndpointError]], None],
     ) -> None:
         numbered = iter(enumerate(requests))
@@ -324,13 +326,17 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         # The whole of a try is timed in `_answer`: httpx would only time each read.
         timeout = httpx.Timeout(None, connect=min(self.timeout, _CONNECT_TIMEOUT))
+        through_proxy = needs_proxy(httpx.URL(self.base_url))
 
         async def work() -> None:
             # A client each: one that is shared looks at all its connections before and after every request, which at
             # 32 of them costs several times the request itself.
-            async with httpx.AsyncClient(headers=headers, timeout=timeout, verify=self._certificates) as client:
+            transport = None if through_proxy else Connection(self._certificates)
+            async with httpx.AsyncClient(
+                headers=headers, timeout=timeout, verify=self._certificates, transport=transport
+            ) as client:
                 for index, request in numbered:
-                    await room.acquire()
+                    await room.enter()
                     answer = await self._answer(client, request)
                     deliver((index, answer))
 
@@ -462,6 +468,33 @@ class _Refusal(Exception):
         super().__init__(str(error))
         self.error = error
         self.retry_after = retry_after
+
+
+class _Room:
+    """How far requests may be ahead of their reader. The reader's thread wakes the loop only where somebody waits."""
+
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._free = size
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = self._loop.create_future()
+            self._waiting.append(turn)
+        await turn
+
+    def leave(self) -> None:
+        with self._lock:
+            if not self._waiting:
+                self._free += 1
+                return
+            turn = self._waiting.popleft()
+        self._loop.call_soon_threadsafe(turn.set_result, None)
 
 
 class _LoopThread:

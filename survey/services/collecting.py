@@ -6,6 +6,7 @@ a person. What was collected stays, whatever happens after it.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from django.utils import timezone
 
 from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
 from predictors.errors import PredictorError, Stopped
+from predictors.pairs import report
 from survey.analysis.answer_checking import check_answer, kind_of
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, Bank, LanguageModel, ModelAnswer, Question
@@ -27,7 +29,8 @@ from .hashing import digest
 LEASE = timedelta(seconds=90)
 SEND_AGAIN = timedelta(seconds=30)
 # Answers are written in parts, so that the database is not what slows the collection down; a crash loses one part.
-PART, PART_SECONDS = 100, 0.5
+PART, PART_SECONDS = 100, 0.25
+LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop heard though nothing has come
 # So many questions in a row refused one by one, and the fault is not in the questions.
 REFUSALS_IN_A_ROW = 5
 LOCAL = "local:"
@@ -51,9 +54,9 @@ def prompt_for(question: Question) -> str:
     return f"{question.plain}\n\n{INSTRUCTIONS[kind_of(question.answer)]}\nAnswer:"
 
 
-def request_digest(collection: AnswerCollection, question: Question) -> str:
-    """Of all that an answer depends on: question, model, prompt and parameters. Equal requests are asked once."""
-    return digest([PROMPT_VERSION, collection.model, prompt_for(question), collection.max_tokens, 0])
+def request_digest(collection: AnswerCollection, prompt: str) -> str:
+    """Of all that an answer depends on: model, prompt with the question, parameters. Equal requests are asked once."""
+    return digest([PROMPT_VERSION, collection.model, prompt, collection.max_tokens, 0])
 
 
 def create_collection(
@@ -132,7 +135,7 @@ def _refuse_mixed_answers(collection: AnswerCollection) -> None:
         language_model=collection.language_model, question__bank=collection.bank
     ).select_related("question")
     for answer in stored[:1]:
-        if answer.request_sha256 != request_digest(collection, answer.question):
+        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question)):
             how = "with another model, prompt or length" if answer.request_sha256 else "elsewhere and imported"
             raise HunchError(
                 f"name: {collection.language_model} has answers to {collection.bank} that were collected {how}; "
@@ -151,11 +154,20 @@ def questions_of(collection: AnswerCollection) -> list[Question]:
     return [questions[index] for index in sorted(chosen.tolist())]
 
 
+Beat = Callable[[int, int, str], bool]
+
+
 class Source(Protocol):
     """Where replies come from."""
 
-    def each(self, prompts: Sequence[str]) -> Iterator[tuple[int, ChatReply | EndpointError]]:
-        """The number of each prompt and its reply or error, as they come."""
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+        """The number of each prompt and its reply or error, as they come.
+
+        `beat` is called between them, and several times a second where the source can, in the same thread.
+
+        Raises:
+            Stopped: `beat` returned False.
+        """
 
 
 class HostedModel:
@@ -168,12 +180,12 @@ class HostedModel:
             url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=collection.concurrency
         )
 
-    def each(self, prompts: Sequence[str]) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
         calls = [
             ChatCall(self._model, [{"role": "user", "content": prompt}], temperature=0.0, max_tokens=self._max_tokens)
             for prompt in prompts
         ]
-        return self._endpoint.each(calls)
+        return self._endpoint.each(calls, beat)
 
 
 class LocalModel:
@@ -183,10 +195,12 @@ class LocalModel:
         self._checkpoint = collection.model.removeprefix(LOCAL)
         self._max_tokens = collection.max_tokens
 
-    def each(self, prompts: Sequence[str]) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
         from predictors.generation import generate
 
-        return generate(self._checkpoint, prompts, max_tokens=self._max_tokens)
+        for done, found in enumerate(generate(self._checkpoint, prompts, max_tokens=self._max_tokens), start=1):
+            yield found
+            report(beat, done, len(prompts), "answers made")
 
 
 def source_of(collection: AnswerCollection) -> Source:
@@ -225,6 +239,15 @@ def run_collection(collection_id: int, *, progress: Progress | None = None) -> A
     return collection
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A question, with what is worked out of it once."""
+
+    question: Question
+    prompt: str
+    digest: str
+
+
 class _Run:
     """One claim's work."""
 
@@ -244,23 +267,22 @@ class _Run:
         self._flush()
         if not todo:
             return AnswerCollection.State.DONE, ""
-        prompts = [prompt_for(question) for question in todo]
-        replies = source_of(self.collection).each(prompts)
+        replies = source_of(self.collection).each([one.prompt for one in todo], self._beat)
         try:
             for index, reply in replies:
                 if isinstance(reply, EndpointError):
-                    self._refuse(todo[index], reply)
+                    self._refuse(todo[index].question, reply)
                 else:
                     self._keep(todo[index], reply)
-                if len(self.pending) >= PART or time.monotonic() - self.flushed > PART_SECONDS:
-                    self._flush()
-                    if self.collection.stop_requested:
-                        return AnswerCollection.State.STOPPED, "stopped by a person; collect again to go on"
                 if self._over_the_cap():
                     return (
                         AnswerCollection.State.STOPPED,
                         f"the cost cap of {self.collection.cost_cap:f} is reached; raise it and collect again to go on",
                     )
+        except Stopped:
+            if not self.collection.stop_requested:
+                raise
+            return AnswerCollection.State.STOPPED, "stopped by a person; collect again to go on"
         finally:
             if close := getattr(replies, "close", None):
                 close()
@@ -272,7 +294,18 @@ class _Run:
             )
         return AnswerCollection.State.DONE, ""
 
-    def _todo(self) -> list[Question]:
+    def _beat(self, done: int, total: int, text: str) -> bool:
+        """Write what has come, if it is time to; False when a person wants the collection to end.
+
+        While replies keep coming, each waits a moment for others to be written with; when none come, this is called a
+        little later and writes them.
+        """
+        since = time.monotonic() - self.flushed
+        if len(self.pending) >= PART or since > (PART_SECONDS if self.pending else LOOK_AGAIN):
+            self._flush()
+        return not self.collection.stop_requested
+
+    def _todo(self) -> list[_Asked]:
         """Questions without an answer yet. A request that was answered for another bank or name is not paid twice."""
         questions = questions_of(self.collection)
         answered = set(
@@ -282,39 +315,43 @@ class _Run:
         )
         self.collection.wanted = len(questions)
         self.collection.answered = sum(question.pk in answered for question in questions)
-        left = [question for question in questions if question.pk not in answered]
-        digests = [request_digest(self.collection, question) for question in left]
-        known: dict[str, ModelAnswer] = {}
-        for start in range(0, len(digests), 500):
-            part = ModelAnswer.objects.filter(request_sha256__in=digests[start : start + 500])
-            known.update({answer.request_sha256: answer for answer in part})
+        left = []
+        for question in questions:
+            if question.pk not in answered:
+                prompt = prompt_for(question)
+                left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
+        known: dict[str, str] = {}
+        for start in range(0, len(left), 500):
+            digests = [one.digest for one in left[start : start + 500]]
+            part = ModelAnswer.objects.filter(request_sha256__in=digests)
+            known.update(part.values_list("request_sha256", "response"))
         todo = []
-        for question, request in zip(left, digests, strict=True):
-            if request in known:
-                self._store(question, known[request].response)
+        for one in left:
+            if one.digest in known:
+                self._store(one, known[one.digest])
             else:
-                todo.append(question)
+                todo.append(one)
         return todo
 
-    def _store(self, question: Question, response: str) -> None:
-        verdict = check_answer(response, question.answer, question=question.text)
+    def _store(self, asked: _Asked, response: str) -> None:
+        verdict = check_answer(response, asked.question.answer, question=asked.question.text)
         self.pending.append(
             ModelAnswer(
                 language_model=self.collection.language_model,
-                question=question,
+                question=asked.question,
                 correct=verdict.correct,
                 response=response.replace("\0", "\N{REPLACEMENT CHARACTER}"),  # Which PostgreSQL cannot store.
                 stated=verdict.stated,
                 reason=verdict.reason,
-                request_sha256=request_digest(self.collection, question),
+                request_sha256=asked.digest,
             )
         )
 
-    def _keep(self, question: Question, reply: ChatReply) -> None:
+    def _keep(self, asked: _Asked, reply: ChatReply) -> None:
         self.in_a_row = 0
         self.tokens_in += reply.usage.prompt_tokens
         self.tokens_out += reply.usage.completion_tokens
-        self._store(question, reply.texts[0])
+        self._store(asked, reply.texts[0])
 
     def _refuse(self, question: Question, error: EndpointError) -> None:
         """A server may refuse one question (a filter of contents); a fault that is not the question's ends the run.

@@ -332,6 +332,25 @@ def test_as_many_calls_as_wished_are_in_flight_and_no_more(server, connect):
     assert server.most_in_flight == 6
 
 
+def test_refusals_and_second_tries_never_put_more_in_flight(server, connect):
+    def answer(seen):
+        time.sleep(0.005)
+        return refusal(429) if len(server.seen) % 3 == 0 else chat("1")
+
+    server.answer = answer
+    assert len(connect(concurrency=4, tries=50).map([ChatCall(**QUESTION)] * 60)) == 60
+    assert len(server.seen) > 60
+    assert server.most_in_flight == 4
+
+
+def test_a_proxy_of_the_environment_is_asked_instead_of_the_server(server, monkeypatch):
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    assert Endpoint("http://models.invalid/v1").chat(**QUESTION).texts == ("1",)
+    assert server.seen[0].path == "http://models.invalid/v1/chat/completions"
+
+
 def test_each_gives_errors_beside_replies_and_goes_on(server, connect):
     def answer(seen):
         text = seen.body["messages"][0]["content"]

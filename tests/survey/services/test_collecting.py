@@ -1,5 +1,6 @@
 """Asking language models: against a local server that speaks the protocol, with its failures."""
 
+import threading
 from decimal import Decimal
 
 import pytest
@@ -146,6 +147,43 @@ def test_a_stop_is_heard(bank, server, monkeypatch):
     ended = collecting.run_collection(made.pk)
     assert ended.state == "stopped"
     assert ended.answered == 1
+
+
+def test_what_came_is_written_while_the_next_reply_is_still_awaited(bank, server):
+    written = threading.Event()
+
+    def answer(seen):
+        # A server that keeps the second question until the first answer is stored: one killed then loses nothing.
+        if len(server.seen) == 2:
+            assert written.wait(20)
+        return right(seen)
+
+    server.answer = answer
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1)
+
+    def progress(collection):
+        if ModelAnswer.objects.exists():
+            written.set()
+
+    assert collecting.run_collection(made.pk, progress=progress).answered == 3
+
+
+def test_a_stop_is_heard_and_the_claim_renewed_while_nothing_comes(bank, server, monkeypatch):
+    monkeypatch.setattr(collecting, "LOOK_AGAIN", 0.05)
+    release = threading.Event()
+    server.answer = lambda seen: (release.wait(20), chat("late"))[1]
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1)
+    leases = []
+
+    def progress(collection):
+        leases.append(collection.lease_until)
+        if len(leases) == 3:
+            collecting.request_stop(collection)
+
+    ended = collecting.run_collection(made.pk, progress=progress)
+    release.set()
+    assert ended.state == "stopped" and ended.answered == 0
+    assert leases[0] < leases[1] < leases[2]
 
 
 def test_only_one_process_works_at_a_collection(bank, server):
