@@ -127,12 +127,24 @@ def answers_for(step: Step, **changes: Any) -> dict[str, Any]:
             check.name: str([index for index, _text in check.options].index(0) + 1) for check in step.checks
         }
     elif step.screen is not None:
-        given = {"screen": step.screen.name, "value": "60" if step.screen.name == "prior" else "70"}
+        value = str(changes.get("value", "60" if step.screen.name == "prior" else "70"))
+        given = {"screen": step.screen.name, "value": value}
+        if "direction" in step.screen.form().fields:
+            given |= {"direction": direction_of(value, step.screen.parts["prior"]["value"])}
     elif step.kind == "form":
         given = {"age": "30", "use": "never"}
     else:
         given = {}
     return {**given, **changes}
+
+
+def direction_of(value: Any, prior: Any) -> str:
+    """What one chooses who means this number; what is no number is higher."""
+    try:
+        change = int(value) - int(prior)
+    except ValueError:
+        return "higher"
+    return "same" if change == 0 else "higher" if change > 0 else "lower"
 
 
 def wrong_answers_for(step: Step) -> dict[str, str]:

@@ -17,7 +17,7 @@ from survey.exceptions import StateRefused
 
 if TYPE_CHECKING:
     from bandit.candidates import Pairs
-    from survey.models import Assignment, Item, Question, Response, Study
+    from survey.models import Assignment, Item, Question, Response, Sitting, Study
 
 
 class Options(BaseModel):
@@ -30,8 +30,8 @@ class Options(BaseModel):
 class Screen:
     """One screen of an item: what it shows and what may be answered.
 
-    `parts` is all that pages and API may show, by name: `{"kind": "question" | "text" | "number", "value": ...}`. It is
-    what the screen's hash is taken of, so nothing may be shown that is not in it.
+    `parts` is all that pages and API may show, by name: `{"kind": "question" | "text" | "number", "value": ...}`, and
+    `words` are the sentences around it. The part `variant` says readably in which form a screen is shown.
     """
 
     name: str
@@ -39,6 +39,13 @@ class Screen:
     template: str
     form: type[Form]
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def content(self) -> dict[str, Any]:
+        """What the screen's hash is taken of. Without a variant the words are not in it, as they were not before there
+        were variants: such screens keep their hashes."""
+        content = {"screen": self.name, "title": str(self.title), "parts": self.parts}
+        return {**content, "words": self.words} if "variant" in self.parts else content
 
 
 @dataclass(frozen=True)
@@ -388,6 +395,38 @@ class Instrument(ABC):
     def own_answers(self, assignments: Sequence["Assignment"]) -> AnswerRows:
         """What the people of these n complete assignments answered to questions themselves."""
         raise StateRefused(f"{self.name} does not have people answer questions themselves")
+
+    # Practice
+    offers_practice: ClassVar[bool] = False
+
+    def practice_problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """What is wrong with the texts of a practice block: the text's name, and what to do."""
+        return ()
+
+    def practice_screen(
+        self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
+    ) -> Screen | None:
+        """Its screen on the researcher's example after these accepted answers; None when the example is through.
+
+        Args:
+            given: `{"screen": name, **fields}` of each answer so far.
+        """
+        raise LookupError(f"{self.name} has no practice")
+
+    def practice_summary(self, *, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """What was entered, in sentences; never whether it was right."""
+        return ()
+
+    # Flags
+    def word_counts(self, items: "Collection[int]") -> Mapping[int, int]:
+        """How many words of the bank somebody reads who answers an item, by the items' primary keys; nothing where it
+        is not known."""
+        return {}
+
+    def stated_values(self, sittings: "Collection[int]") -> Iterable[tuple[int, str, Hashable]]:
+        """(sitting, kind of question, answer) for each answer that is one of a few, of the sittings with these primary
+        keys: who gives the same one throughout is perhaps not reading."""
+        return ()
 
     # Simulation
     @abstractmethod

@@ -27,7 +27,7 @@ from survey.models import (
     Study,
 )
 
-from . import debriefing
+from . import debriefing, practice
 from .attention import due_check
 from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, open_assignment
@@ -235,9 +235,19 @@ def _leave_finished_items(sitting: Sitting, now: datetime) -> None:
         _enter_next_block(sitting, now)
 
 
+def _accept_practice(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+    if shown.screen is None:
+        _enter_next_block(sitting, now)
+        return
+    if (posted := data.get("screen")) and posted != shown.screen.name:
+        raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
+    practice.accept(sitting=sitting, screen=shown.screen, data=data, now=now)
+
+
 Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], None]
 # By the kind of the step; what is only read is not among them.
 ACCEPT: dict[str, Accept] = {
+    "practice": _accept_practice,
     "checks": _accept_checks,
     "item": _accept_item,
     "attention": _accept_attention,

@@ -135,6 +135,8 @@ HintText = Annotated[str, Field(max_length=2000), BY_LANGUAGE, AS_GIVEN]
 TitleText = Annotated[str, Field(max_length=200), BY_LANGUAGE, AS_GIVEN]
 StudyTitle = Annotated[str, Field(min_length=1, max_length=200), BY_LANGUAGE, AS_GIVEN]
 Contact = Annotated[str, Field(max_length=300), WrapValidator(_same_in_all_languages), AS_GIVEN]
+# Of an instrument's example: a bare one need not be translated, since it may be a code such as "correct".
+ExampleText = Annotated[str, Field(min_length=1, max_length=20_000), WrapValidator(_same_in_all_languages), AS_GIVEN]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 SEED_LIMIT = 2**53  # JSON keeps integers exactly up to here, and so do browsers.
 

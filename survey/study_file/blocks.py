@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from .attention import MOST_CHECKS, AttentionCheckConfig
-from .base import FieldName, HintText, LongText, Name, Strict, Text, TitleText, languages_being_read
+from .base import ExampleText, FieldName, HintText, LongText, Name, Strict, Text, TitleText, languages_being_read
 from .fields import FieldConfig
 from .ready import READY_FORMS, ready_form
 
@@ -41,13 +41,14 @@ class CheckConfig(Strict):
 
 
 class BlockConfig(Strict):
-    kind: Literal["consent", "instructions", "checks", "items", "form", "debriefing", "end"]
+    kind: Literal["consent", "instructions", "practice", "checks", "items", "form", "debriefing", "end"]
     name: Name | None = None
     title: TitleText = ""
     text: LongText = ""
     version: str = Field(default="1", max_length=40)
     checks: list[CheckConfig] = []
     fields: list[FieldConfig] = []
+    example: dict[Name, ExampleText] = {}
     ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
     asks_to_use: bool = False
 
@@ -67,6 +68,10 @@ class BlockConfig(Strict):
             raise ValueError('a block of kind "checks" needs at least one [[blocks.checks]]')
         if self.kind == "form" and not (self.fields and self.name):
             raise ValueError('a block of kind "form" needs a name and at least one [[blocks.fields]]')
+        if self.kind == "practice" and not self.example:
+            raise ValueError('a block of kind "practice" needs [blocks.example] with the texts of its screens')
+        if self.kind != "practice" and self.example:
+            raise ValueError('only a block of kind "practice" has an example')
         if self.kind != "checks" and self.checks:
             raise ValueError('only a block of kind "checks" has checks')
         if self.kind != "form" and self.fields:
@@ -90,15 +95,21 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
         ValueError: a block stands where what it asks comes too early or too late; with its place in the file.
     """
     items = [block.kind for block in blocks].index("items")
-    asking = []
+    asking, practised = [], []
     for index, block in enumerate(blocks):
         place = f"blocks.{index + 1}"
         if index > items and any(field.screen_out for field in block.fields):
             raise ValueError(f"{place}.fields: nobody is screened out after the items: ask this before them")
+        if block.kind == "practice":
+            practised.append(place)
+            if index > items:
+                raise ValueError(f"{place}: there is nothing left to practise for: move the block before the items")
         if block.asks_to_use:
             asking.append(place)
             if index < items:
                 raise ValueError(f"{place}.asks_to_use: there is nothing to use yet: move the block behind the items")
+    if len(practised) > 1:
+        raise ValueError(f"{practised[1]}: {practised[0]} is a practice item already: one is enough")
     if len(asking) > 1:
         raise ValueError(f"{asking[1]}.asks_to_use: {asking[0]} asks already: ask once")
 

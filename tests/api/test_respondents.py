@@ -41,7 +41,10 @@ class Person:
                 for check in step["checks"]
             }
         if step["kind"] == "item":
-            return {"screen": step["screen"]["name"], "value": 60 if step["screen"]["name"] == "prior" else 70}
+            screen = step["screen"]
+            if screen["name"] == "prior":
+                return {"screen": "prior", "value": 60}
+            return {"screen": "posterior", "direction": "higher", "value": 70}
         return {"age": 30, "use": "never"} if step["kind"] == "form" else {}
 
     def answer(self, **changes: Any) -> Any:
@@ -101,7 +104,7 @@ def test_no_body_holds_what_a_prior_must_not_know(client: Client, study: Study) 
             pair = Assignment.objects.get(position=priors).slot.item.pair
             assert json.dumps(pair.target.text) in json.dumps(json.loads(response.content))
             assert json.dumps(pair.evidence.text)[1:-1] not in json.dumps(json.loads(response.content))
-            assert set(screen["parts"]) == {"target"}
+            assert set(screen["parts"]) == {"target", "variant"}
             assert "correct" not in body.replace("How likely is a correct answer?", "")
             shown = client.get(STEP, headers={"X-Sitting-Token": person.token})
             assert shown.json() == person.step

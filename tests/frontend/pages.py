@@ -45,7 +45,7 @@ class _Reader(HTMLParser):
         elif tag in ("input", "textarea") and given.get("type") == "hidden":
             self.page.hidden[given["name"]] = given.get("value", "")
         elif tag in ("input", "textarea"):
-            self.page.inputs.append({"type": tag, **given})
+            self.page.inputs.append({"type": tag, "name": "", **given})
         elif tag == "br":
             self.handle_data("\n")
         if tag not in VOID:
@@ -92,6 +92,8 @@ def fields_for(page: Page) -> dict[str, Any]:
         given |= {"first_check": page.value_of("right one"), "second_check": page.value_of("right")}
     elif kind == "item":
         given |= {"value": "60" if page.form["data-screen"] == "prior" else "70"}
+        if any(field["name"] == "direction" for field in page.inputs):
+            given |= {"direction": "higher"}
     elif kind == "form":
         given |= {"age": "30", "use": "often", "remark": "none"}
     return given

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from survey.instruments.registry import Column, ExtraFile
 
+from .estimands import THRESHOLDS
 from .labels import beliefs_of
+from .models import Belief
+from .screens import EXPLANATION, OWN_ANSWER, POSTERIOR, PRIOR, Setting
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -24,6 +27,51 @@ COLUMNS = (
     Column("posterior", "percentage points", "The same after the evidence, 0 to 100."),
     Column("change", "percentage points", "posterior - prior."),
     Column("belief_change", "0 or 1", "1 where the absolute change exceeds the study's threshold."),
+    *(
+        Column(f"belief_change_{threshold}", "0 or 1", f"1 where the absolute change exceeds {threshold} points.")
+        for threshold in THRESHOLDS
+    ),
+    Column(
+        "answer_mode",
+        "text",
+        "How the posterior was asked for: direction (lower, the same or higher, then a number), blank (an empty "
+        "number), keep_button (a number, or a button that keeps the prior) or prefilled (the prior stood there).",
+    ),
+    Column("direction", "text", "What was chosen in the mode direction: lower, same or higher."),
+    Column("direction_order", "text", "The order in which the directions were shown, the same for a whole sitting."),
+    *(
+        column
+        for kind in (PRIOR, POSTERIOR)
+        for column in (
+            Column(
+                f"{kind}_entry",
+                "text",
+                "How the number was entered: typed, track (by pointer), track_keys (on the track by keyboard), button "
+                "(the prior was kept) or prefilled (left as it stood there); empty where no script ran.",
+            ),
+            Column(f"{kind}_first", "percentage points", "The first number that was set; empty where no script ran."),
+            Column(
+                f"{kind}_changes",
+                "number",
+                "How often the number was set, the first time included; empty where no script ran.",
+            ),
+        )
+    ),
+    Column(
+        "explanation_asked",
+        "0 or 1",
+        "1 where reasons were asked for or were going to be: drawn for sitting and item before any answer.",
+    ),
+    Column("explanation", "text", "The reasons, as they were written; empty where none were written (yet)."),
+    Column("own_answer", "text", "What the respondent answers to the target: the letter of an option, or a text."),
+    Column("own_answer_correct", "0 or 1", "1 where that is right, judged as a language model's answer is."),
+    Column("own_confidence", "percentage points", "How sure the respondent was of their own answer, 0 to 100."),
+    Column(
+        "variant",
+        "text",
+        "The form of the last screen on which a belief was given: answer mode, who answers, whether models differ, "
+        "evidence, language, order of the directions. Empty in answers from before it was stored.",
+    ),
 )
 
 PAPER_COLUMNS = (
@@ -36,7 +84,7 @@ PAPER_COLUMNS = (
 )
 
 
-def values(assignment: "Assignment", threshold: int) -> list[Any]:
+def values(assignment: "Assignment", threshold: int, setting: Setting) -> list[Any]:
     pair = assignment.slot.item.pair
     beliefs = beliefs_of(assignment)
     changed = beliefs.changed(threshold)
@@ -54,8 +102,41 @@ def values(assignment: "Assignment", threshold: int) -> list[Any]:
         beliefs.prior,
         beliefs.posterior,
         beliefs.change,
-        None if changed is None else int(changed),
+        _as_number(changed),
+        *(_as_number(beliefs.changed(fixed)) for fixed in THRESHOLDS),
+        *_how(assignment, setting),
     ]
+
+
+def _how(assignment: "Assignment", setting: Setting) -> list[Any]:
+    """How the answers were asked for and given, and what was answered beside them."""
+    given = {response.screen: response for response in assignment.responses.all()}
+    prior, posterior = (getattr(given.get(kind), "belief", None) for kind in (PRIOR, POSTERIOR))
+    last: Belief | None = posterior or prior
+    reasons = getattr(given.get(EXPLANATION), "explanation", None)
+    own = getattr(given.get(OWN_ANSWER), "target_answer", None)
+    by_direction = posterior is not None and bool(posterior.direction)
+    return [
+        setting.options.answer_mode if posterior else None,
+        posterior.direction if by_direction else None,
+        ",".join(setting.order) if by_direction else None,
+        *_entry(prior),
+        *_entry(posterior),
+        int(setting.explained) if last else None,
+        reasons.text or None if reasons else None,
+        own.text if own else None,
+        int(own.correct) if own else None,
+        own.confidence if own else None,
+        last.variant or None if last else None,
+    ]
+
+
+def _entry(belief: Belief | None) -> list[Any]:
+    return [None] * 3 if belief is None else [belief.entered_by or None, belief.first_value, belief.value_changes]
+
+
+def _as_number(changed: bool | None) -> int | None:
+    return None if changed is None else int(changed)
 
 
 def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable[Sequence[Any]]:

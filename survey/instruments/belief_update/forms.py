@@ -1,21 +1,242 @@
-"""One number from 0 to 100, empty at the start. Nothing is prefilled: an untouched answer is refused."""
+"""What the screens ask for. Nothing is prefilled unless the study asks for it: an untouched answer is refused."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from django import forms
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from survey.analysis.answer_checking import options_of
+
+from .models import Belief
+
+LONGEST_ANSWER = 200
+DIRECTIONS = ("lower", "same", "higher")
+KEEP = "yes"
+# What pages send beside a number: how it was entered, the first one, and how often it was set.
+FACTS = ("by", "first", "changes")
+MOST_CHANGES = 10_000
+TYPED = {str(entry) for entry in Belief.Entry} - {"", str(Belief.Entry.BUTTON)}
+
+
+class NumberInput(forms.TextInput):
+    """A field joined to a track by script; without scripts the field alone."""
+
+    template_name = "belief_update/number.html"
+
+    def __init__(self, *, shown_with: str = "", prefilled: bool = False) -> None:
+        """
+        Args:
+            shown_with: the radio buttons with whose "lower" and "higher" alone the number is wanted.
+            prefilled: whether the number that stands there at the start may be left.
+        """
+        super().__init__(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"})
+        self.shown_with = shown_with
+        self.prefilled = prefilled
+        self.facts: Mapping[str, str] = {}
+
+    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Any:
+        self.facts = {fact: str(data.get(f"{name}_{fact}", ""))[:12] for fact in FACTS}
+        return super().value_from_datadict(data, files, name)
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        context["widget"] |= {"shown_with": self.shown_with, "prefilled": self.prefilled, "facts": self.facts}
+        return context
+
+
+class KeepButton(forms.Widget):
+    """A second button that sends the form; pages show it beside the first one."""
+
+    is_button = True
+
+
+class PercentField(forms.IntegerField):
+    needed_at_times = True  # Also where it is not required: something else was chosen then.
+
+    def __init__(self, *, label: Any, required: bool = True, initial: int | None = None, widget: NumberInput) -> None:
+        super().__init__(
+            label=label,
+            required=required,
+            initial=initial,
+            min_value=0,
+            max_value=100,
+            widget=widget,
+            error_messages={
+                "required": gettext_lazy("Enter a number from 0 to 100."),
+                "invalid": gettext_lazy("Enter a whole number from 0 to 100, for example 62."),
+                "min_value": gettext_lazy("The lowest answer is 0. Enter a number from 0 to 100."),
+                "max_value": gettext_lazy("The highest answer is 100. Enter a number from 0 to 100."),
+            },
+        )
+
+    def to_python(self, value: Any) -> int | None:
+        """The unit stands beside the field, and some people write it all the same."""
+        return super().to_python(value.strip().removesuffix("%") if isinstance(value, str) else value)
 
 
 class BeliefForm(forms.Form):
-    value = forms.IntegerField(
-        label=_("Your answer in percent, from 0 to 100"),
-        min_value=0,
-        max_value=100,
-        error_messages={
-            "required": _("Enter a number from 0 to 100."),
-            "invalid": _("Enter a whole number from 0 to 100, for example 62."),
-            "min_value": _("The lowest answer is 0. Enter a number from 0 to 100."),
-            "max_value": _("The highest answer is 100. Enter a number from 0 to 100."),
+    """One number. `earlier` is the one given before, where there is one."""
+
+    earlier: ClassVar[int] = -1
+    value = PercentField(label=gettext_lazy("Your answer in percent, from 0 to 100"), widget=NumberInput())
+
+    def clean(self) -> dict[str, Any]:
+        given = {"direction": "", **(super().clean() or {})}
+        facts = {fact: str(self.data.get(f"value_{fact}", "")) for fact in FACTS}
+        given["entered_by"] = facts["by"] if facts["by"] in TYPED else ""
+        given["first_value"] = _whole(facts["first"], most=100)
+        given["value_changes"] = _whole(facts["changes"], most=MOST_CHANGES)
+        self.settle(given)
+        return given
+
+    def settle(self, given: dict[str, Any]) -> None:
+        """Make one value of what was given, or say what does not go together."""
+
+    def keeps(self, given: dict[str, Any], contradiction: str) -> None:
+        """The earlier number stays, unless another one was entered."""
+        if given.get("value") not in (None, self.earlier):
+            self.add_error("value", contradiction)
+        given |= {"value": self.earlier, "entered_by": str(Belief.Entry.BUTTON)}
+
+
+class DirectionForm(BeliefForm):
+    """Lower, the same or higher; and a number where it is not the same."""
+
+    def settle(self, given: dict[str, Any]) -> None:
+        direction, value = given.get("direction"), given.get("value")
+        if not direction:
+            return
+        if direction == "same":
+            self.keeps(
+                given,
+                _(
+                    "You chose “the same”, and this is another number. Choose lower or higher, or empty this field."
+                ),
+            )
+        elif value is None:
+            if "value" not in self.errors:
+                self.add_error("value", _("Enter your new number, from 0 to 100."))
+        elif direction == "lower" and value >= self.earlier:
+            self.add_error("value", self._not(_("You chose “lower”, and %(new)d is not lower than %(old)d."), value))
+        elif direction == "higher" and value <= self.earlier:
+            self.add_error("value", self._not(_("You chose “higher”, and %(new)d is not higher than %(old)d."), value))
+
+    def _not(self, sentence: str, value: int) -> str:
+        return sentence % {"new": value, "old": self.earlier} + " " + _("Please change one of the two.")
+
+
+class KeepForm(BeliefForm):
+    """A number, or the button that says that the earlier one stays."""
+
+    def settle(self, given: dict[str, Any]) -> None:
+        if given.get("keep"):
+            self.keeps(
+                given,
+                _("You entered another number and chose that your answer stays. Empty this field, or press Continue."),
+            )
+        elif given.get("value") is None and "value" not in self.errors:
+            self.add_error("value", _("Enter a number from 0 to 100, or choose that your answer stays."))
+
+
+def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[BeliefForm]:
+    """The form for the second number, in the language of the moment.
+
+    Args:
+        order: of the directions, as they are shown.
+    """
+    again = _("Your answer now in percent, from 0 to 100")
+    if mode == "direction":
+        number = {"number": earlier}
+        words = {
+            "lower": _("Lower than %(number)d %%") % number,
+            "same": _("The same, %(number)d %%") % number,
+            "higher": _("Higher than %(number)d %%") % number,
+        }
+        choose = _("Choose one of the three answers.")
+        return _form(
+            DirectionForm,
+            earlier,
+            direction=forms.ChoiceField(
+                label=_("Compared with before, your answer now is:"),
+                choices=[(direction, words[direction]) for direction in order],
+                widget=forms.RadioSelect,
+                error_messages={"required": choose, "invalid_choice": choose},
+            ),
+            value=PercentField(
+                label=_("If it changed: your new number in percent, from 0 to 100"),
+                required=False,
+                widget=NumberInput(shown_with="direction"),
+            ),
+        )
+    if mode == "keep_button":
+        stays = _("My answer stays at %(number)d %%") % {"number": earlier}
+        return _form(
+            KeepForm,
+            earlier,
+            value=PercentField(label=again, required=False, widget=NumberInput()),
+            keep=forms.ChoiceField(label=stays, choices=[(KEEP, stays)], required=False, widget=KeepButton),
+        )
+    if mode == "prefilled":
+        return _form(
+            BeliefForm, earlier, value=PercentField(label=again, widget=NumberInput(prefilled=True), initial=earlier)
+        )
+    return BeliefForm
+
+
+def explanation_form(*, required: bool, characters: int) -> type[forms.Form]:
+    return type(
+        "ExplanationForm",
+        (forms.Form,),
+        {
+            "explanation": forms.CharField(
+                label=_("Your reasons, in your own words"),
+                required=required,
+                max_length=characters,
+                error_messages={
+                    "required": _("Please write a few words."),
+                    "max_length": _("Please keep it under %(limit)d characters.") % {"limit": characters + 1},
+                },
+                widget=forms.Textarea(attrs={"rows": "4"}),
+            )
         },
-        widget=forms.TextInput(
-            attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5", "data-unit": "%"}
-        ),
     )
+
+
+def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
+    """By the letters of the question's options, where it has some, else in a few words."""
+    options = options_of(question)
+    fields: dict[str, forms.Field] = {}
+    if len(options) > 1:
+        choose = _("Choose one of the answers.")
+        fields["answer"] = forms.ChoiceField(
+            label=_("Your own answer"),
+            choices=[(letter, f"({letter}) {words}") for letter, words in options.items()],
+            widget=forms.RadioSelect,
+            error_messages={"required": choose, "invalid_choice": choose},
+        )
+    else:
+        fields["answer"] = forms.CharField(
+            label=_("Your own answer"),
+            max_length=LONGEST_ANSWER,
+            error_messages={
+                "required": _("Enter your answer. If you do not know it, enter your best guess."),
+                "max_length": _("Please keep it short: a few words are enough."),
+            },
+            widget=forms.TextInput(attrs={"autocomplete": "off", "size": "24"}),
+        )
+    if confidence:
+        fields["confidence"] = PercentField(
+            label=_("How sure are you that your own answer is right? In percent, from 0 to 100"), widget=NumberInput()
+        )
+    return type("TargetAnswerForm", (forms.Form,), dict(fields))
+
+
+def _form(base: type[BeliefForm], earlier: int, **fields: forms.Field) -> type[BeliefForm]:
+    return type(base.__name__, (base,), {"earlier": earlier, **fields})
+
+
+def _whole(text: str, *, most: int) -> int | None:
+    """What a script reports of a number; None for anything else, which is no answer and no error."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 and int(text) <= most else None

@@ -2,42 +2,27 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from bandit.candidates import Pairs, rank_of, uniform_pool, universe_size
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
-from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Options, Screen
-from survey.models import Assignment, Item, Question, Response, Study
-from survey.selectors.questions import filtered_questions
+from survey.analysis.answer_checking import check_answer
+from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Screen
+from survey.models import Assignment, Item, Question, Response, Sitting, Study
+from survey.selectors.questions import filtered_questions, word_counts
 
-from . import controls, estimands, export, people, real_evidence, screens
+from . import controls, estimands, export, labels, people, practice, real_evidence, screens, settings
 from .labels import beliefs_of
-from .models import Belief, Pair
+from .models import Belief, Explanation, Pair, TargetAnswer
+from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 
 # A row without evidence, a control, has -1 for evidence and outcome.
 ROW = np.dtype([("evidence", "<i4"), ("target", "<i4"), ("outcome", "i1")])
 KEY = re.compile(r"^(\d+):([01])>(\d+)$")
-
-
-class BeliefUpdateOptions(Options):
-    threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
-    answerer: Literal["model", "ai_or_person"] = Field(
-        default="model",
-        description="Who answers, as the pages have it; a condition of the factor answerer says it for each sitting.",
-    )
-    evidence: Literal["hypothetical", "real"] = "hypothetical"
-    language_model: str = Field(default="", max_length=120, description="Whose real answers are the evidence.")
-    show_answer: bool = Field(default=False, description="Whether what the model really wrote is shown.")
-
-
-# A condition of this name has some of these levels and changes the words of the items.
-ANSWERER = "answerer"
-ANSWERERS = ("model", "ai_or_person")
 
 
 class BeliefUpdate(Instrument):
@@ -51,7 +36,9 @@ class BeliefUpdate(Instrument):
     predicts = True
     control_kinds = (NO_EVIDENCE, UNRELATED_EVIDENCE, REPEAT)
     pairs_questions = True
-    condition_options = frozenset({"answerer", "show_answer"})
+    condition_options = BY_CONDITION
+    older_options = OLDER
+    offers_practice = True
     columns = export.COLUMNS
 
     def __init__(self, real: real_evidence.RealOutcomes | None = None) -> None:
@@ -69,11 +56,12 @@ class BeliefUpdate(Instrument):
 
     def problems(self, study: Study) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, condition in enumerate(study.settings.conditions):
-            strangers = [level for level in condition.levels if level not in ANSWERERS]
-            if condition.factor == ANSWERER and strangers:
+            strangers = [level for level in condition.levels if level not in settings.ANSWERERS]
+            if condition.factor == settings.ANSWERER and strangers:
                 yield (
                     ("conditions", index, "levels"),
-                    f"the factor {ANSWERER} changes the words of the items; its levels are {', '.join(ANSWERERS)}, not "
+                    f"the factor {settings.ANSWERER} changes the words of the items; its levels are "
+                    f"{', '.join(settings.ANSWERERS)}, not "
                     f"{', '.join(strangers)}",
                 )
         yield from real_evidence.problems(study, self.options(study), filtered_questions(study))
@@ -180,14 +168,33 @@ class BeliefUpdate(Instrument):
         ]
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
-        study, options = assignment.slot.stage.study, self.options_for(assignment)
-        answerer = options.answerer
-        if any(condition.factor == ANSWERER for condition in study.settings.conditions):
-            answerer = assignment.sitting.levels().get(ANSWERER, answerer)
-        return screens.next_screen(assignment, answerer=answerer, show_answer=options.show_answer)
+        return screens.next_screen(assignment, self.setting(assignment, assignment.slot.stage.study))
+
+    def setting(self, assignment: Assignment, study: Study) -> screens.Setting:
+        """In which form this person sees this item."""
+        levels = assignment.levels() if study.settings.conditions else {}
+        return settings.of_assignment(assignment, self.options_under(study, levels), levels)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
-        Belief.objects.create(response=response, kind=response.screen, value=cleaned["value"])
+        if response.screen == screens.EXPLANATION:
+            Explanation.objects.create(response=response, text=cleaned["explanation"])
+        elif response.screen == screens.OWN_ANSWER:
+            target = Pair.objects.select_related("target").get(item_id=response.assignment.slot.item_id).target
+            TargetAnswer.objects.create(
+                response=response,
+                text=cleaned["answer"],
+                correct=check_answer(cleaned["answer"], target.answer, question=target.text).correct,
+                confidence=cleaned.get("confidence"),
+            )
+        else:
+            study = response.assignment.slot.stage.study
+            facts = ("value", "direction", "entered_by", "first_value", "value_changes")
+            Belief.objects.create(
+                response=response,
+                kind=response.screen,
+                variant=self.setting(response.assignment, study).variant(response.screen),
+                **{fact: cleaned[fact] for fact in facts},
+            )
 
     def examples(self, assignments: Sequence[Assignment], study: Study) -> tuple[Sequence[PredictorPair], np.ndarray]:
         learnt = [(pair, changed) for _index, pair, changed in self._learnable(assignments, study)]
@@ -249,14 +256,27 @@ class BeliefUpdate(Instrument):
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)
-        return [beliefs.prior, beliefs.posterior]
+        return [beliefs.prior, beliefs.posterior, *labels.further_values(assignment)]
 
     def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
-        return export.values(assignment, self.options(study).threshold)
+        return export.values(assignment, self.options(study).threshold, self.setting(assignment, study))
+
+    def word_counts(self, items: Collection[int]) -> dict[int, int]:
+        pairs = list(Pair.objects.filter(pk__in=items).values_list("pk", "target", "evidence"))
+        words = word_counts({key for _item, *asked in pairs for key in asked if key is not None})
+        return {item: words[target] + words.get(evidence or 0, 0) for item, target, evidence in pairs}
+
+    def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, int]]:
+        stated = Belief.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        return stated.values_list("response__assignment__sitting", "kind", "value").iterator()
 
     def prefetch(self) -> Sequence[str]:
         return (
             "responses__belief",
+            "responses__explanation",
+            "responses__target_answer",
+            "conditions",
+            "sitting__conditions",
             "slot__item__pair__evidence__task",
             "slot__item__pair__target__task",
             "slot__item__pair__answer__language_model",
@@ -298,6 +318,18 @@ class BeliefUpdate(Instrument):
 
     def candidate_features(self, *, rows: np.ndarray, questions: Sequence[Question]) -> np.ndarray:
         return estimands.candidate_features(rows, questions)
+
+    def practice_problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        return practice.problems(example)
+
+    def practice_screen(
+        self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
+    ) -> Screen | None:
+        options = self.options_under(sitting.stage.study, sitting.levels())
+        return practice.next_screen(settings.of_practice(sitting, options), example=example, given=given)
+
+    def practice_summary(self, *, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        return practice.summary(given)
 
     def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.BeliefPerson:
         return people.BeliefPerson(study=study, seed=seed, null=null)

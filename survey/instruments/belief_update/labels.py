@@ -1,7 +1,7 @@
 """The label: did the belief change by more than the threshold. Reads only what `beliefs_of` is handed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -31,3 +31,15 @@ def beliefs_of(assignment: "Assignment") -> Beliefs:
         if hasattr(response, "belief")
     }
     return Beliefs(prior=values.get("prior"), posterior=values.get("posterior"))
+
+
+def further_values(assignment: "Assignment") -> list[Any]:
+    """What was given beside the beliefs, for the snapshot's hash; nothing where the study asks for nothing else."""
+    found: list[Any] = []
+    for response in assignment.responses.all():
+        if hasattr(response, "explanation"):
+            found.append(["explanation", response.explanation.text])
+        if hasattr(response, "target_answer"):
+            answer = response.target_answer
+            found.append(["own_answer", answer.text, answer.correct, answer.confidence])
+    return found

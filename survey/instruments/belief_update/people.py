@@ -11,7 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bandit.simulation import BeliefTruth
+from survey.analysis.answer_checking import options_of
 from survey.instruments.registry import SimulatedPerson
+
+from .forms import KEEP
 
 if TYPE_CHECKING:
     from survey.models import Question, Study
@@ -22,6 +25,10 @@ PAIR_SD = 2.0
 # What is said differs by a step now and then although nothing was learnt: the noise that controls measure.
 FALSE_CHANGE = 0.08
 WOBBLE = 0.3
+# What is said on an example, which is in no bank, and where words are asked for.
+EXAMPLE = 50
+REASONS = "It seemed so to me. (This person is simulated.)"
+GUESS = "I do not know"
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,17 @@ def _world(study_id: int, null: bool) -> World:
     return world_of(eligible_questions(study), seed=study.seed, null=null)
 
 
+def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
+    """A second number in the fields of the answer mode that a screen's variant names."""
+    if "answer_mode=direction" in variant and value == stated:
+        return {"direction": "same"}
+    if "answer_mode=direction" in variant:
+        return {"direction": "higher" if value > stated else "lower", "value": str(value)}
+    if "answer_mode=keep_button" in variant and value == stated:
+        return {"keep": KEEP}
+    return {"value": str(value)}
+
+
 class BeliefPerson(SimulatedPerson):
     def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
         self.world = _world(study.pk, null)
@@ -74,17 +92,32 @@ class BeliefPerson(SimulatedPerson):
         self._asked: set[int] = set()
 
     def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
-        target = self.world.by_text[readable(parts["target"])]
+        if screen == "explanation":
+            return {"explanation": REASONS}
+        if screen == "own_answer":
+            return self._own_answer(parts)
         if screen == "prior":
-            prior = self.person.prior(target_id=target.external_id, target_task=target.task)
-            if target.index in self._asked:  # The item comes a second time, and nobody remembers exactly.
-                prior = self._a_step_off(prior, chance=WOBBLE)
-            self._asked.add(target.index)
-            return {"value": str(prior)}
+            return {"value": str(self._prior(parts))}
+        return as_asked(self._posterior(parts), stated=int(parts["prior"]), variant=parts.get("variant", ""))
+
+    def _prior(self, parts: Mapping[str, str]) -> int:
+        target = self.world.by_text.get(readable(parts["target"]))
+        if target is None:
+            return EXAMPLE
+        prior = self.person.prior(target_id=target.external_id, target_task=target.task)
+        if target.index in self._asked:  # The item comes a second time, and nobody remembers exactly.
+            prior = self._a_step_off(prior, chance=WOBBLE)
+        self._asked.add(target.index)
+        return prior
+
+    def _posterior(self, parts: Mapping[str, str]) -> int:
         stated = int(parts["prior"])
+        target = self.world.by_text.get(readable(parts["target"]))
         if "evidence" not in parts:
-            return {"value": str(self._a_step_off(stated, chance=FALSE_CHANGE))}
-        evidence = self.world.by_text[readable(parts["evidence"])]
+            return self._a_step_off(stated, chance=FALSE_CHANGE)
+        evidence = self.world.by_text.get(readable(parts["evidence"]))
+        if target is None or evidence is None:
+            return stated
         outcome = int(parts["outcome"] == "correct")
         prior, posterior = self.person.answer(
             probability=self.world.truth.probability(
@@ -95,7 +128,12 @@ class BeliefPerson(SimulatedPerson):
             target_task=target.task,
             pair_id=f"{evidence.external_id}>{target.external_id}:{outcome}",
         )
-        return {"value": str(min(100, max(0, stated + posterior - prior)))}
+        return min(100, max(0, stated + posterior - prior))
+
+    def _own_answer(self, parts: Mapping[str, str]) -> dict[str, str]:
+        options = list(options_of(parts["target"]))
+        confidence = str(self._chance.randrange(0, 101, self.person.step))
+        return {"answer": self._chance.choice(options) if options else GUESS, "confidence": confidence}
 
     def _a_step_off(self, value: int, *, chance: float) -> int:
         if self._chance.random() >= chance:

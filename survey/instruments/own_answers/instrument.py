@@ -1,6 +1,6 @@
 """Own answers as the registry sees them."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from pydantic import Field
 from bandit.errors import DesignError
 from survey.instruments.registry import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
 from survey.models import Assignment, Item, Question, Response, Study
+from survey.selectors.questions import word_counts
 
 from . import estimands, export, labels, people, screens
 from .models import AskedQuestion, OwnAnswer
@@ -106,6 +107,17 @@ class OwnAnswers(Instrument):
 
     def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
         return export.values(assignment)
+
+    def word_counts(self, items: Collection[int]) -> dict[int, int]:
+        asked = dict(AskedQuestion.objects.filter(pk__in=items).values_list("pk", "question"))
+        words = word_counts(asked.values())
+        return {item: words[question] for item, question in asked.items()}
+
+    def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, str]]:
+        """The options chosen or words given; who always takes the first option is perhaps not reading."""
+        answers = OwnAnswer.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, text in answers.values_list("response__assignment__sitting", "text").iterator():
+            yield sitting, "answer", text
 
     def prefetch(self) -> Sequence[str]:
         return ("responses__own_answer", "slot__item__asked_question__question__task")

@@ -11,6 +11,7 @@ from django.core.signing import Signer
 from survey.exceptions import HunchError
 from survey.instruments.registry import SimulatedPerson
 from survey.models.question import plain_text
+from survey.services.seeds import derive
 from survey.study_file import StudyConfig
 
 from .page import Page
@@ -18,6 +19,7 @@ from .page import Page
 MARK_SALT = "hunch.simulated"
 MISREADS = 0.08  # The share of people who get a comprehension check wrong at first.
 MOST_STEPS = 2000  # A study has far fewer; a page that never changes must end in an error and not in a loop.
+CARELESS = 0.04  # The share of people who answer attention checks without reading them.
 REMARK = "No remarks. (This person is simulated.)"
 
 
@@ -35,6 +37,10 @@ class Person:
         self.items = items
         self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self._misreads = self._chance.random() < MISREADS
+        # By chances of their own: what is asked here must not change what somebody answers elsewhere.
+        self._attention = random.Random(derive(seed, "attention"))  # noqa: S311
+        self._careless = self._attention.random() < CARELESS
+        self._attention_checks = {check.name: check for check in config.sitting.attention_checks}
         self._right = {check.name: check.options[0] for block in config.blocks for check in block.checks}
         self._fields = {field.name: field for block in config.blocks for field in block.fields}
         self.panel_ids = (
@@ -60,18 +66,34 @@ class Person:
             answers[name] = next(value for value, _text in checks[name] if value != right)
         return answers
 
-    def answer_fields(self, names: Sequence[str]) -> dict[str, str]:
+    def answer_attention(self, checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
+        """A right option of the attention check; whatever comes from who does not read."""
         answers = {}
+        for name, options in checks.items():
+            check = self._attention_checks.get(name)
+            right = [value for value, text in options if check is not None and text in check.options[: check.right]]
+            if not right:
+                raise SimulationError(f"the check {name!r} does not show its right option")
+            answers[name] = self._attention.choice([value for value, _text in options] if self._careless else right)
+        return answers
+
+    def answer_fields(self, names: Sequence[str]) -> dict[str, Any]:
+        answers: dict[str, Any] = {}
         for name in names:
             field = self._fields[name]
             if field.kind == "choice":
-                answers[name] = self._chance.choice(field.options)
+                answers[name] = self._chance.choice([code for code in field.codes if code not in field.screen_out])
+            elif field.kind == "multiple":
+                together = [code for code in field.codes if code not in field.exclusive]
+                answers[name] = self._chance.sample(together, self._chance.randint(1, len(together)))
+            elif field.kind == "likert":
+                answers[name] = str(self._chance.randint(1, field.points or 1))
             elif field.kind == "number":
                 low = 18 if field.minimum is None else field.minimum
                 high = max(low, 80) if field.maximum is None else field.maximum
                 answers[name] = str(self._chance.randint(low, high))
             else:
-                answers[name] = REMARK
+                answers[name] = REMARK[: field.max_characters]
         return answers
 
 
@@ -114,17 +136,21 @@ def visit_pages(*, client: httpx.Client, slug: str, person: Person, go_on: Calla
     raise SimulationError(f"{address}: no end after {MOST_STEPS} steps")
 
 
-def _answers(page: Page, person: Person) -> dict[str, str]:
-    if page.kind == "item":
+def _answers(page: Page, person: Person) -> dict[str, Any]:
+    if page.kind in ("item", "practice") and page.screen:
         return person.items.answer(screen=page.screen, parts=page.parts)
     if page.kind == "checks":
         return person.answer_checks(page.choices)
+    if page.kind == "attention":
+        return person.answer_attention(page.choices)
     if page.kind == "form":
-        return person.answer_fields([*page.choices, *page.blanks])
+        return person.answer_fields([*page.choices, *page.several, *page.blanks])
+    if page.kind == "debriefing":
+        return {name: values[0] for name, values in page.buttons.items()}  # that the answers may be used
     return {}
 
 
-def _post(client: httpx.Client, address: str, page: Page, answers: Mapping[str, str]) -> tuple[Page, str]:
+def _post(client: httpx.Client, address: str, page: Page, answers: Mapping[str, Any]) -> tuple[Page, str]:
     if page.form is None:
         raise SimulationError(f"{address} shows no form: {page.summary}")
     target = urljoin(address, page.form.attributes.get("action", ""))
@@ -159,20 +185,23 @@ def visit_api(*, client: httpx.Client, slug: str, person: Person, go_on: Callabl
     raise SimulationError(f"/api/v1/sitting/: no end after {MOST_STEPS} steps")
 
 
-def _api_answers(step: Mapping[str, Any], person: Person) -> dict[str, str]:
-    if step["kind"] == "item":
+def _api_answers(step: Mapping[str, Any], person: Person) -> dict[str, Any]:
+    if step["screen"]:
         screen = step["screen"]
         return {
             "screen": screen["name"],
             **person.items.answer(screen=screen["name"], parts=readable_parts(screen["parts"])),
         }
-    if step["kind"] == "checks":
-        return person.answer_checks(
+    if step["kind"] in ("checks", "attention"):
+        answer = person.answer_checks if step["kind"] == "checks" else person.answer_attention
+        return answer(
             {
                 check["name"]: [(str(option["value"]), option["text"]) for option in check["options"]]
                 for check in step["checks"]
             }
         )
+    if step["kind"] == "debriefing":
+        return {field["name"]: field["options"][0] for field in step["fields"]}
     if step["kind"] == "form":
         return person.answer_fields([field["name"] for field in step["fields"]])
     return {}

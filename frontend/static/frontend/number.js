@@ -1,0 +1,70 @@
+// Joins a number's field to a track that has no thumb until it is touched; shows the number where it is needed; notes how
+// it was entered. Without this the field stands alone and takes the same answers.
+"use strict";
+(() => {
+  const whole = (text) => (/^(100|\d{1,2})$/.test(text.trim()) ? Number(text) : null);
+
+  for (const box of document.querySelectorAll("[data-number]")) {
+    const field = box.querySelector("input:not([type=hidden], [type=range])");
+    const track = box.querySelector("input[type=range]");
+    const note = (fact) => box.querySelector(`[name="${field.name}_${fact}"]`);
+    const untouched = track.getAttribute("aria-valuetext");
+    let last = whole(field.value);
+    let pointing = false;
+
+    const draw = () => {
+      const value = whole(field.value);
+      track.classList.toggle("untouched", value === null);
+      track.setAttribute("aria-valuetext", value === null ? untouched : `${value} %`);
+      if (value !== null) track.value = value;
+    };
+    const settle = (by) => {
+      const value = whole(field.value);
+      if (value === last) return;
+      last = value;
+      if (value === null) return;
+      note("by").value = by;
+      if (note("first").value === "") note("first").value = value;
+      note("changes").value = Number(note("changes").value) + 1;
+    };
+    const take = () => {
+      if (field.value !== track.value) field.value = track.value;
+      draw();
+    };
+
+    field.addEventListener("input", draw);
+    field.addEventListener("change", () => settle("typed"));
+    track.addEventListener("pointerdown", () => (pointing = true));
+    track.addEventListener("keydown", () => (pointing = false));
+    track.addEventListener("input", take);
+    track.addEventListener("change", () => {
+      take();
+      settle(pointing ? "track" : "track_keys");
+    });
+    // The track's own middle is no change to the browser, but it is an answer to who clicks there.
+    track.addEventListener("click", () => {
+      take();
+      settle("track");
+    });
+
+    const holder = box.closest(".field");
+    const name = box.dataset.shownWith;
+    const show = () => {
+      if (!name) return;
+      const chosen = field.form.querySelector(`[name="${name}"]:checked`);
+      const needed = chosen !== null && chosen.value !== "same";
+      holder.hidden = field.disabled = !needed;
+    };
+    if (name) for (const choice of field.form.querySelectorAll(`[name="${name}"]`)) choice.addEventListener("change", show);
+
+    if ("prefilled" in box.dataset && note("by").value === "") note("by").value = "prefilled";
+    box.querySelector("[data-track]").hidden = false;
+    const start = () => {
+      draw();
+      show();
+    };
+    // A browser may fill in again what stood there when it left the page.
+    window.addEventListener("pageshow", start);
+    start();
+  }
+})();

@@ -1,0 +1,80 @@
+"""The belief update's options in the study file. Imports pydantic and the registry's base class alone."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from survey.instruments.registry import Options
+
+AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
+SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'
+
+# How studies were that were created before there were these options: the pages must stay as their people saw them.
+OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid"}
+# What a condition may change. Not the threshold, which is one label's, nor what decides which items there are.
+BY_CONDITION = frozenset(
+    {
+        "answer_mode",
+        "answerer",
+        "models",
+        "show_answer",
+        "explanation",
+        "explanation_required",
+        "explanation_characters",
+        "own_answer",
+        "confidence",
+    }
+)
+
+
+class BeliefUpdateOptions(Options):
+    threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
+    answer_mode: AnswerMode = Field(default="direction", description="How the second number is asked for.")
+    answerer: Literal["model", "ai_or_person"] = Field(
+        default="model",
+        description="Who answers, as the pages have it; a condition of the factor answerer says it for each sitting.",
+    )
+    models: Literal["different", "one", "unsaid"] = Field(
+        default="different", description="Whether every item is about another model, as the pages have it."
+    )
+    evidence: Literal["hypothetical", "real"] = "hypothetical"
+    language_model: str = Field(default="", max_length=120, description="Whose real answers are the evidence.")
+    show_answer: bool = Field(default=False, description="Whether what the model really wrote is shown.")
+    explanation: str | float = Field(default="none", description="After how many of the items reasons are asked for.")
+    explanation_required: bool = False
+    explanation_characters: int = Field(default=1000, ge=1, le=5000, description="The longest explanation.")
+    own_answer: bool = Field(default=False, description="Whether people answer the target question themselves.")
+    confidence: bool = Field(default=False, description="Whether they say how sure they are of their own answer.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def real_answers_are_those_of_one_model(cls, given: Any) -> Any:
+        """Where nothing else is said; the pages may not say of one model's answers that they are those of many."""
+        if isinstance(given, dict) and given.get("evidence") == "real" and "models" not in given:
+            return {**given, "models": "one"}
+        return given
+
+    @field_validator("explanation", mode="before")
+    @classmethod
+    def is_a_share(cls, value: Any) -> Any:
+        if value in ("none", "all"):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise ValueError(SHARE)
+        return float(value)
+
+    @model_validator(mode="after")
+    def fits_together(self) -> "BeliefUpdateOptions":
+        if self.evidence == "real" and self.models == "different":
+            raise ValueError('models: real answers are those of one model: set "one", or "unsaid" to say nothing')
+        if self.confidence and not self.own_answer:
+            raise ValueError("confidence: it is that in the own answer: set own_answer = true as well")
+        return self
+
+    @property
+    def explanation_share(self) -> float:
+        """The share of items after which reasons are asked for."""
+        if isinstance(self.explanation, float):
+            return self.explanation
+        return 1.0 if self.explanation == "all" else 0.0

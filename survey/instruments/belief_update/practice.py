@@ -1,0 +1,62 @@
+"""The practice item: the instrument's own screens on an example of the researcher's, which is in no bank."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from survey.instruments.registry import Screen
+
+from .screens import (
+    EXPLANATION,
+    OWN_ANSWER,
+    POSTERIOR,
+    PRIOR,
+    Evidence,
+    Setting,
+    explanation_screen,
+    own_answer_screen,
+    posterior_screen,
+    prior_screen,
+)
+
+TEXTS = ("target", "evidence", "outcome")
+OUTCOMES = ("correct", "incorrect")
+
+
+def problems(example: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in TEXTS:
+        if not example.get(name):
+            yield name, "is missing: the practice item shows it"
+    for name in sorted(set(example) - set(TEXTS)):
+        yield name, f"unknown; the practice item has {', '.join(TEXTS)}"
+    if example.get("outcome") and example["outcome"] not in OUTCOMES:
+        yield "outcome", f'is {example["outcome"]!r}: write "correct" or "incorrect"'
+
+
+def next_screen(setting: Setting, *, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]) -> Screen | None:
+    answers = {answer["screen"]: answer for answer in given}
+    target = example["target"]
+    evidence = Evidence(question=example["evidence"], correct=example["outcome"] == "correct")
+    if PRIOR not in answers:
+        return prior_screen(setting, target=target)
+    prior = answers[PRIOR]["value"]
+    if POSTERIOR not in answers:
+        return posterior_screen(setting, target=target, prior=prior, evidence=evidence)
+    if setting.explained and EXPLANATION not in answers:
+        posterior = answers[POSTERIOR]["value"]
+        return explanation_screen(setting, target=target, prior=prior, posterior=posterior, evidence=evidence)
+    if setting.options.own_answer and OWN_ANSWER not in answers:
+        return own_answer_screen(setting, target=target)
+    return None
+
+
+def summary(given: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was entered. Whether a belief was a good one is nobody's business here."""
+    answers = {answer["screen"]: answer for answer in given}
+    prior, posterior = answers[PRIOR]["value"], answers[POSTERIOR]["value"]
+    if prior == posterior:
+        told = _("On the first page you entered %(prior)d %%, and on the second page you kept it.")
+    else:
+        told = _("On the first page you entered %(prior)d %%, and on the second page %(posterior)d %%.")
+    return [told % {"prior": prior, "posterior": posterior}]

@@ -1,0 +1,57 @@
+"""In which form a person sees an item: what conditions say, and what is drawn for the sitting and the item.
+
+Every draw follows from seeds and places alone, so that it is decided before anything is answered and can be had again.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from survey.services.seeds import derive
+
+from .forms import DIRECTIONS
+from .options import BeliefUpdateOptions
+from .screens import Setting
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Sitting
+
+# A condition of this name has some of these levels and changes the words of the items.
+ANSWERER = "answerer"
+ANSWERERS = ("model", "ai_or_person")
+SEEDS = 2**53  # `derive` gives seeds below this, all equally likely.
+
+
+def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels: Mapping[str, str]) -> Setting:
+    """
+    Args:
+        options: as the levels change them already.
+    """
+    sitting = assignment.sitting
+    drawn = derive(assignment.slot.stage.seed, "explanation", sitting.public_id.hex, assignment.position)
+    return Setting(
+        options=_framed(options, levels),
+        order=order_of(sitting),
+        language=sitting.language,
+        explained=drawn < options.explanation_share * SEEDS,
+    )
+
+
+def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
+    """As the items will be; reasons are practised wherever they may be asked for."""
+    return Setting(
+        options=_framed(options, sitting.levels()),
+        order=order_of(sitting),
+        language=sitting.language,
+        explained=options.explanation_share > 0,
+    )
+
+
+def order_of(sitting: "Sitting") -> tuple[str, ...]:
+    """Of the directions, one way round or the other for the whole sitting: most people take the first that fits."""
+    reversed_ = derive(sitting.stage.seed, "directions", sitting.public_id.hex) % 2
+    return DIRECTIONS[::-1] if reversed_ else DIRECTIONS
+
+
+def _framed(options: BeliefUpdateOptions, levels: Mapping[str, str]) -> BeliefUpdateOptions:
+    answerer = levels.get(ANSWERER)
+    return options.model_copy(update={"answerer": answerer}) if answerer in ANSWERERS else options

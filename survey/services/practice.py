@@ -1,0 +1,58 @@
+"""The practice item: the instrument's own screens on an example, then how they work. It counts for nothing.
+
+Core and pages know no more of it than the instrument's contract says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from survey.exceptions import FieldErrors
+from survey.instruments import registry
+from survey.instruments.registry import Instrument, Screen
+from survey.models import PracticeAnswer, Sitting, Study
+
+Place = tuple[str | int, ...]
+
+
+def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:
+    """What is wrong with the practice block of a study that is to be created."""
+    for index, block in enumerate(study.settings.blocks):
+        if block.kind != "practice":
+            continue
+        if not instrument.offers_practice:
+            yield ("blocks", index, "kind"), f"{instrument.name} has no practice item: remove the block"
+            continue
+        for name, message in instrument.practice_problems(block.example):
+            yield ("blocks", index, "example", name), message
+
+
+def given(sitting: Sitting) -> list[dict[str, Any]]:
+    """The answers so far, in order."""
+    return [{"screen": answer.screen, **answer.data} for answer in sitting.practice_answers.order_by("number")]
+
+
+def shown(sitting: Sitting) -> tuple[Screen | None, Sequence[str]]:
+    """The screen to answer; after the last one none, and what was entered in sentences."""
+    instrument = registry.get(sitting.stage.study.instrument)
+    answers = given(sitting)
+    screen = instrument.practice_screen(sitting=sitting, example=sitting.current_block.example, given=answers)
+    return screen, () if screen else instrument.practice_summary(given=answers)
+
+
+def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:
+    """Store an answer. Needs the sitting's lock.
+
+    Raises:
+        FieldErrors: it was not accepted; nothing is stored.
+    """
+    form = screen.form(data)
+    if not form.is_valid():
+        raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
+    PracticeAnswer.objects.create(
+        sitting=sitting,
+        number=sitting.practice_answers.count() + 1,
+        screen=screen.name,
+        data=form.cleaned_data,
+        at=now,
+    )
