@@ -247,6 +247,10 @@ class Instrument(ABC):
     def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
         """The same for stored items, in order."""
 
+    def questions_of(self, items: Sequence["Item"]) -> list[tuple["Question", ...]]:
+        """The questions that each stored item shows, in order; the one that it asks about comes first."""
+        return [() for _item in items]
+
     def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
         """What every booklet is to have its even share of, beside strata and roles; nothing by default."""
         return ()

@@ -68,7 +68,7 @@ def test_nothing_that_a_prior_must_not_know_is_on_any_page_before_it(client: Cli
             assert page.parts["target"].split() == pair.target.plain.split()
             assert pair.evidence.html not in body and pair.evidence.external_id not in body.split('"')
             assert set(page.parts) == {"target"}
-            assert "data-value" not in body and "correctly." not in body
+            assert 'data-part="outcome"' not in body and "correctly." not in body
         response = client.post(SITTING, fields_for(page), follow=True)
     assert priors == 3
 

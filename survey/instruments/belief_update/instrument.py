@@ -141,6 +141,11 @@ class BeliefUpdate(Instrument):
             for item in items
         ]
 
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        pairs = Pair.objects.select_related("target", "evidence").in_bulk([item.pk for item in items])
+        both = [(pairs[item.pk].target, pairs[item.pk].evidence) for item in items]
+        return [tuple(question for question in pair if question is not None) for pair in both]
+
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         Pair.objects.bulk_create(
             [

@@ -26,11 +26,11 @@ def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels
     Args:
         options: as the levels change them already.
     """
-    sitting = assignment.sitting
-    drawn = derive(assignment.slot.stage.seed, "explanation", sitting.public_id.hex, assignment.position)
+    sitting, seed = assignment.sitting, assignment.slot.stage.seed
+    drawn = derive(seed, "explanation", sitting.public_id.hex, assignment.position)
     return Setting(
         options=_framed(options, levels),
-        order=order_of(sitting),
+        order=order_of(sitting, seed=seed),
         language=sitting.language,
         explained=drawn < options.explanation_share * SEEDS,
     )
@@ -40,15 +40,15 @@ def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
     """As the items will be; reasons are practised wherever they may be asked for."""
     return Setting(
         options=_framed(options, sitting.levels()),
-        order=order_of(sitting),
+        order=order_of(sitting, seed=sitting.stage.seed),
         language=sitting.language,
         explained=options.explanation_share > 0,
     )
 
 
-def order_of(sitting: "Sitting") -> tuple[str, ...]:
+def order_of(sitting: "Sitting", *, seed: int) -> tuple[str, ...]:
     """Of the directions, one way round or the other for the whole sitting: most people take the first that fits."""
-    reversed_ = derive(sitting.stage.seed, "directions", sitting.public_id.hex) % 2
+    reversed_ = derive(seed, "directions", sitting.public_id.hex) % 2
     return DIRECTIONS[::-1] if reversed_ else DIRECTIONS
 
 

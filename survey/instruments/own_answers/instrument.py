@@ -70,6 +70,10 @@ class OwnAnswers(Instrument):
         asked = AskedQuestion.objects.in_bulk([item.pk for item in items])
         return [(asked[item.pk].question_id,) for item in items]
 
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        asked = AskedQuestion.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(asked[item.pk].question,) for item in items]
+
     def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each task, so that the same person answers questions of all of them."""
         return (questions[row["question"]].task_id,)

@@ -265,7 +265,7 @@ def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client
     page = go_to(client, "item", screen="prior")
     assert page.parts["answerer"] and "an AI system or a person" in page.text
     page = go_to(Client(), "item", screen="posterior")
-    assert "The same AI system or person was asked" in page.text
+    assert "the same AI system or person was asked" in page.text
     assert "model" not in page.text.replace("language models", "")
 
 
@@ -291,7 +291,9 @@ def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
 
 @pytest.mark.django_db
 def test_the_screens_of_other_studies_have_no_new_part() -> None:
-    visitor = core.walk(core.begin(core.open_study()), until="item", screen="posterior")
+    older = {"answer_mode": "blank", "models": "unsaid"}
+    study = core.open_study(instrument={"kind": "belief_update", "options": older})
+    visitor = core.walk(core.begin(study), until="item", screen="posterior")
     assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}
 
 
