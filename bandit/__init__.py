@@ -26,6 +26,7 @@ from bandit.estimators import (
     naive_mean,
     share_by_stratum,
     stratified_difference,
+    stratified_effect,
     stratified_mean,
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
@@ -110,6 +111,7 @@ __all__ = [
     "shares_questions",
     "shortlist",
     "stratified_difference",
+    "stratified_effect",
     "stratified_mean",
     "student_t_quantile",
     "student_t_upper_tail",

@@ -173,6 +173,50 @@ def stratified_difference(
     )
 
 
+def stratified_effect(
+    *,
+    values: ArrayLike,
+    stratum: ArrayLike,
+    sizes: Sequence[int],
+    cluster: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    domain: ArrayLike | None = None,
+    universe_size: int | None = None,
+) -> Estimate:
+    """The mean over all candidates under one level of a factor (`second`) less that under another one (`first`).
+
+    Levels are drawn at random for people or for answers, so that the answers under a level stand for all candidates by
+    themselves: an answer's weight is N_h / r_h with r_h the answers of its stratum under its own level. `first` and
+    `second` are true for the answers under that level, the other arguments as for `stratified_mean`. People who
+    answered under both count once, with both. Raises DesignError for a stratum without answers under one of them.
+    """
+    value = _values(values)
+    label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
+    contributions, weight = np.zeros(value.size), np.zeros(value.size)
+    means, by_stratum = [], []
+    part = _domain(domain, value.size)
+    one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
+    for sign, inside in ((-1.0, one), (1.0, other)):
+        fit = _Stratified.of(values=value[inside], stratum=label[inside], sizes=sizes, cluster=person[inside])
+        mean, residual = fit.mean_in(part[inside])
+        means.append(mean)
+        by_stratum.append(fit.means(residual))
+        contributions[inside] += sign * fit.contributions(residual)
+        weight[inside] = fit.weight
+    extra = 0.0
+    if universe_size is not None:
+        extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, (by_stratum[1] - by_stratum[0]) ** 2))
+    return _estimate(
+        value=means[1] - means[0],
+        contributions=contributions,
+        cluster=person,
+        weight=weight,
+        inside=(one | other) & part,
+        extra_variance=extra,
+    )
+
+
 def difference_mean(
     *,
     values: ArrayLike,

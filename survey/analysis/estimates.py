@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +87,16 @@ class Part:
                 return f"no answers in {name}" if len(self.names) > 1 else "no answers"
         return ""
 
+    def under(self, kept: NDArray[np.bool_]) -> Part:
+        """The same with these answers alone: those under one level of a factor, which was drawn at random."""
+        return replace(
+            self,
+            stratum=self.stratum[kept],
+            cluster=self.cluster[kept],
+            probability=self.probability[kept],
+            predictions=None,
+        )
+
 
 @dataclass(frozen=True)
 class StageFigure:
@@ -136,6 +146,8 @@ class DivisionFigures:
     """By label, then measure."""
     differences: tuple[Figure, ...] = ()
     """By measure: the second label less the first; empty unless there are exactly two."""
+    note: str = ""
+    """How the parts came to be, where that is not plain from the items."""
 
 
 def estimate(
@@ -174,6 +186,28 @@ def difference(
         )
     else:
         found = bandit.stratified_difference(values=values, first=first, second=second, **_strata(part))
+    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+
+
+def effect(
+    part: Part,
+    values: NDArray[np.float64],
+    *,
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    where: NDArray[np.bool_] | None = None,
+) -> tuple[Estimate | None, str]:
+    """The mean over all candidates (of the domain `where`) under the level `second` less that under `first`, from one
+    part; else as `estimate`. Levels are drawn at random, so each level's answers are weighted by themselves."""
+    for level in (first, second):
+        if obstacle := part.under(level).obstacle:
+            return None, f"{obstacle} under one level"
+        if where is not None and not (level & where).any():
+            return None, "no answers there under one level"
+    if part.is_unequal:
+        both = (first, second) if where is None else (first & where, second & where)
+        return difference(part, values, first=both[0], second=both[1])
+    found = bandit.stratified_effect(values=values, first=first, second=second, domain=where, **_strata(part))
     return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
 
 

@@ -138,6 +138,11 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
+def relations_of(study: Study) -> tuple[str, ...]:
+    """Relations of Assignment that its levels are in, to fetch ahead; none where the study has no factors."""
+    return ("sitting__conditions", "conditions") if study.settings.conditions else ()
+
+
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:
     """Whether the answer was given under all of these levels. Reads prefetched conditions."""
     if not wanted:

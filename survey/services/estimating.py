@@ -6,7 +6,7 @@ how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from survey.study_file import DesignConfig
 
 from . import files
 from .candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
+from .conditions import has_levels, in_words, read_condition, relations_of
 from .flags import left_out
 from .hashing import digest
 from .seeds import generator
@@ -142,17 +143,21 @@ def division_names(study: Study) -> list[str]:
     return [*registry.get(study.instrument).divisions([]), *conditions]
 
 
-def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = ()) -> Report:
+def estimate(
+    study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
+) -> Report:
     """Everything that the study's counted answers say by now.
 
     Args:
         thresholds: how small a change counts as none; the instrument's own where none are given.
         by: names out of `division_names`.
+        condition: FACTOR=LEVEL, any number of times, to take only the answers under these levels.
 
     Raises:
         StateRefused: no answer counts yet, or the instrument names nothing to estimate.
-        HunchError: an unknown division.
+        HunchError: an unknown division or condition.
     """
+    levels = read_condition(study, condition)
     known = division_names(study)
     for name in by:
         if name not in known:
@@ -167,21 +172,23 @@ def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] 
         found
         for stage in stages
         for role in COUNTING
-        if (found := _read(stage, role, [s for s in slots if s.slot.stage_id == stage.pk], instrument, wanted))
+        if (found := _read(stage, role, [s for s in slots if s.slot.stage_id == stage.pk], instrument, wanted, levels))
     ]
     if not read:
-        raise StateRefused(f"{study.slug}: no answer counts yet, so there is nothing to estimate")
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
     if not read[0].estimands.measures:
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
     read = _with_predictions(study, read, instrument)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
+    factors = {condition.factor for condition in study.settings.conditions}
     universe = max(found.line.universe_size for found in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
     return Report(
         study=study.slug,
         title=study.title,
         estimand=instrument.estimand(universe_size=universe, n_questions=n_questions),
-        assumptions=ASSUMPTIONS,
+        assumptions=(*ASSUMPTIONS, *_about_levels(study, levels)),
         thresholds=wanted,
         answers=sum(len(found.answers) for found in read),
         respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
@@ -190,13 +197,23 @@ def estimate(study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] 
         figures=figures,
         assisted=_assisted(read),
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
-        divisions=tuple(_divided(read, name) for name in by),
+        divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
-        noise=_noise(study, stages, instrument, wanted, figures),
+        noise=_noise(study, stages, instrument, wanted, figures, levels),
     )
 
 
-def kept_estimate(study: Study, *, by: Sequence[str] = ()) -> Report:
+def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
+    if levels:
+        yield (
+            f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
+            "weights are a stratum's candidates over its answers under these levels."
+        )
+    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+        yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
+
+
+def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> Report:
     """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
     answers = Assignment.objects.filter(slot__stage__study=study, state=Assignment.State.COUNTED)
     mark = [
@@ -205,10 +222,10 @@ def kept_estimate(study: Study, *, by: Sequence[str] = ()) -> Report:
         *study.stages.order_by("index").values_list("state", "plan_sha256"),
         *_exclusion_mark(study),
     ]
-    key = f"survey.estimates:{study.pk}:{digest([*map(str, mark), *by])}"
+    key = f"survey.estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
     report: Report | None = cache.get(key)
     if report is None:
-        report = estimate(study, by=by)
+        report = estimate(study, by=by, condition=condition)
         cache.set(key, report, timeout=KEPT_SECONDS)
     return report
 
@@ -267,23 +284,32 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
     return found
 
 
-def counted(stage: Stage, roles: Sequence[str]) -> list[Assignment]:
+def counted(stage: Stage, roles: Sequence[str], levels: Mapping[str, str] | None = None) -> list[Assignment]:
     """Complete answers in time, in the order of the plan, without those that a rule leaves out or that were withdrawn
-    since the freeze."""
+    since the freeze. `levels`: only those under these levels of the study's factors."""
     rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles).exclude(
         snapshots__withdrawn_at__isnull=False
     )
     without = left_out(stage)
-    answers = with_answers(rows, stage.study).prefetch_related("sitting__conditions").order_by("slot__number")
-    return [answer for answer in answers if answer.sitting_id not in without]
+    answers = with_answers(rows, stage.study).prefetch_related(*relations_of(stage.study))
+    return [
+        answer
+        for answer in answers.order_by("slot__number")
+        if answer.sitting_id not in without and has_levels(answer, levels or {})
+    ]
 
 
 def _read(
-    stage: Stage, role: str, slots: Sequence[_SlotRow], instrument: Instrument, thresholds: Sequence[int]
+    stage: Stage,
+    role: str,
+    slots: Sequence[_SlotRow],
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str],
 ) -> _Read | None:
     """One part; None where the stage has no such slots or no answers to them."""
     planned = [row for row in slots if row.slot.role == role]
-    answers = counted(stage, [role])
+    answers = counted(stage, [role], levels)
     if not planned or not answers:
         return None
     pool = planned[0].slot.pool_probability or 1.0
@@ -315,7 +341,7 @@ def _read(
     divisions = instrument.divisions([answer.slot.item for answer in answers])
     for condition in stage.study.settings.conditions:
         divisions[condition.factor] = np.array(
-            [answer.sitting.levels().get(condition.factor, "") for answer in answers], dtype=str
+            [answer.levels().get(condition.factor, "") for answer in answers], dtype=str
         )
     line = PartLine(
         stage=stage.index,
@@ -404,6 +430,42 @@ def _check(read: Sequence[_Read], index: int) -> Figure:
         for part, check in zip(read, checks, strict=True)
     ]
     return _combined(read, found, checks[0], None)
+
+
+def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
+    """By the levels of a factor. They are drawn at random, so each level's answers stand for all candidates by
+    themselves: r_h counts the answers under that level."""
+    parts = [part.divisions[name] for part in read]
+    labels = sorted({str(label) for part in parts for label in part} - {""})
+    measures = range(len(read[0].estimands.measures))
+    under = {label: [_under(one, part == label) for one, part in zip(read, parts, strict=True)] for label in labels}
+    return DivisionFigures(
+        name=name,
+        labels=tuple(labels),
+        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
+        differences=tuple(_effect(read, parts, labels, index) for index in measures if len(labels) == 2),
+        note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves.",
+    )
+
+
+def _under(read: _Read, kept: np.ndarray) -> _Read:
+    measures = [
+        replace(one, values=one.values[kept], where=None if one.where is None else one.where[kept])
+        for one in read.estimands.measures
+    ]
+    return replace(read, part=read.part.under(kept), estimands=replace(read.estimands, measures=measures, checks=()))
+
+
+def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
+    """One measure under the second level less that under the first, over the candidates that the measure is over."""
+    measures = [one.estimands.measures[index] for one in read]
+    found = [
+        analysis.effect(
+            one.part, measure.values, first=level == labels[0], second=level == labels[1], where=measure.where
+        )
+        for one, level, measure in zip(read, parts, measures, strict=True)
+    ]
+    return _combined(read, found, measures[0], None)
 
 
 def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
@@ -545,15 +607,16 @@ def _noise(
     instrument: Instrument,
     thresholds: Sequence[int],
     figures: Sequence[Figure],
+    levels: Mapping[str, str],
 ) -> Noise:
     """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
     controls, firsts, repeats = [], [], []
     for stage in stages:
-        controls += counted(stage, [Slot.Role.CONTROL])
-        again = counted(stage, [Slot.Role.REPEAT])
+        controls += counted(stage, [Slot.Role.CONTROL], levels)
+        again = counted(stage, [Slot.Role.REPEAT], levels)
         first: dict[tuple[int, int | None], Assignment] = {
             (answer.sitting_id, answer.slot_id): answer
-            for answer in counted(stage, COUNTING)
+            for answer in counted(stage, COUNTING, levels)
             if answer.slot_id in {one.slot.repeat_of_id for one in again}
         }
         for answer in again:

@@ -21,6 +21,7 @@ from bandit import (
     naive_mean,
     share_by_stratum,
     stratified_difference,
+    stratified_effect,
     stratified_mean,
 )
 
@@ -266,6 +267,69 @@ def test_two_domains_are_compared_within_people():
     )
     paired = stats.ttest_1samp([-2, -1, -3], 0)
     assert other.p_two_sided() == pytest.approx(paired.pvalue)
+
+
+def test_an_effect_weights_each_level_by_its_own_answers():
+    # Stratum 0 holds 90 candidates and has 4 answers, 3 of them under the second level; stratum 1 holds 10 and has 2.
+    second = np.array([False, True, True, True, False, True])
+    arguments = {"stratum": [0, 0, 0, 0, 1, 1], "sizes": (90, 10), "cluster": np.arange(6)}
+    values = [10.0, 20.0, 30.0, 40.0, 50.0, 80.0]
+    estimate = stratified_effect(values=values, first=~second, second=second, **arguments)
+    alone = [
+        stratified_mean(
+            values=np.array(values)[level],
+            stratum=np.array([0, 0, 0, 0, 1, 1])[level],
+            sizes=(90, 10),
+            cluster=np.arange(6)[level],
+        ).value
+        for level in (second, ~second)
+    ]
+    assert estimate.value == pytest.approx(alone[0] - alone[1]) == pytest.approx(0.9 * 20 + 0.1 * 30)
+    with pytest.raises(DesignError, match="stratum 1: has 10 candidates and 0 answers"):
+        stratified_effect(
+            values=values[:5],
+            first=~second[:5],
+            second=second[:5],
+            stratum=[0] * 4 + [1],
+            sizes=(90, 10),
+            cluster=range(5),
+        )
+
+
+def test_people_who_answer_under_both_levels_are_compared_with_themselves():
+    level = np.array([True, False] * 3)
+    values = np.array([7.0, 5.0, 3.0, 2.0, 9.0, 6.0])
+    arguments = {"stratum": [0] * 6, "sizes": (60,), "cluster": PEOPLE}
+    within = stratified_effect(values=values, first=level, second=~level, **arguments)
+    assert within.p_two_sided() == pytest.approx(stats.ttest_1samp([-2, -1, -3], 0).pvalue)
+    domain = np.array([True, True, True, True, False, False])
+    part = stratified_effect(values=values, first=level, second=~level, domain=domain, **arguments)
+    assert part.value == pytest.approx((5 + 2) / 2 - (7 + 3) / 2) and (part.n, part.n_clusters) == (4, 2)
+
+
+def test_the_standard_error_of_an_effect_is_what_draws_of_levels_and_pools_show():
+    rng = np.random.default_rng(8)
+    truth = np.sort(rng.random(4000))
+    moved = truth * 0.5 + 0.3  # Under the second level low values rise and high ones fall.
+    values, variances = [], []
+    for _ in range(500):
+        at = rng.choice(4000, size=120, replace=False)
+        cut = draw(design=EpsilonGreedy(0.5, 0.3), n=60, scores=truth[at], n_candidates=120, rng=rng)
+        second = rng.permutation(np.arange(60) % 2).astype(bool)
+        shown = at[cut.selected]
+        estimate = stratified_effect(
+            values=np.where(second, moved[shown], truth[shown]),
+            stratum=cut.stratum,
+            sizes=[stratum.size for stratum in cut.strata],
+            cluster=np.arange(60),
+            first=~second,
+            second=second,
+            universe_size=4000,
+        )
+        values.append(estimate.value)
+        variances.append(estimate.standard_error**2)
+    assert abs(np.mean(values) - (moved - truth).mean()) < 3 * np.std(values) / math.sqrt(500)
+    assert np.mean(variances) == pytest.approx(np.var(values), rel=0.2)
 
 
 def test_a_pool_adds_its_spread_between_strata_to_the_variance():

@@ -342,6 +342,39 @@ def test_conditions_divide_the_people() -> None:
     assert "18 respondents, fewer than 30" in division.figures[0][0].notes
 
 
+def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candidates() -> None:
+    study = cast.study(
+        stages=[{"sittings": 36}],
+        conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}],
+        **NO_ROLES,
+    )
+    stage = answer(staging.open_stage(cast.stage_of(study)))
+    answers = list(Assignment.objects.filter(slot__stage=stage).order_by("pk"))
+    for number, one in enumerate(answers):
+        one.conditions.create(factor="mode", level=("field", "choice")[number % 3 == 0], probability=0.5, seed=1)
+    report = estimating.estimate(study, by=["mode"])
+    (division,) = report.divisions
+    assert division.labels == ("choice", "field") and "Levels are drawn at random" in division.note
+    assert "Answers under all levels of mode together, each as often as it was drawn." in report.assumptions
+    for label, figures in zip(division.labels, division.figures, strict=True):
+        alone = estimating.estimate(study, condition=[f"mode={label}"])
+        assert figures[0].combined.value == pytest.approx(alone.figures[0].combined.value)
+        assert figures[0].combined.n == alone.answers == len(answers) // 3 * (1 if label == "choice" else 2)
+        assert any(f"Only answers under mode={label}. Levels are drawn at random" in one for one in alone.assumptions)
+    for first, second, difference in zip(*division.figures, division.differences, strict=True):
+        expected = second.combined.value - first.combined.value
+        assert difference.combined.value == pytest.approx(expected), difference.name
+
+
+def test_an_unknown_condition_is_refused_and_one_without_answers_said(plain: Study) -> None:
+    with pytest.raises(HunchError, match=r"condition: .* has no 'mode=field'; there are: none"):
+        estimating.estimate(plain, condition=["mode=field"])
+    study = cast.study("levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}], **NO_ROLES)
+    answer(staging.open_stage(cast.stage_of(study)))
+    with pytest.raises(StateRefused, match="no answer under mode=field counts yet"):
+        estimating.estimate(study, condition=["mode=field"])
+
+
 def test_other_thresholds_may_be_asked_for(plain: Study) -> None:
     report = estimating.estimate(plain, thresholds=[7])
     assert [figure.name for figure in report.figures][:3] == ["changed_over_7", "change_over_7", "size_over_7"]
