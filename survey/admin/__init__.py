@@ -2,9 +2,20 @@
 
 from django.contrib import admin
 
-from . import banks, language_models, people, plans, predictors, records, recruitment, studies, users
+from . import banks, language_models, people, plans, predictors, records, recruitment, reports, studies, users
 
-__all__ = ["banks", "language_models", "people", "plans", "predictors", "records", "recruitment", "studies", "users"]
+__all__ = [
+    "banks",
+    "language_models",
+    "people",
+    "plans",
+    "predictors",
+    "records",
+    "recruitment",
+    "reports",
+    "studies",
+    "users",
+]
 
 admin.site.site_header = "Hunch"
 admin.site.site_title = "Hunch"

@@ -10,11 +10,14 @@ from django.utils.safestring import SafeString
 from survey.instruments import registry
 from survey.models import (
     Assignment,
+    AttentionAnswer,
     CheckAttempt,
     ConditionLevel,
     Consent,
+    DataChoice,
     FormAnswer,
     PanelIdentity,
+    QuestionReport,
     Respondent,
     Response,
     Sitting,
@@ -60,13 +63,37 @@ class ConsentInline(ReadOnlyInline):
 
 class CheckAttemptInline(ReadOnlyInline):
     model = CheckAttempt
-    fields = ("attempt", "answers", "passed", "at")
+    fields = ("attempt", "answers", "shown", "passed", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class AttentionAnswerInline(ReadOnlyInline):
+    model = AttentionAnswer
+    fields = ("name", "position", "answer", "shown", "passed", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class QuestionReportInline(ReadOnlyInline):
+    model = QuestionReport
+    fields = ("assignment", "screen", "text", "at")
+    related = (
+        "assignment__slot__stage__study",
+        "assignment__sitting__respondent",
+        "assignment__sitting__stage__study",
+        "sitting__respondent",
+        "sitting__stage__study",
+    )
+
+
+class DataChoiceInline(ReadOnlyInline):
+    model = DataChoice
+    fields = ("may_use", "at")
     related = ("sitting__respondent", "sitting__stage__study")
 
 
 class FormAnswerInline(ReadOnlyInline):
     model = FormAnswer
-    fields = ("block", "answers", "at")
+    fields = ("block", "version", "answers", "at")
     related = ("sitting__respondent", "sitting__stage__study")
 
 
@@ -104,7 +131,16 @@ class SittingAdmin(ReadOnlyAdmin):
         "expired_at",
         "ended_at",
     )
-    inlines = (ConditionInline, ConsentInline, CheckAttemptInline, AssignmentInline, FormAnswerInline)
+    inlines = (
+        ConditionInline,
+        ConsentInline,
+        CheckAttemptInline,
+        AssignmentInline,
+        AttentionAnswerInline,
+        FormAnswerInline,
+        QuestionReportInline,
+        DataChoiceInline,
+    )
 
 
 class ResponseInline(ReadOnlyInline):

@@ -19,6 +19,7 @@ from survey.models import Assignment, Slot, Stage, Study
 from survey.selectors import leaderboard
 from survey.selectors.stages import with_answers
 
+from .sitting_files import sitting_files
 from .writing import replace_file
 
 CHUNK = 500  # slots
@@ -116,7 +117,7 @@ BEFORE = (
     _core(
         "sitting_state",
         "text",
-        "live, complete, expired, failed_checks or turned_away.",
+        "live, complete, expired, failed_checks, turned_away or screened_out.",
         taken=lambda taken: taken.sitting.state,
     ),
     _core("language", "text", "Language of the pages.", taken=lambda taken: taken.sitting.language),
@@ -307,6 +308,7 @@ def extra_files(study: Study, *, stage: int | None = None) -> Iterable[ExtraFile
     """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
     instrument = registry.get(study.instrument)
     yield from instrument.extra_files(CountedAnswers(study, stage), study)
+    yield from sitting_files(study, stage=stage)
     if instrument.predicts:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
 

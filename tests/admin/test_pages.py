@@ -35,6 +35,7 @@ from survey.models import (
     Posting,
     PredictorRun,
     Question,
+    QuestionReport,
     Respondent,
     Response,
     Sitting,
@@ -116,6 +117,10 @@ def busy(study: Study, superuser: User) -> Study:
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
     recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")
+    answer = Assignment.objects.all()[0]
+    QuestionReport.objects.create(
+        sitting=answer.sitting, assignment=answer, screen="prior", text="odd", at=timezone.now()
+    )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
     return study
@@ -164,6 +169,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         )
         Belief.objects.create(response=response, kind="prior", value=50)
         answer_a_question(response, item, question)
+        QuestionReport.objects.create(sitting=sitting, assignment=answer, screen="prior", text="odd", at=now)
         SnapshotAnswer.objects.create(stage=stage, number=1, assignment=answer, digest="0")
         ApiToken.issue(user=owner)
         ApiToken.issue(user=user)

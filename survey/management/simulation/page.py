@@ -141,6 +141,20 @@ class Page:
         return found
 
     @property
+    def several(self) -> list[str]:
+        """Names of which any number of boxes may be checked."""
+        boxes = [e.attributes["name"] for e in self._named("input") if e.attributes.get("type") == "checkbox"]
+        return list(dict.fromkeys(boxes))
+
+    @property
+    def buttons(self) -> dict[str, list[str]]:
+        """Buttons that send a value with the form: their values by name."""
+        found: dict[str, list[str]] = {}
+        for element in self._named("button"):
+            found.setdefault(element.attributes["name"], []).append(element.attributes.get("value", ""))
+        return found
+
+    @property
     def blanks(self) -> list[str]:
         """Names of the fields in which something is written."""
         typed = [e for e in self._named("input") if e.attributes.get("type", "text") in ("text", "number")]

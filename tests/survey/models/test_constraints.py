@@ -14,6 +14,7 @@ from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     AnswerCollection,
     Assignment,
+    AttentionAnswer,
     CandidateSet,
     CheckAttempt,
     CompletionCode,
@@ -28,6 +29,7 @@ from survey.models import (
     PaymentBatch,
     Posting,
     PredictorRun,
+    QuestionReport,
     Response,
     Sitting,
     Slot,
@@ -65,6 +67,10 @@ def world() -> World:
     now = timezone.now()
     counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
     FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
+    AttentionAnswer.objects.create(
+        sitting=visitor.sitting, name="read", position=1, answer=0, shown=[0, 1], passed=True, at=now
+    )
+    QuestionReport.objects.create(sitting=visitor.sitting, assignment=counted, screen="prior", text="odd", at=now)
     SnapshotAnswer.objects.create(stage=stage, number=1, assignment=counted, digest="0" * 64)
     posting = Posting.objects.create(
         study=stage.study,
@@ -179,6 +185,9 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "check_attempt_once": lambda w: double(w.a(CheckAttempt)),
     "check_attempts_at_most_two": lambda w: double(w.a(CheckAttempt), attempt=3),
     "form_answer_once_a_block": lambda w: double(w.a(FormAnswer)),
+    "attention_answer_once_a_check": lambda w: double(w.a(AttentionAnswer)),
+    "question_report_once_in_these_words": lambda w: double(w.a(QuestionReport)),
+    "question_report_has_words": lambda w: change(w.a(QuestionReport), text=""),
     "assignment_position_unique_in_sitting": lambda w: double(
         w.counted, slot_id=Slot.objects.filter(assignments=None).first().pk
     ),

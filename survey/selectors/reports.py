@@ -1,0 +1,45 @@
+"""Which questions respondents found something wrong with, and how often."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from django.db.models import Count
+
+from survey.instruments import registry
+from survey.models import Item, Question
+
+MOST = 30
+
+
+@dataclass(frozen=True)
+class ReportedQuestion:
+    """A question with the number of reports on items that it stands in. An item of two questions counts for both."""
+
+    question: Question
+    reports: int
+
+
+def reports_by_question(study: str = "") -> list[ReportedQuestion]:
+    """The questions with the most reports, in all studies or in the one of that slug."""
+    items = Item.objects.filter(slots__assignments__question_reports__isnull=False)
+    if study:
+        items = items.filter(study__slug=study)
+    counted = list(
+        items.order_by()
+        .annotate(reports=Count("slots__assignments__question_reports"))
+        .select_related("study")
+        .defer("study__config", "study__source_text")
+    )
+    reports = {item.pk: item.reports for item in counted}
+    by_instrument: dict[str, list[Item]] = defaultdict(list)
+    for item in counted:
+        by_instrument[item.study.instrument].append(item)
+    counts: Counter[int] = Counter()
+    found: dict[int, Question] = {}
+    for name, own in by_instrument.items():
+        for counted_item, questions in zip(own, registry.get(name).questions_of(own), strict=True):
+            for question in questions:
+                found[question.pk] = question
+                counts[question.pk] += reports[counted_item.pk]
+    order = sorted(counts, key=lambda key: (-counts[key], found[key].external_id))
+    return [ReportedQuestion(found[key], counts[key]) for key in order[:MOST]]
