@@ -29,6 +29,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("old_text", models.TextField(help_text="The study file as it was before.")),
+                (
+                    "old_config",
+                    models.JSONField(help_text="The same, checked: sittings that had begun with it go on with it."),
+                ),
             ],
             options={
                 "ordering": ["study", "id"],

@@ -24,6 +24,7 @@ class Amendment(models.Model):
     new_sha256 = models.CharField(max_length=64)
     changes = models.JSONField(default=list, help_text="Key, old value and new value of everything that changed.")
     old_text = models.TextField(help_text="The study file as it was before.")
+    old_config = models.JSONField(help_text="The same, checked: sittings that had begun with it go on with it.")
 
     class Meta:
         ordering = ["study", "id"]

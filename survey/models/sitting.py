@@ -127,9 +127,14 @@ class Sitting(models.Model):
         return self.withdrawn_at is not None or self.state not in (self.State.LIVE, self.State.EXPIRED)
 
     @property
+    def file(self) -> StudyConfig:
+        """The study file that the sitting began with, whatever was amended since."""
+        return self.stage.study.settings_of(self.study_sha256)
+
+    @property
     def settings(self) -> StudyConfig:
-        """The study file in the language that the sitting began in."""
-        return self.stage.study.settings.in_language(self.language)
+        """The same in the language that the sitting began in."""
+        return self.file.in_language(self.language)
 
     @property
     def current_block(self) -> BlockConfig:

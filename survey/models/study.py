@@ -58,6 +58,19 @@ class Study(models.Model):
         """The checked study file. `settings` reads better than `config` where both are at hand."""
         return StudyConfig.model_validate(self.config)
 
+    def settings_of(self, sha256: str) -> StudyConfig:
+        """The checked study file of that hash: the newest, or the one that an amendment put an end to."""
+        if not sha256 or sha256 == self.source_sha256:
+            return self.settings
+        if sha256 not in self._older:
+            replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
+            self._older[sha256] = StudyConfig.model_validate(replaced.old_config) if replaced else self.settings
+        return self._older[sha256]
+
+    @cached_property
+    def _older(self) -> dict[str, StudyConfig]:
+        return {}
+
     def admitting_stage(self) -> "Stage | None":
         """The stage that a new respondent would join, open or not full or not: the newest that is open."""
         return self.stages.filter(state=Stage.State.OPEN).order_by("-index").first()

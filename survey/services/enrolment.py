@@ -171,7 +171,14 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     respondent = Respondent.objects.create(study=study, is_simulated=simulated)
     store_identity(respondent=respondent, ids=ids)
     sitting = Sitting.objects.create(
-        respondent=respondent, stage=stage, language=language, block=1, step=1, started_at=now, last_seen_at=now
+        respondent=respondent,
+        stage=stage,
+        study_sha256=study.source_sha256,
+        language=language,
+        block=1,
+        step=1,
+        started_at=now,
+        last_seen_at=now,
     )
     text = consent_text(study, language)
     Consent.objects.create(

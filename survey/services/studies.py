@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,8 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     Raises:
         FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem; nothing is written.
     """
-    try:
-        config = study_file.parse(text)
-    except StudyFileError as exc:
-        raise _file_errors(source_name, [exc]) from exc
-    found: list[StudyFileError] = []
-    study = _checked(config, text, lambda place, message: found.append(study_file.problem_at(text, place, message)))
-    if found or study is None:
-        raise _file_errors(source_name, found)
+    study = checked_study(text=text, source_name=source_name)
+    config = study.settings
     study.created_by = by if getattr(by, "is_authenticated", False) else None
     try:
         _write(study, by=by, via=via)
@@ -57,6 +51,30 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
             raise
         # Somebody else took the slug since it was looked up.
         raise _file_errors(source_name, [study_file.problem_at(text, ("slug",), _taken(config.slug))]) from exc
+    return study
+
+
+def checked_study(*, text: str, source_name: str, instead_of: Study | None = None) -> Study:
+    """The study that a file makes, not stored; checked whole.
+
+    Args:
+        instead_of: the stored study whose file it is to replace. What its stages have planned is not tried again.
+
+    Raises:
+        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem.
+    """
+    try:
+        config = study_file.parse(text)
+    except StudyFileError as exc:
+        raise _file_errors(source_name, [exc]) from exc
+    found: list[StudyFileError] = []
+
+    def report(place: Place, message: str) -> None:
+        found.append(study_file.problem_at(text, place, message))
+
+    study = _checked(config, text, report, instead_of)
+    if found or study is None:
+        raise _file_errors(source_name, found)
     return study
 
 
@@ -117,10 +135,12 @@ def _file_errors(source_name: str, errors: list[StudyFileError]) -> FileErrors:
     return FileErrors([f"{source_name}:{p.line}: {p.field}: {p.message}" for p in problems])
 
 
-def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
+def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study | None) -> Study | None:
     """The study as it would be stored. What the schema alone cannot see is reported."""
-    if Study.objects.filter(slug=config.slug).exists():
+    if instead_of is None and Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
+    if instead_of is not None and config.slug != instead_of.slug:
+        report(("slug",), f"this study is called {instead_of.slug!r}: another name makes another study")
     for slug in config.panel.exclude_people_of:
         if not Study.objects.filter(slug=slug).exists():
             report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
@@ -142,7 +162,8 @@ def _checked(config: StudyConfig, text: str, report: Report) -> Study | None:
         source_text=text,
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
-    _check_questions(study, instrument, report)
+    planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)
+    _check_questions(study, instrument, report, planned={stage.index for stage in planned})
     return study
 
 
@@ -232,7 +253,9 @@ def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None
             report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
 
 
-def _check_questions(study: Study, instrument: registry.Instrument, report: Report) -> None:
+def _check_questions(
+    study: Study, instrument: registry.Instrument, report: Report, *, planned: Collection[int] = ()
+) -> None:
     config = study.settings
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
@@ -259,7 +282,7 @@ def _check_questions(study: Study, instrument: registry.Instrument, report: Repo
     except PlanRefused as exc:
         report(("stages",), exc.message)
         return
-    _check_booklets(stages, questions, report)
+    _check_booklets([stage for stage in stages if stage.index not in planned], questions, report)
 
 
 def _check_booklets(stages: list[Stage], questions: list[Question], report: Report) -> None:

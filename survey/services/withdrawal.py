@@ -240,7 +240,7 @@ def withdraw(
 
 
 def _end(sitting: Sitting, now: datetime) -> None:
-    kinds = [block.kind for block in sitting.stage.study.settings.blocks]
+    kinds = [block.kind for block in sitting.file.blocks]
     if sitting.state in (Sitting.State.LIVE, Sitting.State.EXPIRED):
         if sitting.block > kinds.index("items"):
             sitting.state = Sitting.State.COMPLETE
