@@ -17,6 +17,7 @@ from survey.models import (
     DataChoice,
     FormAnswer,
     PanelIdentity,
+    PracticeAnswer,
     QuestionReport,
     Respondent,
     Response,
@@ -64,6 +65,12 @@ class ConsentInline(ReadOnlyInline):
 class CheckAttemptInline(ReadOnlyInline):
     model = CheckAttempt
     fields = ("attempt", "answers", "shown", "passed", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
+class PracticeAnswerInline(ReadOnlyInline):
+    model = PracticeAnswer
+    fields = ("number", "screen", "data", "at")
     related = ("sitting__respondent", "sitting__stage__study")
 
 
@@ -134,6 +141,7 @@ class SittingAdmin(ReadOnlyAdmin):
     inlines = (
         ConditionInline,
         ConsentInline,
+        PracticeAnswerInline,
         CheckAttemptInline,
         AssignmentInline,
         AttentionAnswerInline,

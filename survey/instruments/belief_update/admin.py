@@ -29,8 +29,8 @@ class PairAdmin(ReadOnlyAdmin):
 
 @admin.register(Belief)
 class BeliefAdmin(ReadOnlyAdmin):
-    list_display = ("respondent", "kind", "value", "answered_at")
-    list_filter = ("kind",)
+    list_display = ("respondent", "kind", "value", "direction", "entered_by", "answered_at")
+    list_filter = ("kind", "direction", "entered_by")
     list_select_related = ("response__assignment__sitting__respondent",)
     search_fields = ("response__assignment__sitting__respondent__pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."

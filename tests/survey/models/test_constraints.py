@@ -9,7 +9,7 @@ from django.apps import apps
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from survey.instruments.belief_update.models import Belief, Pair
+from survey.instruments.belief_update.models import Belief, Pair, TargetAnswer
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     AnswerCollection,
@@ -28,6 +28,7 @@ from survey.models import (
     Payment,
     PaymentBatch,
     Posting,
+    PracticeAnswer,
     PredictorRun,
     QuestionReport,
     Response,
@@ -67,6 +68,7 @@ def world() -> World:
     now = timezone.now()
     counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
     FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
+    PracticeAnswer.objects.create(sitting=visitor.sitting, number=1, screen="prior", data={}, at=now)
     AttentionAnswer.objects.create(
         sitting=visitor.sitting, name="read", position=1, answer=0, shown=[0, 1], passed=True, at=now
     )
@@ -214,6 +216,15 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     ),
     "belief_between_0_and_100": lambda w: change(w.a(Belief), value=101),
     "belief_kind_known": lambda w: change(w.a(Belief), kind="hunch"),
+    "belief_direction_of_a_posterior": lambda w: change(Belief.objects.filter(kind="prior").first(), direction="same"),
+    "belief_entry_known": lambda w: change(w.a(Belief), entered_by="by heart"),
+    "belief_first_value_at_most_100": lambda w: change(w.a(Belief), first_value=101),
+    "target_answer_not_empty": lambda w: TargetAnswer.objects.create(response=w.a(Response), text="", correct=False),
+    "target_answer_confidence_at_most_100": lambda w: TargetAnswer.objects.create(
+        response=w.a(Response), text="A", correct=False, confidence=101
+    ),
+    "practice_answer_number_unique_in_sitting": lambda w: double(w.a(PracticeAnswer)),
+    "practice_answer_number_at_least_1": lambda w: change(w.a(PracticeAnswer), number=0),
 }
 
 
