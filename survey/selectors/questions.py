@@ -1,5 +1,7 @@
 """Which questions a study draws from."""
 
+from collections.abc import Iterable
+
 from survey.instruments import registry
 from survey.models import Question, Study
 
@@ -22,3 +24,9 @@ def filtered_questions(study: Study) -> list[Question]:
         if (wanted.max_characters is None or len(question.plain) <= wanted.max_characters)
         and (wanted.max_words is None or question.word_count <= wanted.max_words)
     ]
+
+
+def word_counts(questions: Iterable[int]) -> dict[int, int]:
+    """How many words these questions (by primary key) have, their options included."""
+    found = Question.objects.filter(pk__in=set(questions)).only("text").order_by("pk")
+    return {question.pk: question.word_count for question in found}

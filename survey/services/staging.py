@@ -30,6 +30,7 @@ from .candidates import question_set_digest
 from .expiry import expire_sitting
 from .flags import decide_exclusions, exclusion_facts, snapshot_digest
 from .hashing import digest, keyed_digest
+from .locking import lock_study
 from .locks import locked_stage
 from .planning import plan_stage
 from .retention import refuse_without_retention
@@ -81,7 +82,10 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         if stage.state == Stage.State.DRAFT:
             raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
         _refuse_out_of_turn(stage)
-        _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or timezone.now())
+        now = timezone.now()
+        if not stage.is_pilot:
+            lock_study(stage.study, now=now, by=by, via=via)
+        _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or now)
         record("open_stage", stage, by=by, via=via)
     return stage
 

@@ -4,7 +4,7 @@ Every result is written through the claim of a job step, in one transaction with
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from predictors import training as predictor_training
@@ -28,9 +29,11 @@ from survey.models import (
     Stage,
     Study,
 )
+from survey.selectors.leaderboard import LEVELS
 from survey.selectors.stages import frozen_answers, main_run, pair_keys, runs_in_force, training_examples
 
 from . import files
+from .conditions import has_levels, in_words, relations_of
 from .seeds import generator
 
 Progress = Callable[[int, int, str], bool]
@@ -132,12 +135,39 @@ class Part:
     answers: Sequence[Assignment]
     weightings: Mapping[str, np.ndarray | None]
 
+    def take(self, kept: np.ndarray) -> "Part":
+        """Only these answers: a mask of shape (n,)."""
+        return Part(
+            [answer for answer, is_kept in zip(self.answers, kept.tolist(), strict=True) if is_kept],
+            {name: None if weights is None else weights[kept] for name, weights in self.weightings.items()},
+        )
+
+
+def _by_level(part: Part, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
+    """Masks of all answers, called "", and of those under each level of the study's factors, called FACTOR=LEVEL."""
+    yield "", np.ones(len(part.answers), dtype=bool)
+    prefetch_related_objects(list(part.answers), *relations_of(stage.study))
+    for condition in stage.study.settings.conditions:
+        for level in condition.levels:
+            wanted = {condition.factor: level}
+            under = np.array([has_levels(answer, wanted) for answer in part.answers], dtype=bool)
+            if under.any():
+                yield in_words(wanted), under
+
+
+def _under(figures: dict[str, Any], level: str) -> dict[str, Any]:
+    """Where the figures of a level stand among those of a run."""
+    if not level:
+        return figures
+    found: dict[str, Any] = figures.setdefault(LEVELS, {}).setdefault(level, {})
+    return found
+
 
 def evaluate(held: Claim) -> None:
     """How the predictors in force, which have seen only earlier answers, did on this stage's answers.
 
     All on the same rows, with what each differs by from the main one. The sampled answers count by the design's
-    weights, and naively beside; the holdout's stand for themselves.
+    weights, and naively beside; the holdout's stand for themselves. Then the same under each level of the factors.
     """
     stage = held.step.stage
     runs = runs_in_force(stage)
@@ -156,20 +186,25 @@ def evaluate(held: Claim) -> None:
         for run in runs:
             scores[run.pk] = _scores(run, part, stage, alive)
             done += len(part.answers)
-        for weighting, weights in part.weightings.items():
-            for run in runs:
-                if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
-                    raise Stopped
-                metrics[run.pk][weighting] = _figures(part, stage, weighting, weights, scores[run.pk])
-                if run.pk in differences:
-                    differences[run.pk][weighting] = _figures(
-                        part, stage, weighting, weights, scores[run.pk], scores[runs[0].pk]
-                    )
+        for level, kept in _by_level(part, stage):
+            judged = part.take(kept)
+            for weighting, weights in judged.weightings.items():
+                for run in runs:
+                    if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
+                        raise Stopped
+                    own, main = scores[run.pk][kept], scores[runs[0].pk][kept]
+                    _under(metrics[run.pk], level)[weighting] = _figures(judged, stage, weighting, weights, own)
+                    if run.pk in differences:
+                        _under(differences[run.pk], level)[weighting] = _figures(
+                            judged, stage, weighting, weights, own, main
+                        )
     with transaction.atomic():
         held.lock()
         if parts:
             for run in runs:
                 figures = {**metrics[run.pk], "difference": differences.get(run.pk, {})}
+                for level, found in differences.get(run.pk, {}).pop(LEVELS, {}).items():
+                    figures[LEVELS][level]["difference"] = found
                 Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": figures})
         held.finish(
             {

@@ -18,6 +18,7 @@ from survey.selectors.stages import with_answers
 from . import files
 from .candidates import draw_candidates, drawable_questions, load_source, plain_rows, planned_before
 from .drafting import Draft, Recipe, draft
+from .flags import snapshot_digest
 from .hashing import digest
 from .staging import answer_digest
 
@@ -48,6 +49,8 @@ def verify_stage(stage: Stage) -> Verification:
     if stage.state == Stage.State.DRAFT:
         raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
     found = Verification(stage)
+    # By the file that it was drawn by: it may have been amended since.
+    stage.study = stage.study.as_of(stage.manifest.get("study_file_sha256", ""))
     questions = _questions(stage, found)
     if questions is not None:
         rebuilt = _rebuilt(stage, questions, found)
@@ -174,13 +177,27 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
             yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:NAMED]))}"
 
 
+def _verify_exclusions(stage: Stage, told: set[int], found: Verification) -> None:
+    """The answers that are left out now against those that the manifest names; withdrawn ones are out anyway."""
+    now = stage.snapshot.filter(withdrawn_at__isnull=True, assignment__sitting__exclusion__isnull=False)
+    numbers = set(now.values_list("number", flat=True))
+    if numbers != told:
+        other = sorted(numbers ^ told)
+        found.differences.append(
+            f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
+            f"round, first number {', '.join(map(str, other[:NAMED]))}"
+        )
+
+
 def _verify_snapshot(stage: Stage, found: Verification) -> None:
     """The hash of every frozen answer that was not withdrawn, and the hash over all of them."""
     frozen = list(stage.snapshot.order_by("number"))
     kept = {row.assignment_id: row for row in frozen if row.assignment_id is not None and row.withdrawn_at is None}
     found.answers, found.withdrawn = len(frozen), len(frozen) - len(kept)
-    if digest([row.digest for row in frozen]) != stage.snapshot_sha256:
+    told = stage.manifest.get("snapshot", {})
+    if snapshot_digest([row.digest for row in frozen], told) != stage.snapshot_sha256:
         found.differences.append("snapshot: its hashes do not make the snapshot's hash")
+    _verify_exclusions(stage, {row.number for row in kept.values()} & set(told.get("excluded", ())), found)
     instrument = registry.get(stage.study.instrument)
     changed = []
     ids = list(kept)
