@@ -1,5 +1,6 @@
 """Study and stage: what a researcher sets up, and one round of collection."""
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +67,12 @@ class Study(models.Model):
             replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
             self._older[sha256] = StudyConfig.model_validate(replaced.old_config) if replaced else self.settings
         return self._older[sha256]
+
+    def as_of(self, sha256: str) -> "Study":
+        """Itself with the file of that hash in force. For reading alone."""
+        older = copy(self)
+        older.__dict__["settings"] = self.settings_of(sha256)
+        return older
 
     @cached_property
     def _older(self) -> dict[str, StudyConfig]:

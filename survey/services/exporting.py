@@ -6,10 +6,11 @@ are never read here. Rows are read in chunks, in the order of stages, plans and 
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from survey.exceptions import HunchError, NotFound
@@ -19,10 +20,13 @@ from survey.models import Assignment, Slot, Stage, Study
 from survey.selectors import leaderboard
 from survey.selectors.stages import with_answers
 
+from .amending import amendments_file
+from .conditions import has_levels, in_words
 from .sitting_files import sitting_files
 from .writing import replace_file
 
 CHUNK = 500  # slots
+NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 COUNTING_ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
 UNTAKEN = "untaken"
 
@@ -62,11 +66,12 @@ def _core(
 
 
 def _levels(assignment: Assignment) -> str | None:
-    return _json({c.factor: c.level for c in assignment.sitting.conditions.all()})
+    return _json(assignment.levels())
 
 
 def _level_probabilities(assignment: Assignment) -> str | None:
-    return _json({c.factor: c.probability for c in assignment.sitting.conditions.all()})
+    drawn = [*assignment.sitting.conditions.all(), *assignment.conditions.all()]
+    return _json({condition.factor: condition.probability for condition in drawn})
 
 
 def _responses(assignment: Assignment) -> str | None:
@@ -119,6 +124,12 @@ BEFORE = (
         "text",
         "live, complete, expired, failed_checks, turned_away or screened_out.",
         taken=lambda taken: taken.sitting.state,
+    ),
+    _core(
+        "study_sha256",
+        "text",
+        "Of the study file that the sitting began with; amendments.csv says what changed.",
+        taken=lambda taken: taken.sitting.study_sha256 or None,
     ),
     _core("language", "text", "Language of the pages.", taken=lambda taken: taken.sitting.language),
     _core(
@@ -198,7 +209,7 @@ BEFORE = (
         "What the stage's predictor gave the item before the draw; empty in a uniform stage.",
         slot=lambda slot: slot.score,
     ),
-    _core("condition", "JSON object", "Factor to level, as drawn for the sitting.", taken=_levels),
+    _core("condition", "JSON object", "Factor to level, as drawn for the sitting or for this item.", taken=_levels),
     _core(
         "condition_probability", "JSON object", "Factor to the chance of its drawn level.", taken=_level_probabilities
     ),
@@ -206,7 +217,8 @@ BEFORE = (
         "status",
         "text",
         "counted: complete in time. late: answered after the slot was given away or the stage frozen; never counted. "
-        "live: being answered. released: given back unanswered. untaken: given to nobody.",
+        "live: being answered. released: given back unanswered. withdrawn: taken back by its person, and its content "
+        "deleted. untaken: given to nobody.",
         slot=lambda _slot: UNTAKEN,
         taken=lambda taken: taken.state,
     ),
@@ -235,12 +247,15 @@ def columns_of(study: Study) -> list[Column]:
     return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in AFTER)]
 
 
-def chunks(study: Study, *, stage: int | None = None, after: tuple[int, int] = (0, 0)) -> Iterator[list[Row]]:
+def chunks(
+    study: Study, *, stage: int | None = None, after: tuple[int, int] = (0, 0), levels: Mapping[str, str] = NO_LEVELS
+) -> Iterator[list[Row]]:
     """The rows of some slots at a time, with everything that a row reads.
 
     Args:
         stage: only this stage's.
         after: (stage, slot) to go on behind.
+        levels: only what was given under these levels of the study's factors.
     """
     stages = study.stages.order_by("index").filter(index__gte=after[0])
     for current in stages.filter(index=stage) if stage is not None else stages:
@@ -253,21 +268,25 @@ def chunks(study: Study, *, stage: int | None = None, after: tuple[int, int] = (
             last = slots[-1].number
             for slot in slots:
                 slot.stage = current
-            yield _rows(slots, study)
+            if rows := _rows(slots, study, levels):
+                yield rows
 
 
-def _rows(slots: list[Slot], study: Study) -> list[Row]:
+def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Row]:
     found: dict[int, list[Assignment | None]] = {}
     wanted = Assignment.objects.filter(slot__in=[slot.pk for slot in slots])
     for assignment in (
         with_answers(wanted, study)
         .select_related("sitting__consent")
-        .prefetch_related("sitting__conditions", "responses__score")
+        .prefetch_related("sitting__conditions", "conditions", "responses__score")
         .order_by("pk")
     ):
         found.setdefault(assignment.slot_id, []).append(assignment)
     nobody: list[Assignment | None] = [None]
-    return [Row(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
+    rows = [Row(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
+    if not levels:
+        return rows
+    return [row for row in rows if row.assignment is not None and has_levels(row.assignment, levels)]
 
 
 def values_of(row: Row, study: Study) -> list[Any]:
@@ -279,8 +298,10 @@ def values_of(row: Row, study: Study) -> list[Any]:
     return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
 
 
-def answer_rows(study: Study, *, stage: int | None = None) -> Iterator[list[Any]]:
-    for rows in chunks(study, stage=stage):
+def answer_rows(
+    study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
+) -> Iterator[list[Any]]:
+    for rows in chunks(study, stage=stage, levels=levels):
         for row in rows:
             yield values_of(row, study)
 
@@ -291,9 +312,10 @@ class CountedAnswers:
 
     study: Study
     stage: int | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Assignment]:
-        for rows in chunks(self.study, stage=self.stage):
+        for rows in chunks(self.study, stage=self.stage, levels=self.levels):
             for row in rows:
                 if (
                     row.assignment is not None
@@ -304,13 +326,16 @@ class CountedAnswers:
                     yield row.assignment
 
 
-def extra_files(study: Study, *, stage: int | None = None) -> Iterable[ExtraFile]:
+def extra_files(
+    study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
+) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
     instrument = registry.get(study.instrument)
-    yield from instrument.extra_files(CountedAnswers(study, stage), study)
+    yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
     yield from sitting_files(study, stage=stage)
     if instrument.predicts:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
+    yield amendments_file(study)
 
 
 def stage_of(study: Study, index: int | None) -> int | None:
@@ -353,9 +378,9 @@ def csv_lines(columns: Iterable[Column], rows: Iterable[Iterable[Any]]) -> Itera
         yield csv_line(row)
 
 
-def answers_csv(study: Study, *, stage: int | None = None) -> Iterator[str]:
+def answers_csv(study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS) -> Iterator[str]:
     """answers.csv, line by line, for streaming."""
-    return csv_lines(columns_of(study), answer_rows(study, stage=stage))
+    return csv_lines(columns_of(study), answer_rows(study, stage=stage, levels=levels))
 
 
 # Codebook
@@ -386,14 +411,16 @@ percentage points.
 
 `answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
 rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
-status is `counted` and whose role is `sampled` or `holdout`, each weighted inside its stage by
+status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot, each weighted inside its stage by
 1 / (inclusion_probability * pool_probability).
 """
 
 
-def codebook_page(study: Study) -> str:
+def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
     """The codebook as Markdown."""
     lines = [CODEBOOK_PREFACE.format(instrument=study.instrument)]
+    if levels:
+        lines.append(f"Only answers under {in_words(levels)} are in answers.csv and in the instrument's own files.\n")
     current = ""
     for name, column in codebook(study):
         if name != current:
@@ -414,7 +441,7 @@ class Written:
     rows: int | None = None
 
 
-def write_export(study: Study, folder: Path) -> list[Written]:
+def write_export(study: Study, folder: Path, *, levels: Mapping[str, str] = NO_LEVELS) -> list[Written]:
     """Write every file of the study's export. Each appears whole or not at all; an older one is replaced.
 
     Raises:
@@ -423,11 +450,11 @@ def write_export(study: Study, folder: Path) -> list[Written]:
     entries = ((name, column.name, column.kind, column.description) for name, column in codebook(study))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        written = [_write(folder / "answers.csv", answers_csv(study))]
-        for extra in extra_files(study):
+        written = [_write(folder / "answers.csv", answers_csv(study, levels=levels))]
+        for extra in extra_files(study, levels=levels):
             written.append(_write(folder / extra.name, csv_lines(extra.columns, extra.rows)))
         written.append(_write(folder / "codebook.csv", csv_lines(CODEBOOK_HEADER, entries)))
-        written.append(Written(_write(folder / "codebook.md", [codebook_page(study)]).path))
+        written.append(Written(_write(folder / "codebook.md", [codebook_page(study, levels)]).path))
     except OSError as exc:
         raise HunchError(f"{folder}: cannot be written: {exc.strerror}") from exc
     return written

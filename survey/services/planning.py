@@ -35,6 +35,7 @@ from .candidates import (
 )
 from .drafting import CannotDeal, Draft, Recipe, draft, recipe_of, slots_by_role, stage_recipe, try_holdout
 from .hashing import code_digest, digest
+from .locking import is_in_force
 from .locks import locked_stage
 
 BATCH = 2000
@@ -59,6 +60,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
             "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
             f"have it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
         )
+    read = stage.study
     questions = drawable_questions(stage)
     candidates = _candidates_of(stage, questions)
     drawn, recipe = _draft(stage, questions, candidates, short_booklets=short_booklets)
@@ -67,6 +69,8 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
         stage = locked_stage(stage.pk)
         if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
             return stage
+        if not is_in_force(read):
+            raise StateRefused(f"the file of {read.slug} was changed meanwhile: plan stage {stage.index} again")
         if not CandidateSet.objects.filter(stage=stage, file_sha256=candidates.file_sha256).exists():
             raise StateRefused(f"the candidates of stage {stage.index} were scored meanwhile: plan it again")
         _write(stage, questions, drawn)

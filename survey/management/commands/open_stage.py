@@ -9,12 +9,16 @@ from survey.services import staging, studies
 
 
 class Command(HunchCommand):
-    help = "Open a stage, or go on with a paused one. Stage 1 is planned first where it is not."
+    help = "Open a stage, or go on with a paused one. A pilot and the first main stage are planned first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
 
     def handle(self, *args: Any, slug: str, stage: int | None, **options: Any) -> None:
-        opened = staging.open_stage(studies.find_stage(studies.find_study(slug), stage))
+        found = studies.find_study(slug)
+        opened = staging.open_stage(studies.find_stage(found, stage))
         self.stdout.write(f"{opened} is open for {free_capacity(opened)} people at {opened.study.get_absolute_url()}")
+        now = studies.find_study(slug)
+        if now.locked_at is not None and found.locked_at is None:
+            self.stdout.write(f"the study file is locked ({now.locked_sha256}); amend_study changes what still may be")

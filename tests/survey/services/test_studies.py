@@ -44,6 +44,9 @@ members = 2
 [sitting]
 items = 3
 
+[data]
+retention_until = 2099-12-31
+
 [[stages]]
 sittings = 4
 
@@ -186,8 +189,8 @@ def test_it_refuses_a_slug_that_was_taken_since_it_looked(bank, monkeypatch: pyt
 
 
 def slug_was_free(checked):
-    def check(config, text, report):
-        return checked(config, text, lambda place, message: place == ("slug",) or report(place, message))
+    def check(config, text, report, instead_of):
+        return checked(config, text, lambda place, message: place == ("slug",) or report(place, message), instead_of)
 
     return check
 
