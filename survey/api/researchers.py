@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -19,7 +20,7 @@ from rest_framework.views import APIView
 from survey.models import Study
 from survey.selectors.leaderboard import leaderboard
 from survey.selectors.stages import stage_progress
-from survey.services import aligning, auditing, enrolment, estimating, exporting
+from survey.services import aligning, auditing, conditions, enrolment, estimating, exporting
 
 from .respondents import errors
 from .serializers import (
@@ -33,6 +34,12 @@ from .serializers import (
 
 CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,9})", re.ASCII)
 STAGE = OpenApiParameter("stage", OpenApiTypes.INT, description="Only this stage, from 1.")
+CONDITION = OpenApiParameter(
+    "condition",
+    str,
+    many=True,
+    description="FACTOR=LEVEL: only answers under this level of a factor; several for several factors.",
+)
 JSON_COLUMNS = ("condition", "condition_probability", "responses")
 
 
@@ -106,11 +113,17 @@ class StageList(ResearcherView):
 class Leaderboard(ResearcherView):
     @extend_schema(
         operation_id="leaderboard",
+        parameters=[
+            OpenApiParameter("condition", str, description="FACTOR=LEVEL: judged by the answers under it alone.")
+        ],
         responses={200: LeaderboardLineSerializer(many=True), **errors(401, 403, 404)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """Every training of the study's predictors, and how it did on later answers, counted in each way."""
+        study = enrolment.study_of(slug)
+        wanted = request.query_params.get("condition")
+        level = conditions.in_words(conditions.read_condition(study, [wanted] if wanted else []))
         lines = [
             {
                 "predictor": line.run.name,
@@ -125,7 +138,7 @@ class Leaderboard(ResearcherView):
                 "figures": line.figures,
                 "difference": line.difference,
             }
-            for line in leaderboard(enrolment.study_of(slug))
+            for line in leaderboard(study, level=level)
         ]
         return Response(LeaderboardLineSerializer(lines, many=True).data)
 
@@ -134,38 +147,50 @@ class Estimates(ResearcherView):
     @extend_schema(
         operation_id="estimates",
         parameters=[
+            CONDITION,
             OpenApiParameter(
                 "by",
                 str,
                 many=True,
                 description="Also inside each part of this: outcome, target_task, a condition, ...",
-            )
+            ),
         ],
         responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """What the study's answers say about all items, as `manage.py estimate` prints it."""
-        report = estimating.kept_estimate(enrolment.study_of(slug), by=request.query_params.getlist("by"))
+        report = estimating.kept_estimate(
+            enrolment.study_of(slug),
+            by=request.query_params.getlist("by"),
+            condition=request.query_params.getlist("condition"),
+        )
         return Response(EstimatesSerializer(report.as_json()).data)
 
 
 class Alignment(ResearcherView):
     @extend_schema(
         operation_id="alignment",
+        parameters=[CONDITION],
         responses={200: AlignmentSerializer, **errors(401, 403, 404, 409)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """How well language models do what this study's people expect of them."""
-        found = aligning.alignment_of(enrolment.study_of(slug)).as_json()
+        found = aligning.alignment_of(
+            enrolment.study_of(slug), condition=request.query_params.getlist("condition")
+        ).as_json()
         return Response(AlignmentSerializer(found).data)
 
 
 class AnswerList(ResearcherView):
     @extend_schema(
         operation_id="answers",
-        parameters=[STAGE, OpenApiParameter("cursor", str, description="From the `next` of the page before.")],
+        parameters=[
+            STAGE,
+            CONDITION,
+            OpenApiParameter("cursor", str, description="From the `next` of the page before."),
+        ],
         responses={200: AnswerPageSerializer, **errors(400, 401, 403, 404)},
         tags=["researchers"],
     )
@@ -173,15 +198,19 @@ class AnswerList(ResearcherView):
         """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
         study = enrolment.study_of(slug)
         stage = exporting.stage_of(study, _stage(request))
+        levels = conditions.read_condition(study, request.query_params.getlist("condition"))
         after = _cursor(request)
         if after == (0, 0):
-            auditing.record("export_answers", study, by=request.user, via="api", form="json", stage=stage)
+            auditing.record(
+                "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels)
+            )
         names = [column.name for column in exporting.columns_of(study)]
-        rows = next(exporting.chunks(study, stage=stage, after=after), [])
+        rows = next(exporting.chunks(study, stage=stage, after=after, levels=levels), [])
         following = None
         if rows:
             last = rows[-1].slot
             query = f"?cursor={last.stage.index}-{last.number}" + (f"&stage={stage}" if stage is not None else "")
+            query += "".join(f"&condition={factor}={level}" for factor, level in levels.items())
             following = request.build_absolute_uri(reverse("api:answers", args=[slug]) + query)
         return Response({"next": following, "results": [_as_json(names, exporting.values_of(r, study)) for r in rows]})
 
@@ -198,7 +227,7 @@ class AnswerFile(ResearcherView):
 
     @extend_schema(
         operation_id="answers_csv",
-        parameters=[STAGE],
+        parameters=[STAGE, CONDITION],
         responses={
             (200, "text/csv"): OpenApiResponse(
                 OpenApiTypes.STR, description="docs/codebook.md says what the columns mean."
@@ -211,9 +240,10 @@ class AnswerFile(ResearcherView):
         """answers.csv, streamed: the same bytes as `manage.py export` writes."""
         study = enrolment.study_of(slug)
         stage = exporting.stage_of(study, _stage(request))
-        auditing.record("export_answers", study, by=request.user, via="api", form="csv", stage=stage)
+        levels = conditions.read_condition(study, request.query_params.getlist("condition"))
+        auditing.record("export_answers", study, by=request.user, via="api", form="csv", stage=stage, **_noted(levels))
         response = StreamingHttpResponse(
-            exporting.answers_csv(study, stage=stage), content_type="text/csv; charset=utf-8"
+            exporting.answers_csv(study, stage=stage, levels=levels), content_type="text/csv; charset=utf-8"
         )
         response["Content-Disposition"] = f'attachment; filename="{study.slug}-answers.csv"'
         return response
@@ -226,6 +256,10 @@ def _stage(request: Request) -> int | None:
     if not re.fullmatch(r"[0-9]{1,6}", given, re.ASCII):
         raise ValidationError({"stage": [_("Give the stage's number, from 1.")]})
     return int(given)
+
+
+def _noted(levels: Mapping[str, str]) -> dict[str, Any]:
+    return {"condition": dict(levels)} if levels else {}
 
 
 def _cursor(request: Request) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import BaseCommand
@@ -10,6 +11,17 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from survey.exceptions import HunchError
+
+
+def add_condition(parser: ArgumentParser) -> None:
+    """`--condition FACTOR=LEVEL`, any number of times."""
+    parser.add_argument(
+        "--condition",
+        action="append",
+        default=[],
+        metavar="FACTOR=LEVEL",
+        help="only answers under this level of a factor of the study; may be given again for another factor",
+    )
 
 
 class HunchCommand(BaseCommand):

@@ -10,6 +10,7 @@ from survey.instruments.registry import Column
 from survey.models import Evaluation, PredictorRun, Study
 
 SAMPLED, HOLDOUT = "sampled", "holdout"
+LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
 # What `Evaluation.metrics` calls it -> whose answers, how they count.
 WEIGHTINGS = {
     "weighted": (SAMPLED, "design"),
@@ -101,13 +102,14 @@ SORTS: dict[str, tuple[Callable[[Line], Any], bool]] = {
 }
 
 
-def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False) -> list[Line]:
+def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False, level: str = "") -> list[Line]:
     """All lines of a study. Those of one value stand in the order of stages and answers, the main predictor first;
     what has no value comes last.
 
     Args:
         sort: one of `SORTS`.
         reverse: against the sort's own direction.
+        level: FACTOR=LEVEL, to be judged by the answers under this level alone.
     """
     runs = PredictorRun.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "pk")
     judged: dict[int, list[Evaluation]] = {}
@@ -115,7 +117,7 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False)
         judged.setdefault(found.predictor_run_id, []).append(found)
     lines: list[Line] = []
     for run in runs:
-        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found)] or [
+        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level)] or [
             Line(run=run, trained_after=run.stage.index)
         ]
     order = {name: place for place, name in enumerate(WEIGHTINGS.values())}
@@ -133,8 +135,9 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False)
     return sorted(with_value, key=value, reverse=falls != reverse) + without
 
 
-def _lines(run: PredictorRun, found: Evaluation) -> list[Line]:
-    differences = found.metrics.get("difference") or {}
+def _lines(run: PredictorRun, found: Evaluation, level: str) -> list[Line]:
+    metrics = (found.metrics.get(LEVELS) or {}).get(level, {}) if level else found.metrics
+    differences = metrics.get("difference") or {}
     return [
         Line(
             run=run,
@@ -142,12 +145,12 @@ def _lines(run: PredictorRun, found: Evaluation) -> list[Line]:
             evaluated_on=found.stage.index,
             answers=answers,
             weighting=weighting,
-            n=found.metrics[name].get("n"),
-            figures=figures_of(found.metrics[name]),
+            n=metrics[name].get("n"),
+            figures=figures_of(metrics[name]),
             difference=_differences_of(differences.get(name) or {}),
         )
         for name, (answers, weighting) in WEIGHTINGS.items()
-        if name in found.metrics
+        if name in metrics
     ]
 
 

@@ -38,6 +38,7 @@ from survey.selectors.questions import eligible_questions
 
 from . import files
 from .candidates import SCORE, question_set_digest
+from .conditions import in_words, read_condition
 from .estimating import counted, estimate
 from .seeds import generator
 
@@ -96,8 +97,12 @@ def alignment_of(
     alphas: Sequence[float] = PAPER_ALPHAS,
     threshold: float = 0.5,
     samples: int = SAMPLES,
+    condition: Sequence[str] = (),
 ) -> StudyAlignment:
     """Alignment of every language model that has answered enough of the study's questions.
+
+    `condition`: FACTOR=LEVEL, any number of times, to rest on the beliefs under these levels alone. Predictions are
+    those that the study was planned by, whatever the level.
 
     Raises:
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; with what to do.
@@ -114,8 +119,8 @@ def alignment_of(
     pairs = instrument.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)
-    answers = _answers(study, instrument)
-    averages = _averages(study)
+    answers = _answers(study, instrument, condition)
+    averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
     # Respondents move the averages about the study's own estimates, which are weighted stage by stage.
@@ -155,14 +160,14 @@ def alignment_of(
     )
 
 
-def failures_of(study: Study, *, llm: str = "", task: str = "") -> list[FailureLine]:
+def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Sequence[str] = ()) -> list[FailureLine]:
     """Figure 4: pairs where a model answered the evidence right, people became more confident, and it then failed.
 
     Raises:
         StateRefused: no answers of people or models.
     """
     instrument = registry.get(study.instrument)
-    answers = _answers(study, instrument)
+    answers = _answers(study, instrument, condition)
     beliefs = answers.beliefs
     shown = beliefs.outcome == 1
     keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
@@ -260,17 +265,19 @@ class _Answered:
     score: np.ndarray
 
 
-def _answers(study: Study, instrument: registry.Instrument) -> _Answered:
+def _answers(study: Study, instrument: registry.Instrument, condition: Sequence[str]) -> _Answered:
+    levels = read_condition(study, condition)
     found, weights = [], []
     for stage in study.main_stages():
         stage.study = study
-        given = counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT])
+        given = counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT], levels)
         found += given
         weights += [
             1.0 / ((one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0)) for one in given
         ]
     if not found:
-        raise StateRefused(f"{study.slug}: no answer counts yet")
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
     return _Answered(
         beliefs=instrument.beliefs(found),
         respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),
@@ -296,9 +303,9 @@ def _rows(answers: _Answered, keep: np.ndarray | None = None) -> Answers:
     ).take(keep)
 
 
-def _averages(study: Study) -> Averages:
+def _averages(study: Study, condition: Sequence[str]) -> Averages:
     """The study's own design-weighted estimates."""
-    figures = {figure.name: figure.combined for figure in estimate(study).figures}
+    figures = {figure.name: figure.combined for figure in estimate(study, condition=condition).figures}
     values = {}
     for name in ("prior", "posterior_correct", "posterior_incorrect"):
         found = figures.get(name)

@@ -4,7 +4,7 @@ Answerers are the people of a study in which they answer questions themselves, a
 bank's questions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from survey.instruments import registry
 from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
 from survey.selectors.questions import eligible_questions
 
+from .conditions import in_words, read_condition
 from .estimating import counted
 
 PEOPLE, MODELS = "people", "language models"
@@ -32,12 +33,12 @@ class HumanCalibration:
 
 
 def human_calibration(
-    study: Study, *, people_study: Study, models: Sequence[str] = (), condition: str = ""
+    study: Study, *, people_study: Study, models: Sequence[str] = (), condition: Sequence[str] = ()
 ) -> HumanCalibration:
     """
     Args:
         models: names of language models; none given means all that have answered questions of the study.
-        condition: FACTOR=LEVEL, to take only the beliefs of people with that level.
+        condition: FACTOR=LEVEL, any number of times, to take only the beliefs under these levels.
 
     Raises:
         StateRefused: a study has another instrument, other questions or no answers; with what to do.
@@ -71,29 +72,22 @@ def human_calibration(
     )
 
 
-def _counted(study: Study) -> list[Assignment]:
+def _counted(study: Study, levels: Mapping[str, str] | None = None) -> list[Assignment]:
     found = []
     for stage in study.main_stages():
         stage.study = study
-        found += counted(stage, ROLES)
+        found += counted(stage, ROLES, levels)
     if not found:
-        raise StateRefused(f"{study.slug}: no answer counts yet")
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
     return found
 
 
-def _beliefs(study: Study, condition: str, notes: list[str]) -> BeliefsAboutOthers:
-    answers = _counted(study)
-    factors = {one.factor: one.levels for one in study.settings.conditions}
-    if condition:
-        factor, _equals, level = condition.partition("=")
-        if level not in factors.get(factor, ()):
-            known = ", ".join(f"{name}={one}" for name, levels in factors.items() for one in levels) or "none"
-            raise HunchError(f"condition: {study.slug} has no {condition!r}; there are: {known}")
-        answers = [one for one in answers if one.sitting.levels().get(factor) == level]
-        if not answers:
-            raise StateRefused(f"{study.slug}: no answer with {condition} counts yet")
-    elif factors:
-        notes.append(f"beliefs of all levels of {', '.join(factors)} together; --condition FACTOR=LEVEL takes one")
+def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
+    levels = read_condition(study, condition)
+    answers = _counted(study, levels)
+    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+        notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = registry.get(study.instrument).beliefs(answers)
     chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]
     return BeliefsAboutOthers(

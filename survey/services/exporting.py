@@ -7,7 +7,7 @@ are never read here. Rows are read in chunks, in the order of stages, plans and 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,9 @@ from survey.selectors.stages import with_answers
 
 from .amending import amendments_file
 from .conditions import has_levels, in_words
+from .flags import left_out, marks_of
 from .sitting_files import sitting_files
+from .timing_files import timing_files
 from .writing import replace_file
 
 CHUNK = 500  # slots
@@ -33,10 +35,13 @@ UNTAKEN = "untaken"
 
 @dataclass(frozen=True)
 class Row:
-    """A slot of a stage, in one of its assignments or in none."""
+    """A slot of a stage, in one of its assignments or in none; with its sitting's flags, and those of them for which
+    its answers are left out."""
 
     slot: Slot
     assignment: Assignment | None
+    flags: Sequence[str] = ()
+    excluded: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -223,6 +228,22 @@ BEFORE = (
         taken=lambda taken: taken.state,
     ),
 )
+# Of the sitting as a whole, as it is by now.
+FLAGS = (
+    CoreColumn(
+        Column("flags", "text", "The sitting's flags by the rules of the study file, with a space between them."),
+        lambda row: " ".join(row.flags) or None,
+    ),
+    CoreColumn(
+        Column(
+            "excluded",
+            "text",
+            "The flags for which the sitting's answers count in nothing, decided when its stage was frozen; empty where "
+            "they count.",
+        ),
+        lambda row: " ".join(row.excluded) or None,
+    ),
+)
 # Known after it; the instrument's own columns stand between.
 AFTER = (
     _core(
@@ -244,7 +265,7 @@ AFTER = (
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in AFTER)]
+    return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in (*FLAGS, *AFTER))]
 
 
 def chunks(
@@ -260,6 +281,8 @@ def chunks(
     stages = study.stages.order_by("index").filter(index__gte=after[0])
     for current in stages.filter(index=stage) if stage is not None else stages:
         last = after[1] if current.index == after[0] else 0
+        current.study = study
+        excluded, flags = left_out(current), {}
         while slots := list(
             current.slots.filter(number__gt=last)
             .select_related("stratum", "item", "booklet", "repeat_of")
@@ -269,7 +292,19 @@ def chunks(
             for slot in slots:
                 slot.stage = current
             if rows := _rows(slots, study, levels):
-                yield rows
+                flags |= marks_of(study, _sittings_of(rows) - flags.keys())
+                yield [_marked(row, flags, excluded) for row in rows]
+
+
+def _sittings_of(rows: Iterable[Row]) -> set[int]:
+    return {row.assignment.sitting_id for row in rows if row.assignment is not None}
+
+
+def _marked(row: Row, flags: Mapping[int, Sequence[str]], excluded: Mapping[int, Sequence[str]]) -> Row:
+    if row.assignment is None:
+        return row
+    sitting = row.assignment.sitting_id
+    return replace(row, flags=flags.get(sitting, ()), excluded=excluded.get(sitting, ()))
 
 
 def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Row]:
@@ -295,7 +330,7 @@ def values_of(row: Row, study: Study) -> list[Any]:
     own: Sequence[Any] = (
         instrument.export_values(row.assignment, study) if row.assignment else [None] * len(instrument.columns)
     )
-    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
+    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in (*FLAGS, *AFTER))]
 
 
 def answer_rows(
@@ -321,6 +356,7 @@ class CountedAnswers:
                     row.assignment is not None
                     and not row.slot.stage.is_pilot
                     and row.assignment.state == Assignment.State.COUNTED
+                    and not row.excluded
                     and row.slot.role in COUNTING_ROLES
                 ):
                     yield row.assignment
@@ -333,6 +369,7 @@ def extra_files(
     instrument = registry.get(study.instrument)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
     yield from sitting_files(study, stage=stage)
+    yield from timing_files(study, stage=stage)
     if instrument.predicts:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
     yield amendments_file(study)
@@ -411,8 +448,8 @@ percentage points.
 
 `answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
 rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
-status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot, each weighted inside its stage by
-1 / (inclusion_probability * pool_probability).
+status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot and those that `excluded` leaves out, each weighted inside
+its stage by 1 / (inclusion_probability * pool_probability).
 """
 
 

@@ -21,7 +21,7 @@ from survey.analysis.alignment import (
 )
 from survey.analysis.alignment_files import match, read_answers, read_questions, read_sample
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
+from survey.management.command import HunchCommand, add_condition
 from survey.management.tables import decimal, percent, table
 from survey.services import aligning, studies
 from survey.services import questions as question_banks
@@ -75,6 +75,7 @@ class Command(HunchCommand):
         )
         parser.add_argument("--failures", type=int, default=10, metavar="N", help="pairs to list, with --study (10)")
         parser.add_argument("--task", default="", metavar="NAME", help="only failures to or from this task")
+        add_condition(parser)
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables as CSV and the figure")
 
@@ -101,6 +102,8 @@ class Command(HunchCommand):
                 study, alpha=alpha, samples=aligning.SAMPLES if samples is None else samples, out=out, **options
             )
             return
+        if options["condition"]:
+            raise HunchError("--condition: is for --study: files have no conditions")
         if answers is None or (questions is None and bank is None):
             raise HunchError("--sample: needs --answers FILE and, for the ids, --questions FILE or --bank NAME")
         try:
@@ -143,12 +146,15 @@ class Command(HunchCommand):
         threshold: float,
         failures: int,
         task: str,
+        condition: list[str],
         **_others: Any,
     ) -> None:
         self.refuse_old_database()
         study = studies.find_study(slug)
         try:
-            found = aligning.alignment_of(study, alphas=alpha, threshold=threshold, samples=samples)
+            found = aligning.alignment_of(
+                study, alphas=alpha, threshold=threshold, samples=samples, condition=condition
+            )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
         self._notes(found.notes)
@@ -168,7 +174,7 @@ class Command(HunchCommand):
             )
         for deployed in found.deployment:
             self._print_deployment(deployed)
-        lines = aligning.failures_of(study, task=task)
+        lines = aligning.failures_of(study, task=task, condition=condition)
         if lines and failures:
             self.stdout.write("\nPairs that led people astray: right on the evidence, believed more, then wrong")
             rows = [

@@ -10,7 +10,7 @@ from typing import Any
 from bandit import Estimate
 from survey.analysis.estimates import DivisionFigures, Figure
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
+from survey.management.command import HunchCommand, add_condition
 from survey.management.tables import table
 from survey.services import estimating, studies
 from survey.services.estimating import Report
@@ -54,6 +54,7 @@ class Command(HunchCommand):
             metavar="T,...",
             help="what size of change still counts as none (points); the first one is what is shown by --by",
         )
+        add_condition(parser)
         parser.add_argument("--out", type=Path, metavar="DIR", help="write estimates.csv, slots.csv and estimates.json")
 
     def handle(
@@ -62,10 +63,11 @@ class Command(HunchCommand):
         slug: str,
         by: list[str],
         threshold: list[int],
+        condition: list[str],
         out: Path | None,
         **options: Any,
     ) -> None:
-        report = estimating.estimate(studies.find_study(slug), thresholds=threshold, by=by)
+        report = estimating.estimate(studies.find_study(slug), thresholds=threshold, by=by, condition=condition)
         for line in _page(report):
             self.stdout.write(line)
         if out is not None:
@@ -204,6 +206,8 @@ def _check(check: Figure) -> str:
 def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[str]:
     """Without the figures whose names end on `others`, the further thresholds: the files have them."""
     yield f"By {division.name}"
+    if division.note:
+        yield division.note
     rows = [
         [label, figure.title, *_row(figure, "")[1:8], figure.notes]
         for label, figures in zip(division.labels, division.figures, strict=True)

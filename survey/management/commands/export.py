@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import auditing, exporting, studies
+from survey.management.command import HunchCommand, add_condition
+from survey.services import auditing, conditions, exporting, studies
 
 
 class Command(HunchCommand):
@@ -14,11 +14,14 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder to write to")
+        add_condition(parser)
 
-    def handle(self, *args: Any, slug: str, out: Path, **options: Any) -> None:
+    def handle(self, *args: Any, slug: str, out: Path, condition: list[str], **options: Any) -> None:
         study = studies.find_study(slug)
-        written = exporting.write_export(study, out)
-        auditing.record("export_answers", study, files={entry.path.name: entry.rows for entry in written})
+        levels = conditions.read_condition(study, condition)
+        written = exporting.write_export(study, out, levels=levels)
+        chosen: dict[str, Any] = {"condition": levels} if levels else {}
+        auditing.record("export_answers", study, files={entry.path.name: entry.rows for entry in written}, **chosen)
         for entry in written:
             rows = "" if entry.rows is None else f" ({entry.rows} row{'' if entry.rows == 1 else 's'})"
             self.stdout.write(f"wrote {entry.path}{rows}")

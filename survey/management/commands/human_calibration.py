@@ -11,7 +11,7 @@ import numpy as np
 
 from survey.analysis.figure7 import Calibration, RegionAccuracy, calibration_figure
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
+from survey.management.command import HunchCommand, add_condition
 from survey.management.tables import percent, table
 from survey.services import calibrating, studies
 from survey.services.writing import replace_file
@@ -38,12 +38,7 @@ class Command(HunchCommand):
             "--people-study", required=True, metavar="SLUG", help="the study in which people answer questions"
         )
         parser.add_argument("--models", type=names_of, default=[], metavar="A,B,...", help="only these (all)")
-        parser.add_argument(
-            "--condition",
-            default="",
-            metavar="FACTOR=LEVEL",
-            help="only beliefs under this level, for instance answerer=ai_or_person",
-        )
+        add_condition(parser)
         parser.add_argument("--out", type=Path, metavar="DIR", help="write figure7.csv and figure7.svg")
 
     def handle(
@@ -52,7 +47,7 @@ class Command(HunchCommand):
         slug: str,
         people_study: str,
         models: list[str],
-        condition: str,
+        condition: list[str],
         out: Path | None,
         **options: Any,
     ) -> None:

@@ -8,6 +8,7 @@ from survey.management.command import HunchCommand
 from survey.management.tables import table
 from survey.selectors.leaderboard import SORTS, Figure, Line, leaderboard
 from survey.services import studies
+from survey.services.conditions import in_words, read_condition
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
 
@@ -18,11 +19,15 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--sort", choices=list(SORTS), default="evaluated", help="default: by stage and answers")
+        parser.add_argument(
+            "--condition", default="", metavar="FACTOR=LEVEL", help="judged by the answers under this level alone"
+        )
         parser.add_argument("--part", choices=PARTS, default="overall", help="the answers after a correct one, ...")
 
-    def handle(self, *args: Any, slug: str, sort: str, part: str, **options: Any) -> None:
+    def handle(self, *args: Any, slug: str, sort: str, part: str, condition: str, **options: Any) -> None:
         study = studies.find_study(slug)
-        lines = leaderboard(study, sort=sort)
+        level = in_words(read_condition(study, [condition] if condition else []))
+        lines = leaderboard(study, sort=sort, level=level)
         if not lines:
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return

@@ -126,7 +126,7 @@ def test_beliefs_can_be_those_of_one_condition(bank: Bank) -> None:
     assert Sitting.objects.filter(stage__study=beliefs).count() == 4
     together = human_calibration(beliefs, people_study=people)
     assert any("all levels of answerer together" in note for note in together.notes)
-    one = human_calibration(beliefs, people_study=people, condition="answerer=model")
+    one = human_calibration(beliefs, people_study=people, condition=["answerer=model"])
     assert (together.beliefs, one.beliefs) == (12, 6)
     assert [region.matches > 0 for region in one.lines[0].regions] == [False, False, True]
 
@@ -145,7 +145,7 @@ def test_it_refuses_what_cannot_be_compared(bank: Bank) -> None:
     with pytest.raises(NotFound, match="no language model called gull has answered small version 1; there are: none"):
         human_calibration(beliefs, people_study=people, models=["gull"])
     with pytest.raises(HunchError, match="condition: beliefs has no 'answerer=model'; there are: none"):
-        human_calibration(beliefs, people_study=people, condition="answerer=model")
+        human_calibration(beliefs, people_study=people, condition=["answerer=model"])
     empty = open_one(cast.study("empty", on=bank, instrument={"kind": "own_answers"}, sitting={"items": 2}))
     with pytest.raises(StateRefused, match="empty: no answer counts yet"):
         human_calibration(beliefs, people_study=empty)
