@@ -114,7 +114,7 @@ def test_the_order_of_a_checks_options_differs_between_sittings() -> None:
 
 def test_who_fails_every_check_sees_what_everybody_sees() -> None:
     stage = cast.open_stage(**WITH_CHECKS)
-    seen = {}
+    seen: dict[bool, list[Any]] = {}
     for wrong in (False, True):
         visitor = cast.Visitor(stage.study)
         seen[wrong] = []
@@ -274,7 +274,7 @@ def test_a_field_refuses_what_it_did_not_offer(field: dict[str, Any], given: Any
 def test_check_boxes_of_a_page_are_all_taken() -> None:
     visitor = at_form(TOOLS)
     data = QueryDict("tools=pencil&tools=pen")
-    advance(sitting=visitor.sitting, step=visitor.step.number, data=data)  # type: ignore[arg-type]
+    advance(sitting=visitor.sitting, step=visitor.step.number, data=data)
     assert FormAnswer.objects.get().answers == {"tools": ["pen", "pencil"]}
 
 
