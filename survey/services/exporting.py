@@ -75,7 +75,7 @@ def _levels(assignment: Assignment) -> str | None:
 
 
 def _level_probabilities(assignment: Assignment) -> str | None:
-    drawn = [*assignment.sitting.conditions.all(), *assignment.conditions.all()]
+    drawn: list[Any] = [*assignment.sitting.conditions.all(), *assignment.conditions.all()]
     return _json({condition.factor: condition.probability for condition in drawn})
 
 
@@ -238,7 +238,7 @@ FLAGS = (
         Column(
             "excluded",
             "text",
-            "The flags for which the sitting's answers count in nothing, decided when its stage was frozen; empty where "
+            "The flags for which the sitting's answers count in nothing, decided when its stage is frozen; empty where "
             "they count.",
         ),
         lambda row: " ".join(row.excluded) or None,
@@ -246,6 +246,7 @@ FLAGS = (
 )
 # Known after it; the instrument's own columns stand between.
 AFTER = (
+    *FLAGS,
     _core(
         "assigned_at",
         "time, UTC",
@@ -265,7 +266,7 @@ AFTER = (
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in (*FLAGS, *AFTER))]
+    return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in AFTER)]
 
 
 def chunks(
@@ -330,7 +331,7 @@ def values_of(row: Row, study: Study) -> list[Any]:
     own: Sequence[Any] = (
         instrument.export_values(row.assignment, study) if row.assignment else [None] * len(instrument.columns)
     )
-    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in (*FLAGS, *AFTER))]
+    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
 
 
 def answer_rows(
@@ -448,8 +449,8 @@ percentage points.
 
 `answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
 rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
-status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot and those that `excluded` leaves out, each weighted inside
-its stage by 1 / (inclusion_probability * pool_probability).
+status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot and those with something in
+`excluded`, each weighted inside its stage by 1 / (inclusion_probability * pool_probability).
 """
 
 

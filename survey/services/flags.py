@@ -36,6 +36,11 @@ def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
     return found
 
 
+def marks_of(study: Study, sittings: Collection[int]) -> dict[int, Flags]:
+    """The same for sittings of one study, without a query where it has no rules."""
+    return _flags_in(study, list(sittings)) if study.settings.flags.names else {}
+
+
 def _flags_in(study: Study, sittings: list[int]) -> dict[int, Flags]:
     rules = study.settings.flags
     flagged: dict[FlagName, set[int]] = {name: set(RULES[name](study, rules, sittings)) for name in rules.names}
