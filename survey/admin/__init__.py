@@ -2,11 +2,12 @@
 
 from django.contrib import admin
 
-from . import banks, language_models, people, plans, predictors, records, recruitment, reports, studies, users
+from . import banks, language_models, links, people, plans, predictors, records, recruitment, reports, studies, users
 
 __all__ = [
     "banks",
     "language_models",
+    "links",
     "people",
     "plans",
     "predictors",

@@ -40,6 +40,7 @@ LISTS = (
     ("survey_jobstep", "Job steps"),
     ("survey_predictorrun", "Predictor runs"),
     ("survey_posting", "Postings at a panel"),
+    ("survey_entrylink", "Entry links"),
 )
 
 

@@ -69,7 +69,7 @@ def owed(posting: Posting) -> list[Owed]:
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
     paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
-    points = _points(sittings.values()) if panel.bonus_per_point else {}
+    points = points_of(sittings.values()) if panel.bonus_per_point else {}
     found: list[Owed] = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
@@ -95,7 +95,7 @@ def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitti
     return {sitting.respondent_id: sitting for sitting in found}
 
 
-def _points(sittings: Collection[Sitting]) -> dict[int, Decimal]:
+def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
     scores = Score.objects.filter(response__assignment__sitting__in=[sitting.pk for sitting in sittings])
     sums = scores.order_by().values_list("response__assignment__sitting").annotate(sum=Sum("value"))
     found = {sitting: Decimal(total) for sitting, total in sums}

@@ -20,6 +20,7 @@ from survey.models import Assignment, Slot, Stage, Study
 from survey.selectors import leaderboard
 from survey.selectors.stages import with_answers
 
+from . import flagging
 from .amending import amendments_file
 from .conditions import has_levels, in_words
 from .flags import left_out, marks_of
@@ -283,7 +284,7 @@ def chunks(
     for current in stages.filter(index=stage) if stage is not None else stages:
         last = after[1] if current.index == after[0] else 0
         current.study = study
-        excluded, flags = left_out(current), {}
+        excluded, flags = left_out(current), dict[int, Sequence[str]]()
         while slots := list(
             current.slots.filter(number__gt=last)
             .select_related("stratum", "item", "booklet", "repeat_of")
@@ -370,6 +371,7 @@ def extra_files(
     instrument = registry.get(study.instrument)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
     yield from sitting_files(study, stage=stage)
+    yield ExtraFile(flagging.FILE, flagging.COLUMNS, flagging.file_rows(study.bank))
     yield from timing_files(study, stage=stage)
     if instrument.predicts:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))

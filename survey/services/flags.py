@@ -29,8 +29,8 @@ def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
     for start in range(0, len(wanted), AT_ONCE):
         part = wanted[start : start + AT_ONCE]
         of_study: dict[int, list[int]] = defaultdict(list)
-        for sitting, study in Sitting.objects.filter(pk__in=part).order_by("pk").values_list("pk", "stage__study"):
-            of_study[study].append(sitting)
+        for sitting, its_study in Sitting.objects.filter(pk__in=part).order_by("pk").values_list("pk", "stage__study"):
+            of_study[its_study].append(sitting)
         for study in Study.objects.filter(pk__in=of_study).order_by("pk"):
             found |= _flags_in(study, of_study[study.pk])
     return found

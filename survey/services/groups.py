@@ -6,8 +6,8 @@ from django.db.models import Q
 
 RESEARCHERS = "researchers"
 # Beside looking: run and export studies, flag a question, make a token of one's own, ask language models, recruit at
-# a panel. Paying bonuses is for those who were given that by name.
-DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers", "recruit")
+# a panel, make links for a lab. Paying bonuses is for those who were given that by name.
+DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers", "recruit", "make_links")
 
 
 def ensure_researchers_group() -> Group:

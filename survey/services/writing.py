@@ -1,10 +1,12 @@
-"""Files that people asked for: each appears whole or not at all. Standard library."""
+"""Files that people asked for: each appears whole or not at all. Imports the errors alone."""
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from survey.exceptions import HunchError
 
 
 @contextmanager
@@ -19,3 +21,22 @@ def replace_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_private_file(path: Path, lines: Iterable[str]) -> None:
+    """A new file that nobody else on this machine may read; an older one is never written over. Nothing stays after an
+    error.
+
+    Raises:
+        HunchError: it cannot be made.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as exc:
+        raise HunchError(f"{path}: cannot be made: {exc.strerror}; name a new file") from exc
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
+    except BaseException:
+        path.unlink()
+        raise

@@ -1,15 +1,19 @@
 """`manage.py reconcile SLUG`: our view of every submission against the panel's."""
 
 from argparse import ArgumentParser
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from survey.exceptions import HunchError, NotFound
 from survey.management.command import HunchCommand
 from survey.management.tables import table
 from survey.models import Study, Submission
-from survey.recruitment import reconciliation
+from survey.recruitment import owed_list, reconciliation
 from survey.recruitment.reconciliation import REJECTION_CATEGORIES, Reconciliation
 from survey.services import studies
+from survey.services.exporting import csv_lines
+from survey.services.writing import write_private_file
 
 
 class Command(HunchCommand):
@@ -25,10 +29,19 @@ class Command(HunchCommand):
         parser.add_argument("--person", metavar="PSEUDONYM", help="whom --reject or --settle is about")
         parser.add_argument("--reject", choices=REJECTION_CATEGORIES, metavar="CATEGORY")
         parser.add_argument("--message", default="", metavar="TEXT", help="why, in 100 characters or more")
+        parser.add_argument("--out", type=Path, metavar="FILE.csv", help="other panels, links: who is owed what")
+        parser.add_argument(
+            "--with-panel-ids",
+            action="store_true",
+            help="with the panel's ids, to pay by; that you asked is written down",
+        )
         parser.add_argument("--settle", metavar="TEXT", help="what you decided about a difference, in a sentence")
 
     def handle(self, *args: Any, slug: str, person: str | None, **options: Any) -> None:
         study = studies.find_study(slug)
+        if study.settings.panel.kind in owed_list.KINDS:
+            self._list(study, **options)
+            return
         found = reconciliation.read_and_reconcile(study)
         if not found:
             raise HunchError(f"{slug} has no posting at a panel: manage.py posting {slug} draft")
@@ -44,6 +57,26 @@ class Command(HunchCommand):
             if options["ask_back"]:
                 self.stdout.write(f"asked for a return: {reconciliation.ask_back(one.posting)}")
             self._show(reconciliation.reconcile(one.posting))
+
+    def _list(self, study: Study, *, out: Path | None, with_panel_ids: bool, **options: Any) -> None:
+        """Where no panel can be asked: what there is to pay, and to whom."""
+        if any(options[name] for name in ("approve", "ask_back", "reject", "settle")):
+            raise HunchError(f"{study.slug} has no panel that could be told anything: see who is owed what with --out")
+        lines = owed_list.owed_list(study)
+        counts = Counter((str(line.sitting.state), " ".join(line.flags), line.amount) for line in lines)
+        rows = [[state, flags, str(amount), str(n)] for (state, flags, amount), n in sorted(counts.items())]
+        self.stdout.write(table(["state", "flags", "owed each", "people"], rows))
+        total = sum(line.amount for line in lines)
+        self.stdout.write(f"{total / 100:.2f} {study.settings.panel.currency} owed to {len(lines)} people")
+        if out is None:
+            return
+        columns = [*owed_list.COLUMNS]
+        cells = owed_list.rows_of(study, lines)
+        if with_panel_ids:
+            columns = [*owed_list.PANEL_COLUMNS, *columns]
+            cells = owed_list.rows_with_ids(study, lines, via="command")
+        write_private_file(out, csv_lines(columns, cells))
+        self.stdout.write(f"wrote {out} ({len(lines)} rows)")
 
     def _show(self, found: Reconciliation) -> None:
         posting = found.posting

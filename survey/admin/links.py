@@ -1,0 +1,88 @@
+"""Links that let one person in each: which are used, and making new ones, which are shown once."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from survey.exceptions import HunchError
+from survey.models import EntryLink, Study
+from survey.read_only_admin import ReadOnlyAdmin
+from survey.services import links
+from survey.services.exporting import csv_line
+
+from .filters import deferred_study, study_filter
+
+PERMISSION = "survey.make_links"
+
+
+class LinksForm(forms.Form):
+    study = forms.ModelChoiceField(
+        Study.objects.none(),
+        to_field_name="slug",
+        help_text='Studies whose file says [panel] kind = "links".',
+    )
+    count = forms.IntegerField(min_value=1, max_value=links.MOST_AT_ONCE, initial=20, label="How many")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["study"]
+        field.queryset = Study.objects.filter(config__panel__kind=links.KIND).order_by("slug")
+
+
+@admin.register(EntryLink)
+class EntryLinkAdmin(ReadOnlyAdmin):
+    """A link itself is nowhere: only its hash is stored. Nor is it stored whose answers came by it."""
+
+    list_display = ("number", "study", "state", "used_at", "created_by", "created_at")
+    list_filter = (study_filter(), ("used_at", admin.EmptyFieldListFilter))
+    list_select_related = ("study", "created_by")
+    deferred = (*deferred_study("study"), "token_hash")
+    fields = ("number", "study", "state", "used_at", "created_by", "created_at")
+    readonly_fields = ("state", "created_at")
+
+    @admin.display(description="state", ordering="used_at")
+    def state(self, link: EntryLink) -> str:
+        return "used" if link.used_at else "unused"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(PERMISSION))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = LinksForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
+        if request.method == "POST" and form.is_valid():
+            study: Study = form.cleaned_data["study"]
+            try:
+                return self._file(request, study, form.cleaned_data["count"])
+            except HunchError as exc:
+                form.add_error(None, exc.message)
+        return TemplateResponse(
+            request,
+            "admin/survey/entrylink/make.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "media": self.media,
+                "title": "Make entry links",
+                "form": form,
+            },
+        )
+
+    @staticmethod
+    def _file(request: HttpRequest, study: Study, count: int) -> HttpResponse:
+        """The links as the answer itself: after a redirect they would have to be stored on the way."""
+        root = request.build_absolute_uri("/").rstrip("/")
+        made = links.make_links(study, count=count, root=root, by=request.user, via="admin")
+        lines = [csv_line(["number", "link"]), *(csv_line([link.number, link.address]) for link in made)]
+        response = HttpResponse("".join(lines), content_type="text/csv; charset=utf-8")
+        name = f"{study.slug}-links-{made[0].number}-{made[-1].number}.csv"
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
+        response["Cache-Control"] = "no-store"
+        return response

@@ -1,0 +1,105 @@
+"""Who is owed what where no panel can be asked: a list to pay from, at a panel without an interface or in a lab.
+
+By pseudonym. Panel ids stand in it only where somebody asks for them who pays people there, which is written down.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from survey.exceptions import StateRefused
+from survey.instruments.registry import Column
+from survey.models import CompletionCode, Sitting, Study
+from survey.services.auditing import record
+from survey.services.endings import outcome_of
+from survey.services.flags import marks_of
+from survey.services.identities import unseal
+
+from .money import points_of
+
+KINDS = ("generic", "links")
+FILE = "owed.csv"
+COLUMNS = (
+    Column("respondent", "text", "Pseudonym."),
+    Column("stage", "number", "The stage, from 1."),
+    Column("state", "text", "The sitting's state."),
+    Column("finished_at", "time, UTC", "When it ended; empty while it has not."),
+    Column("code", "text", "The completion code that the person was shown; empty while there is none."),
+    Column("owed", "number", "In whole cents or pence of the study's currency: reward and bonus together."),
+    Column("currency", "text", "The study's currency."),
+    Column("flags", "text", "The sitting's flags, for you to look at: nobody is paid less for one."),
+)
+PANEL_COLUMNS = (
+    Column("person", "text", "What the panel calls the person."),
+    Column("submission", "text", "The panel's id of the participation, where it sent one."),
+)
+
+
+@dataclass(frozen=True)
+class OwedLine:
+    """One person who took part, and what they should get."""
+
+    sitting: Sitting
+    code: str
+    amount: int
+    flags: Sequence[str]
+
+
+def owed_list(study: Study) -> list[OwedLine]:
+    """Everybody real who consented, in the order of arrival.
+
+    Raises:
+        StateRefused: the study's panel is asked instead, or nobody is paid.
+    """
+    panel = study.settings.panel
+    if panel.kind not in KINDS:
+        raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}"; such a list is for {" and ".join(KINDS)}')
+    sittings = list(
+        Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
+        .select_related("respondent__panel_identity", "stage")
+        .order_by("stage__index", "started_at", "pk")
+    )
+    codes = dict(CompletionCode.objects.filter(study=study).values_list("outcome", "code"))
+    points = points_of(sittings) if panel.bonus_per_point else {}
+    flags = marks_of(study, [sitting.pk for sitting in sittings])
+    lines = []
+    for sitting in sittings:
+        amount = 0
+        if sitting.state == Sitting.State.COMPLETE:
+            bonus = points.get(sitting.pk, Decimal(0)) * panel.bonus_per_point
+            amount = (panel.reward or 0) + max(0, int(bonus.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
+        elif sitting.state == Sitting.State.TURNED_AWAY:
+            amount = panel.turned_away_pay
+        lines.append(OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, flags.get(sitting.pk, ())))
+    return lines
+
+
+def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
+    """One value for each of `COLUMNS`."""
+    for line in lines:
+        sitting = line.sitting
+        yield [
+            *(sitting.respondent.pseudonym, sitting.stage.index, sitting.state, _time(sitting.ended_at)),
+            *(line.code or None, line.amount, study.settings.panel.currency, " ".join(line.flags) or None),
+        ]
+
+
+def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, via: str) -> Iterator[list[Any]]:
+    """One value for each of `PANEL_COLUMNS` and `COLUMNS`. That somebody asked for the ids is written down.
+
+    Raises:
+        StateRefused: the study's people have no ids of a panel's.
+    """
+    if study.settings.panel.kind != "generic":
+        raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
+    record("see_panel_identities", study, by=by, via=via, people=len(lines))
+    for line, row in zip(lines, rows_of(study, lines), strict=True):
+        identity = getattr(line.sitting.respondent, "panel_identity", None)
+        ids = unseal(bytes(identity.ids_encrypted).decode()) if identity is not None else None
+        yield [*((ids.person, ids.submission or None) if ids is not None else (None, None)), *row]
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.astimezone(UTC).isoformat() if at else None
