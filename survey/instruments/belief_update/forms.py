@@ -104,6 +104,8 @@ class BeliefForm(forms.Form):
 class DirectionForm(BeliefForm):
     """Lower, the same or higher; and a number where it is not the same."""
 
+    field_order = ("direction", "value")
+
     def settle(self, given: dict[str, Any]) -> None:
         direction, value = given.get("direction"), given.get("value")
         if not direction:

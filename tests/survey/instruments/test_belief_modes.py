@@ -1,0 +1,520 @@
+"""The belief item's answer modes, numbers, reasons, own answers and words: what is shown, accepted, stored, exported."""
+
+import json
+from typing import Any
+
+import pytest
+
+from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments import registry
+from survey.instruments.belief_update import forms, settings
+from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
+from survey.instruments.belief_update.options import BeliefUpdateOptions
+from survey.instruments.registry import Screen
+from survey.models import Assignment, Response, Study
+from survey.services import exporting
+from survey.services.answering import advance
+from survey.services.flow import Step, current_step
+from survey.services.hashing import digest
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+MODES = ("direction", "blank", "keep_button", "prefilled")
+
+
+def options(**given: Any) -> dict[str, Any]:
+    return {"instrument": {"kind": "belief_update", "options": given}}
+
+
+def open_study(**given: Any) -> Study:
+    return cast.open_study(**options(**given))
+
+
+class Walker:
+    """Somebody at the first item, by the services that pages and API call."""
+
+    def __init__(self, study: Study) -> None:
+        self.sitting = cast.begin(study)
+        cast.walk(self.sitting, until="item")
+
+    @property
+    def step(self) -> Step:
+        self.sitting.refresh_from_db()
+        return current_step(self.sitting)
+
+    @property
+    def screen(self) -> Screen:
+        screen = self.step.screen
+        assert screen is not None
+        return screen
+
+    def post(self, **data: Any) -> Step:
+        return advance(sitting=self.sitting, step=self.step.number, data=data)
+
+    def refused(self, **data: Any) -> dict[str, list[str]]:
+        before = Response.objects.count()
+        with pytest.raises(FieldErrors) as refusal:
+            self.post(**data)
+        assert Response.objects.count() == before
+        return dict(refusal.value.errors)
+
+
+def form_of(mode: str, *, earlier: int = 60, order: tuple[str, ...] = forms.DIRECTIONS) -> type[forms.BeliefForm]:
+    return forms.posterior_form(mode=mode, earlier=earlier, order=order)
+
+
+def rows_of(study: Study) -> list[dict[str, Any]]:
+    names = [column.name for column in exporting.columns_of(study)]
+    return [dict(zip(names, row, strict=True)) for row in exporting.answer_rows(study)]
+
+
+# What is accepted
+
+
+@pytest.mark.parametrize(
+    ("mode", "earlier", "data", "value"),
+    [
+        ("direction", 60, {"direction": "same"}, 60),
+        ("direction", 60, {"direction": "same", "value": "60"}, 60),
+        ("direction", 60, {"direction": "higher", "value": "61"}, 61),
+        ("direction", 60, {"direction": "lower", "value": "0"}, 0),
+        ("direction", 99, {"direction": "higher", "value": "100"}, 100),
+        ("direction", 0, {"direction": "same"}, 0),
+        ("direction", 100, {"direction": "same"}, 100),
+        ("blank", 60, {"value": "60"}, 60),
+        ("blank", 60, {"value": " 62 % "}, 62),
+        ("blank", 60, {"value": "0"}, 0),
+        ("keep_button", 60, {"keep": "yes"}, 60),
+        ("keep_button", 60, {"keep": "yes", "value": "60"}, 60),
+        ("keep_button", 60, {"value": "100"}, 100),
+        ("keep_button", 0, {"keep": "yes"}, 0),
+        ("prefilled", 60, {"value": "60"}, 60),
+        ("prefilled", 60, {"value": "5"}, 5),
+    ],
+)
+def test_it_makes_one_number_of_what_was_given(mode: str, earlier: int, data: dict[str, str], value: int) -> None:
+    form = form_of(mode, earlier=earlier)(data)
+    assert form.is_valid(), form.errors
+    assert form.cleaned_data["value"] == value
+    assert form.cleaned_data["direction"] == data.get("direction", "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "field", "said"),
+    [
+        ("direction", {}, "direction", "Choose one of the three"),
+        ("direction", {"value": "70"}, "direction", "Choose one of the three"),
+        ("direction", {"direction": "up", "value": "70"}, "direction", "Choose one of the three"),
+        ("direction", {"direction": "higher"}, "value", "Enter your new number"),
+        ("direction", {"direction": "lower", "value": " "}, "value", "Enter your new number"),
+        ("direction", {"direction": "higher", "value": "60"}, "value", "60 is not higher than 60"),
+        ("direction", {"direction": "higher", "value": "50"}, "value", "50 is not higher than 60"),
+        ("direction", {"direction": "lower", "value": "60"}, "value", "60 is not lower than 60"),
+        ("direction", {"direction": "lower", "value": "100"}, "value", "100 is not lower than 60"),
+        ("direction", {"direction": "same", "value": "70"}, "value", "this is another number"),
+        ("direction", {"direction": "higher", "value": "many"}, "value", "Enter a whole number"),
+        ("direction", {"direction": "higher", "value": "101"}, "value", "The highest answer is 100"),
+        ("direction", {"direction": "lower", "value": "-1"}, "value", "The lowest answer is 0"),
+        ("blank", {}, "value", "Enter a number from 0 to 100"),
+        ("keep_button", {}, "value", "or choose that your answer stays"),
+        ("keep_button", {"keep": "yes", "value": "70"}, "value", "chose that your answer stays"),
+        ("keep_button", {"value": "60.5"}, "value", "Enter a whole number"),
+        ("prefilled", {"value": ""}, "value", "Enter a number from 0 to 100"),
+    ],
+)
+def test_it_refuses_kindly_at_the_field(mode: str, data: dict[str, str], field: str, said: str) -> None:
+    form = form_of(mode)(data)
+    assert not form.is_valid()
+    assert list(form.errors) == [field] and len(form.errors[field]) == 1
+    assert said in form.errors[field][0]
+
+
+def test_only_prefilled_starts_with_a_number() -> None:
+    started = {mode: form_of(mode)().fields["value"].initial for mode in MODES}
+    assert started == {"direction": None, "blank": None, "keep_button": None, "prefilled": 60}
+
+
+@pytest.mark.parametrize(
+    ("facts", "stored"),
+    [
+        ({"value_by": "track", "value_first": "50", "value_changes": "3"}, ("track", 50, 3)),
+        ({"value_by": "track_keys", "value_first": "0", "value_changes": "1"}, ("track_keys", 0, 1)),
+        ({"value_by": "typed", "value_first": "", "value_changes": ""}, ("typed", None, None)),
+        ({}, ("", None, None)),
+        ({"value_by": "magic", "value_first": "101", "value_changes": "-1"}, ("", None, None)),
+        ({"value_by": "button", "value_first": "1e2", "value_changes": "9" * 5000}, ("", None, None)),
+        ({"value_by": "typed" * 50, "value_first": "٤٢", "value_changes": "1.5"}, ("", None, None)),
+    ],
+)
+def test_how_a_number_was_entered_is_stored_and_nonsense_is_dropped(
+    facts: dict[str, str], stored: tuple[str, int | None, int | None]
+) -> None:
+    walker = Walker(open_study())
+    walker.post(value="60", **facts)
+    belief = Belief.objects.get()
+    assert (belief.entered_by, belief.first_value, belief.value_changes) == stored
+
+
+def test_a_kept_number_was_entered_by_a_button() -> None:
+    for mode, data in (("direction", {"direction": "same"}), ("keep_button", {"keep": "yes"})):
+        walker = Walker(cast.open_study(slug=mode.replace("_", "-"), **options(answer_mode=mode)))
+        walker.post(value="60")
+        walker.post(**data, value_by="typed")
+        belief = Belief.objects.order_by("response_id").last()
+        assert belief is not None
+        assert (belief.value, belief.entered_by, belief.direction) == (60, "button", data.get("direction", ""))
+
+
+def test_a_refused_answer_can_be_mended() -> None:
+    walker = Walker(open_study())
+    walker.post(value="60")
+    assert set(walker.refused(direction="higher", value="50")) == {"value"}
+    walker.post(direction="lower", value="50")
+    assert list(Belief.objects.order_by("response_id").values_list("value", "direction")) == [(60, ""), (50, "lower")]
+
+
+# The default, and studies from before there were modes
+
+
+def test_a_new_study_is_stored_with_all_options_and_asks_for_the_direction() -> None:
+    study = open_study(threshold=5)
+    stored = study.settings.instrument.options
+    assert stored["answer_mode"] == "direction" and stored["models"] == "different" and stored["threshold"] == 5
+    assert set(stored) == set(BeliefUpdateOptions.model_fields)
+
+
+def older(study: Study) -> Study:
+    """As it was stored before there were answer modes."""
+    study.config["instrument"]["options"] = {"threshold": 0}
+    study.save(update_fields=["config"])
+    return Study.objects.get(pk=study.pk)
+
+
+def test_an_older_study_keeps_its_screens_and_their_hashes() -> None:
+    study = older(open_study())
+    walker = Walker(study)
+    shown = []
+    for value in ("60", "70"):
+        screen = walker.screen
+        assert list(screen.form().fields) == ["value"]
+        shown.append({"screen": screen.name, "title": screen.title, "parts": screen.parts})
+        walker.post(value=value)
+    assert [set(one["parts"]) for one in shown] == [{"target"}, {"target", "prior", "evidence", "outcome"}]
+    hashes = Response.objects.order_by("number").values_list("screen_sha256", flat=True)
+    assert list(hashes) == [digest(one) for one in shown]
+    assert Assignment.objects.get(position=1).is_complete
+
+
+def test_new_options_are_in_the_hash_and_can_be_read() -> None:
+    hashes, variants = set(), set()
+    for number, given in enumerate(
+        [
+            {},
+            {"answer_mode": "blank"},
+            {"models": "one"},
+            {"answerer": "ai_or_person"},
+            {"models": "unsaid", "answer_mode": "prefilled"},
+        ]
+    ):
+        walker = Walker(cast.open_study(slug=f"v{number}", **options(**given)))
+        target = walker.screen.parts["target"]
+        walker.post(value="60")
+        screen = walker.screen
+        content = {**screen.content(), "parts": {**screen.parts, "target": target, "evidence": "", "outcome": ""}}
+        hashes.add(digest({**content, "words": {}}))
+        walker.post(**cast.answers_for(walker.step))
+        variants.add(Belief.objects.order_by("response_id").last().variant)
+    assert len(hashes) == len(variants) == 5
+    assert "answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en" in variants
+
+
+def test_words_are_in_the_hash_of_every_screen_with_a_variant() -> None:
+    walker = Walker(open_study())
+    screen = walker.screen
+    walker.post(value="60")
+    stored = Response.objects.get().screen_sha256
+    assert stored == digest(
+        {"screen": "prior", "title": screen.title, "parts": screen.parts, "words": dict(screen.words)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"answer_mode": "slider"}, "instrument.options.answer_mode: Input should be 'direction', 'blank'"),
+        ({"explanation": 0}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
+        ({"explanation": 1.5}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
+        ({"explanation": "some"}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
+        ({"explanation": True}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
+        ({"explanation_characters": 0}, "instrument.options.explanation_characters: Input should be greater"),
+        ({"confidence": True}, "instrument.options.confidence: it is that in the own answer: set own_answer"),
+        (
+            {"evidence": "real", "models": "different"},
+            "instrument.options.models: real answers are those of one model",
+        ),
+    ],
+)
+def test_it_refuses_options_that_mean_nothing(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(FileErrors) as refusal:
+        cast.study(**options(**given))
+    assert said in "\n".join(refusal.value.lines)
+
+
+def test_real_answers_are_said_to_be_those_of_one_model() -> None:
+    assert BeliefUpdateOptions(evidence="real").models == "one"
+    assert BeliefUpdateOptions().models == "different"
+
+
+# The order of the directions
+
+
+class Seated:
+    """As much of a sitting as the order reads."""
+
+    def __init__(self, number: int) -> None:
+        self.public_id = type("Id", (), {"hex": f"{number:032x}"})
+
+
+def test_the_order_is_drawn_evenly_and_is_the_same_again() -> None:
+    orders = [settings.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
+    assert orders == [settings.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
+    assert set(orders) == {("lower", "same", "higher"), ("higher", "same", "lower")}
+    assert 900 < orders.count(("lower", "same", "higher")) < 1100
+    others = [settings.order_of(Seated(number), seed=8) for number in range(2000)]  # type: ignore[arg-type]
+    assert 900 < sum(one == other for one, other in zip(orders, others, strict=True)) < 1100
+
+
+def test_a_sitting_has_one_order_which_is_stored_and_exported() -> None:
+    study = open_study()
+    shown = {}
+    for _person in range(4):
+        walker = Walker(study)
+        orders = set()
+        while walker.step.kind == "item":
+            fields = walker.screen.form().fields
+            if "direction" in fields:
+                orders.add(tuple(value for value, _label in fields["direction"].choices))
+            walker.post(**cast.answers_for(walker.step))
+        (order,) = orders
+        shown[walker.sitting.respondent.pseudonym] = ",".join(order)
+    rows = [row for row in rows_of(study) if row["respondent"]]
+    assert {row["respondent"]: row["direction_order"] for row in rows} == shown
+    assert all(f"order={row['direction_order']}" in row["variant"] for row in rows)
+    assert {(row["answer_mode"], row["direction"]) for row in rows} == {("direction", "higher")}
+
+
+# Reasons
+
+
+def test_reasons_are_asked_for_after_a_change_and_after_none_alike() -> None:
+    study = open_study(explanation="all")
+    for direction, value in (("same", ""), ("higher", "90")):
+        walker = Walker(study)
+        walker.post(value="60")
+        walker.post(direction=direction, value=value)
+        screen = walker.screen
+        assert screen.name == "explanation"
+        assert screen.words["ask"] == "Why is this your answer now? Say it in a sentence or two."
+        assert screen.parts["posterior"]["value"] == int(value or 60)
+
+
+def test_an_item_is_complete_after_its_last_screen_and_has_its_label_before() -> None:
+    study = open_study(explanation="all", own_answer=True, confidence=True)
+    walker = Walker(study)
+    first = walker.step.assignment
+    assert first is not None
+    walker.post(value="60")
+    walker.post(direction="higher", value="66")
+    first.refresh_from_db()
+    assert not first.is_complete and first.state == "live"
+    row = next(row for row in rows_of(study) if row["status"] == "live" and row["prior"] is not None)
+    assert (row["belief_change"], row["belief_change_0"], row["belief_change_5"], row["belief_change_10"]) == (
+        1,
+        1,
+        1,
+        0,
+    )
+    assert (row["explanation_asked"], row["explanation"], row["own_answer"]) == (1, None, None)
+    walker.post(explanation="It read like one of its kind.")
+    assert walker.screen.name == "own_answer" and set(walker.screen.parts) == {"target", "variant"}
+    walker.post(answer="B", confidence="80")
+    first.refresh_from_db()
+    assert first.is_complete and first.state == "counted"
+    row = next(row for row in rows_of(study) if row["status"] == "counted")
+    assert (row["explanation"], row["own_answer"], row["own_confidence"]) == ("It read like one of its kind.", "B", 80)
+    assert Explanation.objects.count() == TargetAnswer.objects.count() == 1
+
+
+def test_reasons_may_be_left_empty_unless_they_are_required() -> None:
+    for required in (False, True):
+        slug = f"required-{required}".lower()
+        study = cast.open_study(
+            slug=slug, **options(explanation="all", explanation_required=required, explanation_characters=20)
+        )
+        walker = Walker(study)
+        walker.post(value="60")
+        walker.post(direction="same")
+        assert set(walker.refused(explanation="x" * 21)) == {"explanation"}
+        if required:
+            assert walker.refused(explanation=" ")["explanation"] == ["Please write a few words."]
+        else:
+            walker.post(explanation="")
+            assert Explanation.objects.get().text == ""
+
+
+def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
+    """The draw is of seed, sitting and place alone: the same people are asked had they answered otherwise."""
+    study = cast.open_study(**options(explanation=0.5), sitting={"items": 6}, stages=[{"sittings": 4}])
+    asked: dict[int, list[bool]] = {}
+    for person, changes in enumerate((True, False, True, False)):
+        walker = Walker(study)
+        drawn = [
+            registry.get("belief_update").setting(one, study).explained  # type: ignore[attr-defined]
+            for one in walker.sitting.assignments.order_by("position")
+        ]
+        asked[person] = []
+        while walker.step.kind == "item":
+            position, screen = walker.step.position, walker.screen
+            if screen.name == "explanation":
+                asked[person][position - 1] = True
+                walker.post(explanation="")
+            elif screen.name == "prior":
+                asked[person].append(False)
+                walker.post(value="50")
+            else:
+                walker.post(**({"direction": "higher", "value": "60"} if changes else {"direction": "same"}))
+        assert asked[person] == drawn
+    told = [row["explanation_asked"] for row in rows_of(study)]
+    assert sum(told) == sum(map(sum, asked.values())) and 3 <= sum(told) <= 21
+
+
+def test_the_share_is_met_on_average() -> None:
+    assignment = type("A", (), {})()
+    assignment.slot = type("S", (), {"stage": type("T", (), {"seed": 3})})
+    asked = 0
+    for number in range(300):
+        for position in range(1, 11):
+            assignment.position, assignment.sitting = position, Seated(number)
+            assignment.sitting.language = "en"  # type: ignore[attr-defined]
+            asked += settings.of_assignment(assignment, BeliefUpdateOptions(explanation=0.25), {}).explained
+    assert 650 < asked < 850
+
+
+# The own answer
+
+
+def test_the_own_answer_is_a_letter_where_the_question_has_options_and_is_judged() -> None:
+    cast.bank(40, texts=("<b>Which?</b><br>(A) one<br>(B) two",) * 40)
+    walker = Walker(open_study(own_answer=True))
+    walker.post(value="60")
+    walker.post(direction="same")
+    field = walker.screen.form().fields["answer"]
+    assert [value for value, _label in field.choices] == ["A", "B"]  # type: ignore[attr-defined]
+    assert set(walker.refused(answer="C")) == {"answer"} and set(walker.refused()) == {"answer"}
+    assert "confidence" not in walker.screen.form().fields
+    walker.post(answer="A")
+    assert TargetAnswer.objects.get().text == "A" and TargetAnswer.objects.get().correct is False
+
+
+def test_an_own_answer_in_words_is_judged_by_the_key_which_no_screen_has() -> None:
+    cast.bank(40, texts=tuple(f"<b>What is the key of {number}?</b>" for number in range(40)))
+    walker = Walker(open_study(own_answer=True, confidence=True))
+    walker.post(value="60")
+    walker.post(direction="same")
+    assignment = walker.step.assignment
+    assert assignment is not None
+    key = assignment.slot.item.pair.target.answer
+    assert key not in json.dumps(walker.screen.content())
+    assert set(walker.refused(answer=key)) == {"confidence"}
+    walker.post(answer=key, confidence="100")
+    answer = TargetAnswer.objects.get()
+    assert (answer.text, answer.correct, answer.confidence) == (key, True, 100)
+
+
+# What is never shown before the prior
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_evidence_can_be_read_before_the_prior_is_stored(mode: str) -> None:
+    walker = Walker(open_study(answer_mode=mode, explanation="all", own_answer=True))
+    while walker.step.kind == "item":
+        step = walker.step
+        assert step.assignment is not None and step.screen is not None
+        pair = step.assignment.slot.item.pair
+        content = json.dumps(step.screen.content(), default=str)
+        if step.screen.name == "prior":
+            assert json.dumps(pair.evidence.text) not in content and '"outcome"' not in content
+        if step.screen.name == "own_answer":
+            # The own answer comes last, so that nobody who has thought about it gives a belief afterwards.
+            assert step.assignment.responses.filter(belief__kind="posterior").exists()
+        walker.post(**cast.answers_for(step))
+
+
+# What pages say
+
+
+@pytest.mark.parametrize(
+    ("given", "prior", "posterior"),
+    [
+        ({}, "Each item is about a different model.", "Suppose that the model answered"),
+        ({"models": "one"}, "All items are about the same model.", "Suppose that the model answered"),
+        (
+            {"answerer": "ai_or_person"},
+            "Each item is about somebody else.",
+            "Suppose that the same AI system or person was asked",
+        ),
+    ],
+)
+def test_pages_say_whether_models_differ_and_whether_it_is_supposed(
+    given: dict[str, Any], prior: str, posterior: str
+) -> None:
+    walker = Walker(open_study(**given))
+    assert prior in " ".join(walker.screen.words.values())
+    walker.post(value="60")
+    assert posterior in " ".join(walker.screen.words.values())
+
+
+def test_a_conditions_level_changes_the_mode() -> None:
+    study = cast.open_study(
+        conditions=[
+            {
+                "factor": "mode",
+                "levels": ["direction", "keep"],
+                "options": {"direction": {"answer_mode": "direction"}, "keep": {"answer_mode": "keep_button"}},
+            }
+        ]
+    )
+    fields = {}
+    for _person in range(4):
+        walker = Walker(study)
+        walker.post(value="60")
+        fields[walker.sitting.levels()["mode"]] = list(walker.screen.form().fields)
+    assert {level: set(names) for level, names in fields.items()} == {
+        "direction": {"direction", "value"},
+        "keep": {"keep", "value"},
+    }
+    walker.post(**cast.answers_for(walker.step))
+    assert {row["answer_mode"] for row in rows_of(study) if row["posterior"] is not None} <= {
+        "direction",
+        "keep_button",
+    }
+
+
+def test_a_simulated_person_gets_through_every_mode_and_screen() -> None:
+    for mode in MODES:
+        study = cast.open_study(
+            slug=mode.replace("_", "-"),
+            **options(answer_mode=mode, explanation="all", explanation_required=True, own_answer=True, confidence=True),
+        )
+        walker = Walker(study)
+        person = registry.get("belief_update").simulated_person(study=study, seed=3)
+        while walker.step.kind == "item":
+            screen = walker.screen
+            parts = {
+                name: part["value"].replace("<b>", "").replace("</b>", "").replace("<br>", "\n")
+                if part["kind"] == "question"
+                else str(part["value"])
+                for name, part in screen.parts.items()
+            }
+            walker.post(**person.answer(screen=screen.name, parts=parts))
+        assert walker.step.kind == "form"
