@@ -30,7 +30,7 @@ class ReadOnly:
 class HunchAdmin(admin.ModelAdmin):
     """A list that stays within a few queries however many rows there are."""
 
-    actions = None
+    actions: Any = None
     list_per_page = 50
     show_full_result_count = False  # Counting all answers for "of 18480 in all" is a query nobody asked for.
     # Large columns of joined rows, which a list would read once a row.

@@ -3,14 +3,18 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from survey.models import Bank, CandidateSet, Question, Stage, Task
+from survey.exceptions import HunchError
+from survey.models import Bank, Question, Task
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
-from survey.services.auditing import record
+from survey.services import flagging
 
 from .filters import TaskFilter
 
@@ -42,7 +46,7 @@ class FlagForm(forms.ModelForm):
             cleaned["flag_reason"] = ""
         elif not reason:
             self.add_error("flag_reason", "Say why: the reason is kept with the flag.")
-        waiting = self._waiting_stage()
+        waiting = flagging.waiting_stage(self.instance.bank_id)
         if waiting is not None and "flag" in self.changed_data:
             self.add_error(
                 "flag",
@@ -51,13 +55,12 @@ class FlagForm(forms.ModelForm):
             )
         return cleaned
 
-    def _waiting_stage(self) -> Stage | None:
-        """A stage between its candidates and its plan, which names questions by their place among the unflagged."""
-        waiting = CandidateSet.objects.filter(
-            stage__study__bank=self.instance.bank_id, stage__state=Stage.State.DRAFT
-        ).select_related("stage__study")
-        found = waiting.first()
-        return found.stage if found else None
+
+class FlagActionForm(ActionForm):
+    """Beside the list's actions: which flag, and why."""
+
+    flag = forms.ChoiceField(choices=Question.Flag.choices, required=False)
+    reason = forms.CharField(max_length=flagging.LONGEST_REASON, required=False)
 
 
 @admin.register(Question)
@@ -65,7 +68,9 @@ class QuestionAdmin(HunchAdmin):
     """Text and key are as imported. A flagged question is left out of the plans that are drawn from now on."""
 
     form = FlagForm
-    list_display = ("external_id", "task", "bank", "text_in_short", "has_key", "flag")
+    actions = ("flag_selected",)
+    action_form = FlagActionForm
+    list_display = ("external_id", "task", "bank", "text_in_short", "has_key", "flag", "flag_reason")
     list_filter = ("bank", "flag", TaskFilter)
     list_select_related = ("bank", "task")
     search_fields = ("external_id", "text")
@@ -76,12 +81,15 @@ class QuestionAdmin(HunchAdmin):
         (
             "Flag",
             {
-                "fields": ("flag", "flag_reason"),
+                "fields": ("flag", "flag_reason", "flagged_by", "flagged_at"),
                 "description": "A flagged question is not drawn any more. Stages that are planned keep it.",
             },
         ),
     )
-    readonly_fields = ("bank", "task", "position", "external_id", "shown", "stored", "answer_text", "reason_text")
+    readonly_fields = (
+        *("bank", "task", "position", "external_id", "shown", "stored", "answer_text", "reason_text"),
+        *("flagged_by", "flagged_at"),
+    )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -116,13 +124,32 @@ class QuestionAdmin(HunchAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not form.changed_data:
             return
-        obj.save(update_fields=["flag", "flag_reason"])
-        record(
-            "flag_question",
-            f"{obj.bank} question {obj.external_id}",
+        flagging.flag_questions(
+            bank=obj.bank,
+            external_ids=[obj.external_id],
+            kind=obj.flag,
+            reason=obj.flag_reason,
             by=request.user,
             via="admin",
-            flag=obj.flag,
-            before=form.initial.get("flag", ""),
-            reason=obj.flag_reason,
         )
+
+    @admin.action(description="Flag the selected questions", permissions=["change"])
+    def flag_selected(self, request: HttpRequest, queryset: QuerySet[Question]) -> None:
+        """With the flag and the reason beside the action; without a flag, theirs are taken away."""
+        kind, reason = request.POST.get("flag", ""), request.POST.get("reason", "")
+        by_bank: dict[Bank, list[str]] = {}
+        for question in queryset.select_related("bank"):
+            by_bank.setdefault(question.bank, []).append(question.external_id)
+        try:
+            with transaction.atomic():
+                changed = [
+                    question
+                    for bank, ids in by_bank.items()
+                    for question in flagging.flag_questions(
+                        bank=bank, external_ids=ids, kind=kind, reason=reason, by=request.user, via="admin"
+                    )
+                ]
+        except HunchError as refusal:
+            self.message_user(request, refusal.message, messages.ERROR)
+        else:
+            self.message_user(request, f"{len(changed)} questions changed.", messages.SUCCESS)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from survey.models import Stage, Study, Task
@@ -53,6 +53,40 @@ def stage_filter(field: str = "stage") -> type[KnownValueFilter]:
             return [(str(pk), f"{name} stage {index}") for pk, name, index in stages]
 
     return StageFilter
+
+
+def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
+    """By FACTOR=LEVEL. `paths`: the relations to levels, any of which may hold it."""
+
+    class LevelFilter(admin.SimpleListFilter):
+        title = "condition"
+        parameter_name = "condition"
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+            studies = Study.objects.order_by("slug")
+            if slug := request.GET.get("study"):
+                studies = studies.filter(slug=slug)
+            known = {
+                f"{condition.factor}={level}": None
+                for study in studies.exclude(config__conditions=[])
+                for condition in study.settings.conditions
+                for level in condition.levels
+            }
+            return [(one, one) for one in known]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            value = self.value()
+            if value is None or value not in {key for key, _label in self.lookup_choices}:
+                return queryset
+            factor, _equals, level = value.partition("=")
+            wanted = Q()
+            for path in paths:
+                wanted |= Q(
+                    pk__in=queryset.model.objects.filter(**{f"{path}__factor": factor, f"{path}__level": level})
+                )
+            return queryset.filter(wanted)
+
+    return LevelFilter
 
 
 class TaskFilter(KnownValueFilter):

@@ -2,14 +2,19 @@
 
 from typing import Any
 
-from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from survey.instruments import registry
 from survey.models import (
     Assignment,
+    AssignmentCondition,
     AttentionAnswer,
     CheckAttempt,
     ConditionLevel,
@@ -22,13 +27,16 @@ from survey.models import (
     Respondent,
     Response,
     Sitting,
+    Withdrawal,
 )
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
 from survey.selectors.stages import with_answers
 from survey.services.auditing import record
 from survey.services.identities import unseal
+from survey.services.withdrawal import plan_withdrawal, withdraw
 
-from .filters import deferred_study, stage_filter, study_filter
+from .filters import deferred_study, level_filter, stage_filter, study_filter
+from .flags import ExclusionInline, FlagFilter, FlaggedSittings, ScreenTimingInline, UnfinishedScreenInline
 
 
 class SittingInline(ReadOnlyInline):
@@ -49,10 +57,53 @@ class RespondentAdmin(ReadOnlyAdmin):
     fields = ("pseudonym", "study", "is_simulated", "created_at")
     readonly_fields = ("pseudonym", "created_at")
     inlines = (SittingInline,)
+    change_form_template = "admin/survey/respondent/page.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/withdraw/", wrap(self.withdraw_view), name="survey_respondent_withdraw"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        may = request.user.has_perm("survey.withdraw_people")
+        gone = object_id.isdecimal() and Withdrawal.objects.filter(respondent=int(object_id)).exists()
+        context = {**(extra_context or {}), "may_withdraw": may and not gone}
+        return super().change_view(request, object_id, form_url, context)
+
+    def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Delete what a person gave, at their wish: shown first, done by POST alone."""
+        respondent = Respondent.objects.select_related("study").filter(pk=pk).first()
+        if not request.user.has_perm("survey.withdraw_people") or not self.has_view_permission(request, respondent):
+            raise PermissionDenied
+        if respondent is None:
+            raise Http404
+        if request.method == "POST":
+            reason = request.POST.get("reason", "").replace("\x00", "")
+            done = withdraw(respondent=respondent, now=timezone.now(), reason=reason, by=request.user, via="admin")
+            messages.success(request, f"{done.answers} answers of {respondent} are deleted.")
+            return HttpResponseRedirect(reverse("admin:survey_respondent_change", args=[pk]))
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "title": f"Delete what {respondent} gave?",
+            "respondent": respondent,
+            "plan": plan_withdrawal(respondent),
+        }
+        return TemplateResponse(request, "admin/survey/respondent/withdraw.html", context)
 
 
 class ConditionInline(ReadOnlyInline):
     model = ConditionLevel
+    fields = ("factor", "level", "probability", "seed")
+
+
+class ItemConditionInline(ReadOnlyInline):
+    model = AssignmentCondition
     fields = ("factor", "level", "probability", "seed")
 
 
@@ -112,12 +163,14 @@ class AssignmentInline(ReadOnlyInline):
 
 
 @admin.register(Sitting)
-class SittingAdmin(ReadOnlyAdmin):
-    list_display = ("respondent", "stage", "state", "step", "started_at", "last_seen_at", "ended_at")
+class SittingAdmin(FlaggedSittings):
+    list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at", "ended_at")
     list_filter = (
         study_filter("stage__study"),
         stage_filter(),
         "state",
+        level_filter("conditions"),
+        FlagFilter,
         ("respondent__is_simulated", admin.BooleanFieldListFilter),
     )
     list_select_related = ("respondent", "stage__study")
@@ -130,6 +183,7 @@ class SittingAdmin(ReadOnlyAdmin):
         "wave",
         "booklet",
         "state",
+        "flags",
         "language",
         "step",
         "block",
@@ -137,8 +191,12 @@ class SittingAdmin(ReadOnlyAdmin):
         "last_seen_at",
         "expired_at",
         "ended_at",
+        "withdrawn_at",
+        "study_sha256",
     )
+    readonly_fields = ("flags",)
     inlines = (
+        ExclusionInline,
         ConditionInline,
         ConsentInline,
         PracticeAnswerInline,
@@ -148,6 +206,8 @@ class SittingAdmin(ReadOnlyAdmin):
         FormAnswerInline,
         QuestionReportInline,
         DataChoiceInline,
+        ScreenTimingInline,
+        UnfinishedScreenInline,
     )
 
 
@@ -166,14 +226,20 @@ class AssignmentAdmin(ReadOnlyAdmin):
     """An answer, with what the study's instrument exports of it."""
 
     list_display = ("respondent", "stage", "slot_number", "position", "state", "assigned_at", "completed_at")
-    list_filter = (study_filter("slot__stage__study"), stage_filter("slot__stage"), "state", "slot__role")
+    list_filter = (
+        study_filter("slot__stage__study"),
+        stage_filter("slot__stage"),
+        "state",
+        "slot__role",
+        level_filter("conditions", "sitting__conditions"),
+    )
     list_select_related = ("sitting__respondent", "slot__stage__study")
     deferred = deferred_study("slot__stage__study")
     search_fields = ("sitting__respondent__pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."
     fields = ("sitting", "slot", "position", "state", "assigned_at", "completed_at", "content")
     readonly_fields = ("content",)
-    inlines = (ResponseInline,)
+    inlines = (ItemConditionInline, ResponseInline)
 
     @admin.display(ordering="sitting__respondent__pseudonym")
     def respondent(self, assignment: Assignment) -> str:
@@ -230,6 +296,8 @@ class PanelIdentityAdmin(ReadOnlyAdmin):
 
     def _ids(self, identity: PanelIdentity, name: str) -> str:
         ids = unseal(bytes(identity.ids_encrypted).decode())
+        if not identity.ids_encrypted:
+            return "removed (purge_identities)"
         return "cannot be read: the identity key is another one" if ids is None else getattr(ids, name) or "–"
 
     @admin.display(description="person's id")

@@ -1,11 +1,12 @@
 import django.db.models.deletion
+from django.conf import settings
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Levels of factors that are drawn for each item."""
+    """Levels of factors that are drawn for each item; who flagged a question, and when."""
 
-    dependencies = [("survey", "0007_pilot_and_lock")]
+    dependencies = [("survey", "0007_pilot_and_lock"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
@@ -34,5 +35,27 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
+        ),
+        migrations.AddField(
+            model_name="question",
+            name="flagged_at",
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name="question",
+            name="flagged_by",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="question",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("flag__in", ["", "sensitive", "broken", "excluded"])), name="question_flag_known"
+            ),
         ),
     ]

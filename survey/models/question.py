@@ -3,6 +3,7 @@
 import html
 import re
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
@@ -86,6 +87,10 @@ class Question(models.Model):
     reason = models.TextField(blank=True, help_text="Why the key is right.")
     flag = models.CharField(max_length=12, choices=Flag.choices, blank=True, default=Flag.NONE)
     flag_reason = models.CharField(max_length=500, blank=True)
+    flagged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    flagged_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["bank", "position"]
@@ -94,6 +99,9 @@ class Question(models.Model):
             models.UniqueConstraint(fields=["bank", "position"], name="question_position_unique_in_bank"),
             models.CheckConstraint(condition=~Q(text=""), name="question_text_not_empty"),
             models.CheckConstraint(condition=Q(flag="") | ~Q(flag_reason=""), name="question_flag_needs_a_reason"),
+            models.CheckConstraint(
+                condition=Q(flag__in=["", "sensitive", "broken", "excluded"]), name="question_flag_known"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -76,6 +76,20 @@ def test_a_questions_text_is_escaped_but_for_its_markup(question: Question, as_r
     assert "<b>Is $a&lt;b$ here?</b><br>A. yes" in body
 
 
+def test_many_questions_are_flagged_from_the_list_or_none(as_researcher: Client) -> None:
+    cast.bank(8, name="many")
+    chosen = [str(pk) for pk in Question.objects.filter(bank__name="many").values_list("pk", flat=True)[:3]]
+    asked = {"action": "flag_selected", "_selected_action": chosen, "flag": "sensitive"}
+    response = as_researcher.post("/admin/survey/question/", asked, follow=True)
+    assert "Say why: the reason is kept with the flag." in response.content.decode()
+    assert not Question.objects.exclude(flag="").exists()
+    response = as_researcher.post("/admin/survey/question/", {**asked, "reason": "about faith"}, follow=True)
+    assert "3 questions changed." in response.content.decode()
+    flagged = Question.objects.filter(flag="sensitive", flag_reason="about faith", flagged_at__isnull=False)
+    assert {str(question.pk) for question in flagged} == set(chosen)
+    assert {question.flagged_by.get_username() for question in flagged if question.flagged_by} == {"researcher"}
+
+
 def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(as_researcher: Client) -> None:
     study = cast.study()
     stage = stage_of(study)

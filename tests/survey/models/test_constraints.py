@@ -12,8 +12,10 @@ from django.utils import timezone
 from survey.instruments.belief_update.models import Belief, Pair, TargetAnswer
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
+    Amendment,
     AnswerCollection,
     Assignment,
+    AssignmentCondition,
     AttentionAnswer,
     CandidateSet,
     CheckAttempt,
@@ -30,6 +32,7 @@ from survey.models import (
     Posting,
     PracticeAnswer,
     PredictorRun,
+    Question,
     QuestionReport,
     Response,
     Sitting,
@@ -44,7 +47,10 @@ from tests.survey import cast
 
 pytestmark = pytest.mark.django_db
 
-LEVELS = [{"factor": "wording", "levels": ["short", "long"]}]
+LEVELS = [
+    {"factor": "wording", "levels": ["short", "long"]},
+    {"factor": "mode", "levels": ["field", "choice"], "per": "item"},
+]
 
 
 @dataclass
@@ -95,6 +101,16 @@ def world() -> World:
     bank = stage.study.bank
     AnswerCollection.objects.create(language_model=asked, bank=bank, model="one")
     ModelAnswer.objects.create(language_model=asked, question=bank.questions.get(position=0), correct=True)
+    Amendment.objects.create(
+        study=stage.study,
+        at=now,
+        reason="a typo",
+        was_locked=True,
+        old_sha256="0" * 64,
+        new_sha256="1" * 64,
+        old_text="",
+        old_config={},
+    )
     run = PredictorRun.objects.create(stage=stage, name="bert", seed=1, input_sha256="0" * 64, example_count=1)
     Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
     JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
@@ -129,6 +145,10 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "completion_code_unique_in_study": lambda w: change(
         CompletionCode.objects.get(outcome="completed"), code=CompletionCode.objects.get(outcome="study_full").code
     ),
+    "study_locked_with_a_hash": lambda w: change(w.stage.study, locked_sha256=""),
+    "amendment_has_a_reason": lambda w: change(w.a(Amendment), reason=""),
+    "amendment_changes_the_file": lambda w: change(w.a(Amendment), new_sha256="0" * 64),
+    "sitting_withdrawn_is_not_live": lambda w: change(w.sitting, withdrawn_at=timezone.now()),
     "stage_index_unique_in_study": lambda w: double(w.stage),
     "stage_index_at_least_1": lambda w: change(w.stage, index=0),
     "stage_state_known": lambda w: change(w.stage, state="over"),
@@ -183,6 +203,9 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "sitting_state_known": lambda w: change(w.sitting, state="asleep"),
     "sitting_complete_has_an_end": lambda w: change(w.sitting, state="complete"),
     "condition_one_level_a_factor": lambda w: double(w.a(ConditionLevel)),
+    "item_condition_one_level_a_factor": lambda w: double(w.a(AssignmentCondition)),
+    "item_condition_probability_in_0_1": lambda w: change(w.a(AssignmentCondition), probability=0.0),
+    "question_flag_known": lambda w: change(w.a(Question), flag="odd", flag_reason="why"),
     "condition_probability_in_0_1": lambda w: change(w.a(ConditionLevel), probability=1.5),
     "check_attempt_once": lambda w: double(w.a(CheckAttempt)),
     "check_attempts_at_most_two": lambda w: double(w.a(CheckAttempt), attempt=3),

@@ -1,0 +1,62 @@
+"""`manage.py flag_questions IDS... --bank NAME --kind KIND --reason WHY`: keep questions out of what is drawn next."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from survey.exceptions import HunchError
+from survey.management.command import HunchCommand
+from survey.models import Question
+from survey.services import flagging
+from survey.services.flagging import Wish
+from survey.services.questions import find_bank
+
+NONE = "none"
+
+
+class Command(HunchCommand):
+    help = (
+        "Flag questions of a bank, all or none. They are in no plan that is drawn from then on; slots that are planned "
+        "already are shown and count."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "questions",
+            nargs="+",
+            metavar="FILE|ID",
+            help="ids, or one file: an id a line, or CSV with a column id and perhaps reason",
+        )
+        parser.add_argument(
+            "--bank", required=True, metavar="NAME", help="NAME for its newest version, or NAME@VERSION"
+        )
+        kinds = [*filter(None, Question.Flag.values), NONE]
+        parser.add_argument("--kind", required=True, choices=kinds, help="none takes the flags away")
+        parser.add_argument("--reason", default="", metavar="WHY", help="kept with each flag; a file may have its own")
+
+    def handle(self, *args: Any, questions: list[str], bank: str, kind: str, reason: str, **options: Any) -> None:
+        found = find_bank(bank)
+        wishes = self._wishes(questions)
+        by_reason: dict[str, list[str]] = {}
+        for wish in wishes:
+            by_reason.setdefault(wish.reason or reason, []).append(wish.external_id)
+        if kind != NONE and "" in by_reason:
+            raise HunchError(f"--reason: say why {by_reason[''][0]} is flagged; the reason is kept with the flag")
+        with transaction.atomic():
+            changed = [
+                question
+                for why, ids in by_reason.items()
+                for question in flagging.flag_questions(
+                    bank=found, external_ids=ids, kind="" if kind == NONE else kind, reason=why
+                )
+            ]
+        flagged = found.questions.exclude(flag="").count()
+        self.stdout.write(f"changed {len(changed)} of {len(wishes)} questions; {flagged} of {found} are flagged now")
+
+    @staticmethod
+    def _wishes(questions: list[str]) -> list[Wish]:
+        if len(questions) == 1 and Path(questions[0]).is_file():
+            return flagging.read_ids(Path(questions[0]))
+        return [Wish(one) for one in questions]
