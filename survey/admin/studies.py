@@ -21,12 +21,14 @@ from django.utils.safestring import SafeString
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
+from survey.recruitment import owed_list
 from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
 from survey.services.rewards import hourly_pay
 
-from . import alignment, estimates, leaderboard, study_page
+from . import alignment, estimates, flags, leaderboard, study_page
 from .filters import deferred_study, study_filter
+from .study_file import StudyFilePages, file_facts
 from .study_page import StageSection
 
 State = Stage.State
@@ -181,7 +183,7 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(ReadOnlyAdmin):
+class StudyAdmin(StudyFilePages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -238,7 +240,10 @@ class StudyAdmin(ReadOnlyAdmin):
             outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             addresses=study_page.addresses(study, root),
             codes=study.codes.order_by("pk"),
+            flag_lines=flags.flag_lines(study),
+            left_out=flags.left_out_by_stage(study),
             pay=hourly_pay(study),
+            **file_facts(study, request.user),
             files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
@@ -345,7 +350,8 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
 
 
 def _files(study: Study) -> list[str]:
-    return ["answers.csv", *(extra.name for extra in exporting.extra_files(study))]
+    names = ["answers.csv", *(extra.name for extra in exporting.extra_files(study))]
+    return [*names, owed_list.FILE] if study.settings.panel.kind in owed_list.KINDS else names
 
 
 def _export(study: Study, name: str) -> Any:
@@ -354,6 +360,8 @@ def _export(study: Study, name: str) -> Any:
         return exporting.answers_csv(study)
     if name == "codebook.md":
         return iter([exporting.codebook_page(study)])
+    if name == owed_list.FILE and study.settings.panel.kind in owed_list.KINDS:
+        return exporting.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
     for extra in exporting.extra_files(study):
         if extra.name == name:
             return exporting.csv_lines(extra.columns, extra.rows)

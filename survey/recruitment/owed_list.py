@@ -72,7 +72,9 @@ def owed_list(study: Study) -> list[OwedLine]:
             amount = (panel.reward or 0) + max(0, int(bonus.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
         elif sitting.state == Sitting.State.TURNED_AWAY:
             amount = panel.turned_away_pay
-        lines.append(OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, flags.get(sitting.pk, ())))
+        lines.append(
+            OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, flags.get(sitting.pk, ()))
+        )
     return lines
 
 

@@ -16,6 +16,7 @@ from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
 from survey.services.attention import FAILED_TO_REJECT, failed_checks
 from survey.services.auditing import record
+from survey.services.flags import marks_of
 from survey.services.identities import unseal
 
 from .errors import PanelError
@@ -85,6 +86,13 @@ class Finding:
     code: str
     judgement: Judgement
     owed: tuple[Owed, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The judgement in words, with the sitting's flags for whoever looks: nothing follows from a flag by itself."""
+        flagged = f"; flagged {', '.join(self.flags)}" if self.flags else ""
+        return self.judgement.sentence + flagged
 
     @property
     def who(self) -> str:
@@ -237,6 +245,7 @@ def reconcile(posting: Posting) -> Reconciliation:
         ).values_list("submission_id", "batch_id")
     )
     failed = failed_checks(sittings.values())
+    flags = marks_of(posting.study, [sitting.pk for sitting in sittings.values()])
     findings = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
@@ -246,7 +255,7 @@ def reconcile(posting: Posting) -> Reconciliation:
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
-        findings.append(found)
+        findings.append(replace(found, flags=flags.get(sitting.pk, ())) if sitting is not None else found)
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 

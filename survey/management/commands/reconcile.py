@@ -84,7 +84,7 @@ class Command(HunchCommand):
         counts = [[ours, theirs, str(n)] for ours, theirs, n in found.counts]
         self.stdout.write(table(["here", "at the panel", "people"], counts))
         if differences := found.differences:
-            rows = [[f.who, f.ours, f.theirs, f.judgement.action.value, f.judgement.sentence] for f in differences]
+            rows = [[f.who, f.ours, f.theirs, f.judgement.action.value, f.why] for f in differences]
             self.stdout.write(table(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
             f"{len(found.differences)} to settle, {found.owed_cents / 100:.2f} {posting.currency} owed beside rewards"

@@ -1,0 +1,115 @@
+"""Flags in the list of sittings and on the study page; on a sitting's page its times, and why it is left out."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.core.cache import cache
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+
+from survey.models import Exclusion, ScreenTiming, Sitting, Study, UnfinishedScreen
+from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
+from survey.services.flags import flags_of, marks_of, rules_in_words
+from survey.study_file import FLAGS
+
+KEPT_SECONDS = 60
+ANY, NONE, EXCLUDED = "any", "none", "excluded"
+OF_SITTING = ("sitting__respondent", "sitting__stage__study")
+
+
+class FlagFilter(admin.SimpleListFilter):
+    """By flags as they are now, which no table holds: they are read for all sittings that the other filters leave."""
+
+    title = "flag"
+    parameter_name = "flag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            *((name, name.replace("_", " ")) for name in FLAGS),
+            (ANY, "any flag"),
+            (NONE, "no flag"),
+            (EXCLUDED, "left out when frozen"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value == EXCLUDED:
+            return queryset.filter(exclusion__isnull=False)
+        if value not in (*FLAGS, ANY, NONE):
+            return queryset
+        found = flags_of(queryset.order_by().values_list("pk", flat=True))
+        if value in (ANY, NONE):
+            wanted = [pk for pk, flags in found.items() if bool(flags) == (value == ANY)]
+        else:
+            wanted = [pk for pk, flags in found.items() if value in flags]
+        return queryset.filter(pk__in=wanted)
+
+
+class FlaggedSittings(ReadOnlyAdmin):
+    """Base of the sittings' admin: reads the flags of all rows of a list at once."""
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        rows = list(changelist.result_list)
+        found = flags_of(row.pk for row in rows)
+        for row in rows:
+            row.known_flags = found[row.pk]
+        changelist.result_list = rows  # Django walks through it and no more.
+        return changelist
+
+    @admin.display(description="flags")
+    def flags(self, sitting: Sitting) -> str:
+        known = getattr(sitting, "known_flags", None)
+        flags = flags_of([sitting.pk])[sitting.pk] if known is None else known
+        return ", ".join(name.replace("_", " ") for name in flags) or "–"
+
+
+class ExclusionInline(ReadOnlyInline):
+    model = Exclusion
+    fields = ("flags", "decided_at", "stage")
+    related = (*OF_SITTING, "stage__study")
+
+
+class ScreenTimingInline(ReadOnlyInline):
+    model = ScreenTiming
+    fields = ("step", "kind", "name", "taken_at", "server_ms", "client")
+    related = OF_SITTING
+
+
+class UnfinishedScreenInline(ReadOnlyInline):
+    model = UnfinishedScreen
+    fields = ("step", "number", "kind", "name", "left_at", "client")
+    related = OF_SITTING
+
+
+@dataclass(frozen=True)
+class FlagLine:
+    """One rule of a study: whom it flags, how many it has flagged by now, and whether that leaves answers out."""
+
+    name: str
+    rule: str
+    sittings: int
+    leaves_out: bool
+
+
+def flag_lines(study: Study) -> list[FlagLine]:
+    """A line for each rule; kept for a minute, since all answers of the study are read for it."""
+    rules = rules_in_words(study)
+    if not rules:
+        return []
+
+    def count() -> dict[str, int]:
+        sittings = Sitting.objects.filter(stage__study=study).order_by("pk").values_list("pk", flat=True)
+        return Counter(name for flags in marks_of(study, list(sittings)).values() for name in flags)
+
+    counts = cache.get_or_set(f"survey.flags:{study.pk}:{study.source_sha256}", count, timeout=KEPT_SECONDS) or {}
+    reasons = study.settings.exclusions.flags
+    return [FlagLine(name, sentence, counts.get(name, 0), name in reasons) for name, sentence in rules]
+
+
+def left_out_by_stage(study: Study) -> list[tuple[int, int]]:
+    """(stage, sittings whose answers it leaves out), of frozen stages that leave any out."""
+    stages = study.stages.annotate(n=Count("exclusions")).filter(n__gt=0).order_by("index")
+    return list(stages.values_list("index", "n"))
