@@ -2,7 +2,20 @@
 
 from django.contrib import admin
 
-from . import banks, language_models, links, people, plans, predictors, records, recruitment, reports, studies, users
+from . import (
+    banks,
+    language_models,
+    links,
+    people,
+    plans,
+    predictors,
+    records,
+    recruitment,
+    reports,
+    studies,
+    study_file,
+    users,
+)
 
 __all__ = [
     "banks",
@@ -15,6 +28,7 @@ __all__ = [
     "recruitment",
     "reports",
     "studies",
+    "study_file",
     "users",
 ]
 

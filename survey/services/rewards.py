@@ -1,14 +1,19 @@
 """What an hour is paid, against the panel's minimum. Panels hold it against the median of the real times."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
+
+from django.db.models import QuerySet
 
 from survey.exceptions import PayTooLow
 from survey.models import Sitting, Study
 from survey.recruitment import registry
+from survey.study_file import StudyConfig
 
 # Below so many finished sittings a median says less than the expectation does.
 ENOUGH = 10
+ENOUGH_IN_A_PILOT = 3
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,11 @@ class HourlyPay:
     currency: str
     minutes: float
     finished: int
+    is_of_pilot: bool = False
 
     @property
     def is_measured(self) -> bool:
-        return self.finished >= ENOUGH
+        return self.finished >= (ENOUGH_IN_A_PILOT if self.is_of_pilot else ENOUGH)
 
     @property
     def is_too_low(self) -> bool:
@@ -31,6 +37,8 @@ class HourlyPay:
 
     @property
     def basis(self) -> str:
+        if self.is_measured and self.is_of_pilot:
+            return f"the pilot's median of {self.finished} finished sittings, {self.minutes:.1f} minutes"
         if self.is_measured:
             return f"the median of {self.finished} finished sittings, {self.minutes:.1f} minutes"
         return f"the expected {self.minutes:g} minutes"
@@ -50,29 +58,64 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
         as_expected: by what the study file says alone, whatever was measured and posted since.
     """
     settings = study.settings
-    panel = registry.get(settings.panel.kind)
-    if panel is None or settings.panel.reward is None:
-        return None
     if reward is None and not as_expected:
         reward = study.postings.order_by("-pk").values_list("reward", flat=True).first()
     times = [] if as_expected else minutes_taken(study)
     minutes = median(times) if len(times) >= ENOUGH else float(settings.expected_minutes)
+    return _pay(settings, reward or settings.panel.reward, minutes, finished=len(times))
+
+
+def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
+    """What the study file's reward comes to by the pilot's times; None where too few finished it, nobody is paid, or
+    its sittings were others: with other blocks, or another number of items."""
+    settings = study.settings
+
+    def lasts_as_long(sitting: Sitting) -> bool:
+        then = study.settings_of(sitting.study_sha256)
+        return (then.sitting.items, len(then.blocks)) == (settings.sitting.items, len(settings.blocks))
+
+    pilots = _finished(study).filter(stage__index__lte=settings.pilots)
+    times = _minutes(sitting for sitting in pilots if lasts_as_long(sitting))
+    if len(times) < ENOUGH_IN_A_PILOT:
+        return None
+    return _pay(settings, settings.panel.reward, median(times), finished=len(times), is_of_pilot=True)
+
+
+def _pay(
+    settings: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
+) -> HourlyPay | None:
+    panel = registry.get(settings.panel.kind)
+    if panel is None or settings.panel.reward is None or reward is None:
+        return None
     return HourlyPay(
-        cents=(reward or settings.panel.reward) * 60 / max(minutes, 1 / 60),
+        cents=reward * 60 / max(minutes, 1 / 60),
         minimum=panel.minimum_an_hour[settings.panel.currency],
         currency=settings.panel.currency,
         minutes=minutes,
-        finished=len(times),
+        finished=finished,
+        is_of_pilot=is_of_pilot,
     )
 
 
 def minutes_taken(study: Study) -> list[float]:
-    """From consent to the end, of everybody real who finished without a break that expired the sitting."""
-    finished = Sitting.objects.filter(
-        stage__study=study, state=Sitting.State.COMPLETE, expired_at__isnull=True, respondent__is_simulated=False
+    """From consent to the end, of everybody real who finished without a break that expired the sitting; of a pilot's
+    people until somebody has finished a main stage."""
+    main = _minutes(_finished(study).filter(stage__index__gt=study.settings.pilots))
+    return main or _minutes(_finished(study))
+
+
+def _finished(study: Study) -> QuerySet[Sitting]:
+    return Sitting.objects.filter(
+        stage__study=study,
+        state=Sitting.State.COMPLETE,
+        expired_at__isnull=True,
+        withdrawn_at__isnull=True,
+        respondent__is_simulated=False,
     )
-    times = finished.values_list("started_at", "ended_at")
-    return [(ended - started).total_seconds() / 60 for started, ended in times if ended is not None]
+
+
+def _minutes(sittings: Iterable[Sitting]) -> list[float]:
+    return [(one.ended_at - one.started_at).total_seconds() / 60 for one in sittings if one.ended_at is not None]
 
 
 def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> None:
@@ -80,7 +123,18 @@ def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool
     Raises:
         PayTooLow: the reward comes to less an hour than the panel's minimum.
     """
-    pay = hourly_pay(study, reward=reward, as_expected=as_expected)
+    _refuse(hourly_pay(study, reward=reward, as_expected=as_expected))
+
+
+def refuse_low_pay_by_pilot(study: Study) -> None:
+    """
+    Raises:
+        PayTooLow: by the times that a pilot took, the reward comes to less an hour than the panel's minimum.
+    """
+    _refuse(hourly_pay_by_pilot(study))
+
+
+def _refuse(pay: HourlyPay | None) -> None:
     if pay is not None and pay.is_too_low:
         raise PayTooLow(f"panel.reward: {pay}; make the reward {_needed(pay)} or more, or the sitting shorter")
 

@@ -34,7 +34,7 @@ from .locking import lock_study
 from .locks import locked_stage
 from .planning import plan_stage
 from .retention import refuse_without_retention
-from .rewards import refuse_low_pay
+from .rewards import refuse_low_pay, refuse_low_pay_by_pilot
 from .seeds import derive
 
 Kind = JobStep.Kind
@@ -72,6 +72,8 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
         # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
         refuse_low_pay(stage.study, as_expected=True)
+        if not stage.is_pilot:
+            refuse_low_pay_by_pilot(stage.study)
     if stage.state == Stage.State.DRAFT and stage.plans_on_opening:
         _refuse_out_of_turn(stage)
         plan_stage(stage, by=by, via=via)

@@ -17,6 +17,7 @@ from django.utils import timezone
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
+    Amendment,
     AnswerCollection,
     ApiToken,
     Assignment,
@@ -47,6 +48,7 @@ from survey.models import (
     Submission,
     Task,
     WebhookEvent,
+    Withdrawal,
 )
 from survey.services import jobs, staging
 from survey.services.identities import seal, store_identity
@@ -110,6 +112,23 @@ def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:
     )
 
 
+def take_back_and_amend(study: Study, respondent: Respondent, user: User | None = None) -> None:
+    now = timezone.now()
+    Withdrawal.objects.create(respondent=respondent, at=now, answers=1)
+    Amendment.objects.create(
+        study=study,
+        at=now,
+        actor=user,
+        reason="a typo",
+        was_locked=True,
+        old_sha256="0" * 64,
+        new_sha256="1" * 64,
+        changes=[{"key": "title", "old": "a", "new": "b"}],
+        old_text="",
+        old_config={},
+    )
+
+
 @pytest.fixture
 def busy(study: Study, superuser: User) -> Study:
     """At least one row of everything."""
@@ -117,6 +136,7 @@ def busy(study: Study, superuser: User) -> Study:
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
     recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")
+    take_back_and_amend(study, study.respondents.all()[1], superuser)
     answer = Assignment.objects.all()[0]
     QuestionReport.objects.create(
         sitting=answer.sitting, assignment=answer, screen="prior", text="odd", at=timezone.now()
@@ -177,6 +197,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         Group.objects.create(name=f"group-{number}")
         ask_a_language_model(f"model-{number}", bank)
         recruit_at_a_panel(stage, respondent, f"posted-{number}")
+        take_back_and_amend(twin, respondent, owner)
 
 
 def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client) -> None:

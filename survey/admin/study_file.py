@@ -1,0 +1,192 @@
+"""Pages of a study's file: changing it, and what its pilot taught. And the rows that withdrawals and changes leave."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from survey.exceptions import FileErrors, HunchError, StateRefused
+from survey.models import Amendment, Study, Withdrawal
+from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
+from survey.services import amending, piloting
+from survey.services.retention import is_over
+
+from .filters import deferred_study, study_filter
+
+
+class AmendForm(forms.Form):
+    reason = forms.CharField(
+        max_length=1000, label="Why", help_text="Kept with the change and exported with it.", strip=True
+    )
+    text = forms.CharField(
+        label="Study file",
+        strip=False,
+        max_length=1_000_000,
+        widget=forms.Textarea(attrs={"rows": 30, "cols": 110, "spellcheck": "false", "class": "hunch-code"}),
+    )
+
+    def clean_text(self) -> str:
+        # Browsers send two characters for a line break; the file's hash must not depend on who sent it.
+        return str(self.cleaned_data["text"]).replace("\r\n", "\n")
+
+
+class StudyFilePages(ReadOnlyAdmin):
+    """Mixed into the study's admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/amend/", wrap(self.amend_view), name="survey_study_amend"),
+            path("<int:pk>/pilot/", wrap(self.pilot_view), name="survey_study_pilot"),
+            *super().get_urls(),
+        ]
+
+    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+        raise NotImplementedError
+
+    def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Shows what would change first; only the second button changes it."""
+        study = self._study(request, pk)
+        if not request.user.has_perm("survey.amend_study"):
+            raise PermissionDenied
+        form = AmendForm(request.POST or None, initial={"text": study.source_text})
+        proposal, problems = None, []
+        if request.method == "POST" and form.is_valid():
+            text, name = form.cleaned_data["text"], f"{study.slug}.toml"
+            try:
+                if "amend" in request.POST:
+                    made = amending.amend(
+                        study,
+                        text=text,
+                        source_name=name,
+                        reason=form.cleaned_data["reason"],
+                        by=request.user,
+                        via="admin",
+                    )
+                    messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
+                    return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
+                proposal = amending.propose(study, text=text, source_name=name)
+            except FileErrors as exc:
+                problems = exc.lines
+            except HunchError as exc:
+                problems = [exc.message]
+        changes = (
+            [(amending.in_words(change), proposal.refusals.get(change.key, "")) for change in proposal.changes]
+            if proposal
+            else []
+        )
+        known = {change.key for change in proposal.changes} if proposal else set()
+        return self._page(
+            request,
+            "amend.html",
+            title=f"Amend the study file of {study.slug}",
+            study=study,
+            form=form,
+            proposal=proposal,
+            changes=changes,
+            more=[f"{key}: {why}" for key, why in proposal.refusals.items() if key not in known] if proposal else [],
+            problems=problems,
+        )
+
+    def pilot_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        study = self._study(request, pk)
+        report, nothing = None, ""
+        try:
+            report = piloting.pilot_report(study)
+        except StateRefused as exc:
+            nothing = exc.message
+        return self._page(
+            request, "pilot.html", title=f"Pilot of {study.slug}", study=study, report=report, nothing=nothing
+        )
+
+    def _study(self, request: HttpRequest, pk: int) -> Study:
+        study = Study.objects.select_related("bank").filter(pk=pk).first()
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if study is None:
+            raise Http404
+        return study
+
+
+def file_facts(study: Study, user: Any) -> dict[str, Any]:
+    """What the study page says of the file: its lock, its amendments, until when data is kept."""
+    return {
+        "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
+        "may_amend": user.has_perm("survey.amend_study"),
+        "retention_until": study.settings.data.retention_until,
+        "retention_is_over": is_over(study, today=timezone.now().date()),
+        "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),
+    }
+
+
+@admin.register(Amendment)
+class AmendmentAdmin(ReadOnlyAdmin):
+    list_display = ("at", "study", "who", "via", "was_locked", "reason_in_short", "keys")
+    list_filter = (study_filter(), "was_locked")
+    list_select_related = ("study", "actor")
+    deferred = (*deferred_study("study"), "old_text", "old_config")
+    fields = ("study", "at", "actor", "via", "was_locked", "reason", "old_sha256", "new_sha256", "changed", "old_file")
+    readonly_fields = ("changed", "old_file")
+
+    @admin.display(description="who", ordering="actor__username")
+    def who(self, amendment: Amendment) -> str:
+        return str(amendment.actor) if amendment.actor else "–"
+
+    @admin.display(description="reason")
+    def reason_in_short(self, amendment: Amendment) -> str:
+        return shortened(amendment.reason)
+
+    @admin.display(description="keys")
+    def keys(self, amendment: Amendment) -> str:
+        return shortened(", ".join(change["key"] for change in amendment.changes))
+
+    @admin.display(description="changes")
+    def changed(self, amendment: Amendment) -> SafeString:
+        return pretty_json(amendment.changes)
+
+    @admin.display(description="file before")
+    def old_file(self, amendment: Amendment) -> str:
+        return amendment.old_text
+
+
+@admin.register(Withdrawal)
+class WithdrawalAdmin(ReadOnlyAdmin):
+    """That somebody took their answers back. What they were stands nowhere any more."""
+
+    list_display = ("at", "respondent", "study", "answers", "reason_in_short")
+    list_filter = (study_filter("respondent__study"),)
+    list_select_related = ("respondent__study",)
+    deferred = deferred_study("respondent__study")
+    search_fields = ("respondent__pseudonym__startswith",)
+    search_help_text = "By the beginning of the pseudonym."
+    fields = ("person", "at", "reason", "answers", "points", "in_stages", "deleted", "had_learnt")
+    readonly_fields = ("person", "in_stages", "deleted", "had_learnt")
+
+    @admin.display(description="study", ordering="respondent__study")
+    def study(self, withdrawal: Withdrawal) -> str:
+        return withdrawal.respondent.study.slug
+
+    @admin.display(description="respondent")
+    def person(self, withdrawal: Withdrawal) -> SafeString | str:
+        return link_to(withdrawal.respondent)
+
+    @admin.display(description="reason")
+    def reason_in_short(self, withdrawal: Withdrawal) -> str:
+        return shortened(withdrawal.reason) or "–"
+
+    @admin.display(description="stages")
+    def in_stages(self, withdrawal: Withdrawal) -> SafeString:
+        return pretty_json(withdrawal.stages)
+
+    @admin.display(description="deleted rows")
+    def deleted(self, withdrawal: Withdrawal) -> SafeString:
+        return pretty_json(withdrawal.removed)
+
+    @admin.display(description="predictors that had learnt from the answers")
+    def had_learnt(self, withdrawal: Withdrawal) -> str:
+        return ", ".join(str(run) for run in withdrawal.predictor_runs.select_related("stage__study")) or "none"
