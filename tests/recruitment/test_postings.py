@@ -63,7 +63,8 @@ def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake
 def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProlific) -> None:
     posting = posted(publish=False, codes={"completed": "automatically_approve", "study_full": "manually_review"})
     codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
-    told = {code.outcome: codes[code.code]["actions"][0]["action"] for code in posting.study.codes.all()}
+    outcomes = {code.code: code.outcome for code in posting.study.codes.all()}
+    told = {outcomes[code]: entry["actions"][0]["action"] for code, entry in codes.items()}
     assert told == {
         "completed": "AUTOMATICALLY_APPROVE",
         "no_consent": "REQUEST_RETURN",
@@ -72,6 +73,19 @@ def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProli
     }
     asked = [entry["actions"][0] for entry in codes.values() if entry["actions"][0]["action"] == "REQUEST_RETURN"]
     assert all(action["return_reason"] for action in asked)
+
+
+def test_a_study_that_screens_out_declares_one_more_code(fake: FakeProlific) -> None:
+    age = {"name": "adult", "label": "Adult?", "kind": "choice", "options": ["Yes", "No"]}
+    screener = {"kind": "form", "name": "screener", "fields": [{**age, "required": True, "screen_out": ["No"]}]}
+    blocks = cast.BASE["blocks"]
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, blocks=[*blocks[:2], screener, *blocks[2:]])
+    posting = postings.draft(study.stages.get(index=1), root="http://testserver")
+    codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
+    assert set(codes) == set(study.codes.values_list("code", flat=True))
+    declared = codes[study.completion_code("screened_out")]
+    assert declared["code_type"] == "SCREENED_OUT" and declared["actions"][0]["action"] == "REQUEST_RETURN"
+    assert declared["actions"][0]["return_reason"]
 
 
 def test_a_draft_whose_answer_got_lost_is_found_again_and_not_made_twice(fake: FakeProlific) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from survey.exceptions import StateRefused
-from survey.models import AuditEntry, Posting, Sitting
+from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
 from survey.recruitment import reconciliation
 from survey.recruitment.errors import PanelUnreachable
 from survey.recruitment.fake import FakeProlific
@@ -112,6 +112,12 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
         ("turned_away", "RETURNED", "study_full", False, Action.NOTHING),
         ("turned_away", "AWAITING REVIEW", "study_full", False, Action.ASK_BACK),
         ("turned_away", "REJECTED", "study_full", False, Action.LOOK),
+        ("screened_out", "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
+        ("screened_out", "RETURNED", "screened_out", False, Action.NOTHING),
+        ("screened_out", "SCREENED OUT", "screened_out", False, Action.NOTHING),
+        ("screened_out", "APPROVED", "screened_out", False, Action.NOTHING),
+        ("screened_out", "REJECTED", "screened_out", False, Action.LOOK),
+        (NOT_HERE, "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
         ("live", "AWAITING REVIEW", "completed", False, Action.LOOK),
         ("live", "AWAITING REVIEW", "", False, Action.ASK_BACK),
         ("expired", "RETURNED", "", False, Action.NOTHING),
@@ -131,7 +137,7 @@ def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action:
 
 @pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
 def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None:
-    for entered in ("", "completed", "no_consent", "failed_checks", "study_full", "unknown"):
+    for entered in ("", *CompletionCode.Outcome.values, "unknown"):
         found = judge(ours, "AWAITING REVIEW", entered)
         assert found.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
         assert (found.action == Action.APPROVE) == (ours == "complete")
@@ -214,6 +220,15 @@ def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific)
         reconciliation.approve_finished(fresh)
 
 
+def fails_checks(sitting: Sitting, *names: str) -> None:
+    """Attention checks answered wrongly."""
+    now = timezone.now()
+    AttentionAnswer.objects.bulk_create(
+        AttentionAnswer(sitting=sitting, name=name, position=1, answer=1, shown=[0, 1], passed=False, at=now)
+        for name in names
+    )
+
+
 WHY = "Both attention checks, each of which said which answer to choose, were answered otherwise than they asked for."
 
 
@@ -226,10 +241,40 @@ def test_a_rejection_is_a_persons_with_grounds_and_words(posting: Posting, fake:
         reconciliation.reject(row, category="FAILED_CHECK", message="Too short")
     with pytest.raises(StateRefused, match="category"):
         reconciliation.reject(row, category="RUDE", message=WHY)
+    fails_checks(sitting, "first")
+    with pytest.raises(StateRefused, match="FAILED_CHECK needs 2 failed attention checks"):
+        reconciliation.reject(row, category="FAILED_CHECK", message=WHY)
+    fails_checks(sitting, "second")
     reconciliation.reject(row, category="FAILED_CHECK", message=WHY)
     assert fake.submissions[place["id"]]["status"] == "REJECTED"
     assert finding(posting).is_settled
     assert AuditEntry.objects.filter(action="reject_submission").count() == 1
+
+
+def test_two_failed_attention_checks_are_looked_at_and_nobody_is_rejected_by_them(
+    posting: Posting, fake: FakeProlific
+) -> None:
+    places = [arrives(fake, posting) for _ in range(2)]
+    once, twice = (begins(posting.study, place) for place in places)
+    for place in places:
+        fake.submit(place["id"], code(posting))
+    fails_checks(once, "first")
+    fails_checks(twice, "first", "second")
+    read_posting(posting)
+
+    def found() -> dict[str, reconciliation.Judgement]:
+        return {one.who: one.judgement for one in reconciliation.reconcile(posting).findings}
+
+    assert found()[once.respondent.pseudonym].action == Action.APPROVE
+    looked = found()[twice.respondent.pseudonym]
+    assert looked.action == Action.LOOK and "failed 2 attention checks" in looked.sentence
+    assert reconciliation.approve_finished(posting) == 1
+    assert fake.submissions[places[1]["id"]]["status"] == "AWAITING REVIEW"
+    # A person read the answers and keeps them: then they are paid like everybody.
+    reconciliation.settle_difference(row_of(posting, twice), "The answers are thoughtful.")
+    assert found()[twice.respondent.pseudonym].action == Action.APPROVE
+    assert reconciliation.approve_finished(posting) == 1
+    assert fake.submissions[places[1]["id"]]["status"] == "APPROVED"
 
 
 def test_failed_comprehension_checks_never_lead_to_a_rejection(posting: Posting, fake: FakeProlific) -> None:
