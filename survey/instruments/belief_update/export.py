@@ -115,11 +115,11 @@ def _how(assignment: "Assignment", setting: Setting) -> list[Any]:
     last: Belief | None = posterior or prior
     reasons = getattr(given.get(EXPLANATION), "explanation", None)
     own = getattr(given.get(OWN_ANSWER), "target_answer", None)
-    by_direction = posterior is not None and bool(posterior.direction)
+    direction = posterior.direction if posterior else ""
     return [
         setting.options.answer_mode if posterior else None,
-        posterior.direction if by_direction else None,
-        ",".join(setting.order) if by_direction else None,
+        direction or None,
+        ",".join(setting.order) if direction else None,
         *_entry(prior),
         *_entry(posterior),
         int(setting.explained) if last else None,

@@ -113,9 +113,7 @@ class DirectionForm(BeliefForm):
         if direction == "same":
             self.keeps(
                 given,
-                _(
-                    "You chose “the same”, and this is another number. Choose lower or higher, or empty this field."
-                ),
+                _("You chose “the same”, and this is another number. Choose lower or higher, or empty this field."),
             )
         elif value is None:
             if "value" not in self.errors:

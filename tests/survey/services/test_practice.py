@@ -1,4 +1,4 @@
-"""The practice item: its screens, what is stored of it, and that it counts for nothing; over services, pages and API."""
+"""The practice item: its screens, what is stored of it, that it counts for nothing; by services, pages and API."""
 
 import copy
 import json
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.forms import ChoiceField
 from django.test import Client
 
 from survey.exceptions import FieldErrors, FileErrors, OutOfOrder
@@ -113,12 +114,7 @@ def test_reasons_and_own_answers_are_practised_where_they_are_asked_for() -> Non
     shown = []
     while (screen := step_of(sitting).screen) is not None:
         shown.append(screen.name)
-        post(
-            sitting,
-            **cast.answers_for(
-                step_of(sitting), confidence="50", **({} if screen.name != "own_answer" else {"value": ""})
-            ),
-        )
+        post(sitting, **cast.answers_for(step_of(sitting), confidence="50"))
     assert shown == ["prior", "posterior", "explanation", "own_answer"]
 
 
@@ -130,7 +126,9 @@ def test_the_practice_item_is_in_the_mode_and_order_of_the_items() -> None:
         while step_of(sitting).kind != "form":
             step = step_of(sitting)
             if step.screen is not None and "direction" in step.screen.form().fields:
-                orders.append([value for value, _label in step.screen.form().fields["direction"].choices])
+                field = step.screen.form().fields["direction"]
+                assert isinstance(field, ChoiceField)
+                orders.append([value for value, _label in field.choices])
             advance(sitting=sitting, step=step.number, data=cast.answers_for(step))
         assert len(orders) == 4 and orders.count(orders[0]) == 4
 
