@@ -138,6 +138,11 @@ def answers_for(step: Step, **changes: Any) -> dict[str, Any]:
     return {**given, **changes}
 
 
+def values_of(field: Any) -> tuple[str, ...]:
+    """Of a choice's options, in the order shown."""
+    return tuple(value for value, _label in field.choices)
+
+
 def direction_of(value: Any, prior: Any) -> str:
     """What one chooses who means this number; what is no number is higher."""
     try:

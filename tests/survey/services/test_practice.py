@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.forms import ChoiceField
 from django.test import Client
 
 from survey.exceptions import FieldErrors, FileErrors, OutOfOrder
@@ -126,9 +125,7 @@ def test_the_practice_item_is_in_the_mode_and_order_of_the_items() -> None:
         while step_of(sitting).kind != "form":
             step = step_of(sitting)
             if step.screen is not None and "direction" in step.screen.form().fields:
-                field = step.screen.form().fields["direction"]
-                assert isinstance(field, ChoiceField)
-                orders.append([value for value, _label in field.choices])
+                orders.append(cast.values_of(step.screen.form().fields["direction"]))
             advance(sitting=sitting, step=step.number, data=cast.answers_for(step))
         assert len(orders) == 4 and orders.count(orders[0]) == 4
 
