@@ -37,9 +37,8 @@ def take_part(study: Study, number: int, *, until: str = "end") -> None:
         step = current_step(sitting)
         if step.kind in ("end", until):
             return
-        data = cast.answers_for(step)
-        if step.screen and step.screen.name == "posterior" and step.position == 3:
-            data["value"] = "60"
+        keeps = step.screen and step.screen.name == "posterior" and step.position == 3
+        data = cast.answers_for(step, **({"value": "60"} if keeps else {}))
         advance(sitting=sitting, step=step.number, data=data)
 
 
