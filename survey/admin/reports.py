@@ -9,7 +9,7 @@ from survey.models import QuestionReport
 from survey.read_only_admin import ReadOnlyAdmin, shortened
 from survey.selectors.reports import reports_by_question
 
-from .filters import deferred_study, stage_filter, study_filter
+from .filters import deferred_study, study_filter
 
 
 @admin.register(QuestionReport)
@@ -18,7 +18,7 @@ class QuestionReportAdmin(ReadOnlyAdmin):
 
     change_list_template = "admin/survey/questionreport/list.html"
     list_display = ("text_in_short", "item", "screen", "respondent", "stage", "at")
-    list_filter = (study_filter("sitting__stage__study"), stage_filter("sitting__stage"))
+    list_filter = (study_filter("sitting__stage__study"),)
     list_select_related = ("assignment__slot__item", "sitting__respondent", "sitting__stage__study")
     deferred = deferred_study("sitting__stage__study")
     search_fields = ("text", "=assignment__slot__item__key", "sitting__respondent__pseudonym__startswith")
