@@ -6,8 +6,17 @@ from typing import Any
 from survey.exceptions import HunchError
 from survey.management.command import HunchCommand
 from survey.management.progress import bar
-from survey.management.simulation import Crowd
+from survey.management.simulation import REALISTIC, Crowd, Rates, SimulationError
 from survey.services import studies
+
+HABITS = {
+    "dropouts": "people who leave for good",
+    "returners": "people who leave and come back, half of them after their sitting has expired",
+    "speeders": "people who answer at random",
+    "double_tabs": "people who send pages twice, from two tabs or after a reply got lost",
+    "scanners": "programs that open links and only read",
+}
+LONGEST_LOOK = 600  # seconds
 
 
 class Command(HunchCommand):
@@ -21,6 +30,17 @@ class Command(HunchCommand):
         parser.add_argument("--seed", type=int, metavar="S", help="of the people; default: the study's")
         parser.add_argument("--null", action="store_true", help="changes do not depend on the pair")
         parser.add_argument("--through", choices=["pages", "api"], default="pages")
+        for name, what in HABITS.items():
+            parser.add_argument(
+                f"--{name.replace('_', '-')}",
+                type=float,
+                default=getattr(REALISTIC, name),
+                metavar="SHARE",
+                help=f"{what}, a share of the people (default: %(default)s)",
+            )
+        parser.add_argument(
+            "--pace", type=float, default=0.0, metavar="SECONDS", help="how long people look at a page (default: 0)"
+        )
 
     def handle(
         self,
@@ -32,11 +52,14 @@ class Command(HunchCommand):
         seed: int | None,
         null: bool,
         through: str,
+        pace: float,
         **options: Any,
     ) -> None:
         for name, value in (("--respondents", respondents), ("--concurrency", concurrency)):
             if value < 1:
                 raise HunchError(f"{name}: {value} is not 1 or more")
+        if not 0 <= pace <= LONGEST_LOOK:
+            raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
         crowd = Crowd(
             study=studies.find_study(slug),
             respondents=respondents,
@@ -45,8 +68,16 @@ class Command(HunchCommand):
             null=null,
             through=through,
             concurrency=concurrency,
+            rates=Rates(**{name: options[name] for name in HABITS}),
+            pace=pace,
         )
         with bar(total=respondents, name="respondents", unit=" people") as shown:
             outcomes = crowd.run(lambda visit: shown.update())
         counts = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.most_common())
         self.stdout.write(f"{respondents} simulated people visited {slug}: {counts}")
+        report = crowd.report()
+        for line in report.lines:
+            self.stdout.write(f"  {line}")
+        if report.differences:
+            raise SimulationError("\n".join(("the server has counted otherwise:", *report.differences)))
+        self.stdout.write("The server has counted the same: " + ", ".join(report.agreed))

@@ -4,7 +4,9 @@ What they answer to an item is the instrument's own (`simulated_person`). Import
 """
 
 from .crowd import Crowd, Visit
+from .habits import REALISTIC, Rates
 from .loopback import loopback_url
+from .report import Report
 from .visitors import SimulationError
 
-__all__ = ["Crowd", "SimulationError", "Visit", "loopback_url"]
+__all__ = ["REALISTIC", "Crowd", "Rates", "Report", "SimulationError", "Visit", "loopback_url"]

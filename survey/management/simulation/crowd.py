@@ -1,27 +1,37 @@
-"""Many simulated people at once. The database is read here, before they set out; they themselves only speak HTTP."""
+"""Many simulated people at once. Here the database is read before they set out, those who went away are given up as an
+hour of silence would, and in the end the server's counts are compared; they themselves only speak HTTP."""
 
 import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.instruments import registry
-from survey.models import Study
+from survey.models import Sitting, Study
+from survey.services import links
+from survey.services.expiry import deal_make_up_booklets, expire_sitting
 from survey.services.seeds import derive
 
+from .habits import NONE, Rates, habits_of, stray_scanners
+from .journey import LEFT, Journey
 from .loopback import loopback_url
-from .visitors import ROUTES, Person, SimulationError, open_client
+from .report import Before, Report, report_on
+from .routes import ROUTES
+from .scanners import scan
+from .visitors import Person, SimulationError, made_up_ids, open_client
 
 
 @dataclass(frozen=True)
 class Visit:
-    """How it went for one person: an outcome of the end page, or why the door stayed closed."""
+    """How it went for one person: an outcome of the end page, why the door stayed closed, or that they left."""
 
     outcome: str
     code: str
@@ -41,6 +51,8 @@ class Crowd:
         null: their changes do not depend on the pair.
         through: "pages" or "api".
         same_in_every_stage: the n-th person of every stage has the same character; otherwise all differ.
+        rates: of those who leave, come back, hurry and click twice, and of programs that only read; nobody by default.
+        pace: seconds that people look at a page on average; nobody waits by default.
     """
 
     def __init__(
@@ -54,6 +66,8 @@ class Crowd:
         through: str = "pages",
         concurrency: int = 4,
         same_in_every_stage: bool = False,
+        rates: Rates = NONE,
+        pace: float = 0.0,
     ) -> None:
         """
         Raises:
@@ -63,26 +77,47 @@ class Crowd:
         self.base_url = loopback_url(base_url)
         self.slug = study.slug
         self.concurrency = concurrency
-        self._visit = ROUTES[through]
+        self.pace = pace
+        self._route = ROUTES[through]
         self._stop = threading.Event()
         stage = study.admitting_stage()
         if stage is None:
             raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
+        self.stage = stage
         instrument = registry.get(study.instrument)
         come = stage.sittings.count()
         stage_name: int | str = "every" if same_in_every_stage else stage.index
-        seeds = [
-            seed_of(study.seed if seed is None else seed, stage_name, number)
-            for number in range(come, come + respondents)
-        ]
+        base = study.seed if seed is None else seed
+        seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
+        strays = stray_scanners(respondents, rates)
+        addresses = self._links(study, respondents + strays)
+        habits = habits_of(
+            respondents, rates=rates, config=study.settings, seed=derive(base, "crowd", stage.index, come)
+        )
         self.people = [
             Person(
                 config=study.settings,
                 items=instrument.simulated_person(study=study, seed=one, null=null),
                 seed=derive(one, "manners"),
+                habit=habit,
+                link=link,
             )
-            for one in seeds
+            for one, habit, link in zip(seeds, habits, addresses[:respondents], strict=True)
         ]
+        self.strays = addresses[respondents:]
+        self.given_up = 0
+        self.read = 0
+        self._before = Before.of(study)
+
+    def _links(self, study: Study, count: int) -> list[dict[str, str]]:
+        """What the addresses of so many people carry."""
+        if study.settings.panel.kind != links.KIND:
+            return [made_up_ids(study.settings) for _number in range(count)]
+        made: list[links.NewLink] = []
+        while len(made) < count:
+            some = min(count - len(made), links.MOST_AT_ONCE)
+            made += links.make_links(study, count=some, root=self.base_url, via="simulate")
+        return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
 
     def visits(self) -> Iterator[Visit]:
         """Send everybody in, some at a time, and yield each visit as it ends.
@@ -91,16 +126,12 @@ class Crowd:
             SimulationError: somebody met a page that does not do what it promises, or nothing answers.
         """
         logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for every request would bury everything else.
-        with ThreadPoolExecutor(self.concurrency, thread_name_prefix="respondent") as pool:
-            waiting: set[Future[Visit]] = {pool.submit(self._take_part, person) for person in self.people}
-            try:
-                while waiting:
-                    done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        yield future.result()
-            finally:
-                self._stop.set()
-                pool.shutdown(cancel_futures=True)
+        at_once = [person for person in self.people if not person.habit.newcomer]
+        yield from self._send_in([*at_once, *self.strays])
+        late = [person for person in at_once if person.habit.kind == "back_late" and not person.diary.outcome]
+        self.given_up = self._give_up([one for one in at_once if one.diary.outcome == LEFT] + late)
+        # The newcomers may be given what the others left unanswered before those come back for it.
+        yield from self._send_in([*(person for person in self.people if person.habit.newcomer), *late])
 
     def run(self, on_visit: Callable[[Visit], None] = lambda visit: None) -> Counter[str]:
         """All visits; how many ended with which outcome."""
@@ -110,15 +141,89 @@ class Crowd:
             on_visit(visit)
         return outcomes
 
-    def _take_part(self, person: Person) -> Visit:
+    def report(self) -> Report:
+        """What was done, and whether the server has counted the same; once all visits have ended."""
+        return report_on(
+            stage=self.stage,
+            people=self.people,
+            strays=self.strays,
+            before=self._before,
+            given_up=self.given_up,
+            read=self.read,
+        )
+
+    def _send_in(self, visitors: Sequence[Person | Mapping[str, str]]) -> Iterator[Visit]:
+        with ThreadPoolExecutor(self.concurrency, thread_name_prefix="respondent") as pool:
+            waiting: set[Future[Visit | None]] = {pool.submit(self._let, visitor) for visitor in visitors}
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        if (visit := future.result()) is not None:
+                            yield visit
+            finally:
+                if waiting:
+                    self._stop.set()
+                pool.shutdown(cancel_futures=True)
+
+    def _let(self, visitor: Person | Mapping[str, str]) -> Visit | None:
+        """One visit; None of a program, and of a person who will come back later."""
         started = time.monotonic()
         try:
-            with open_client(self.base_url) as client:
-                outcome, code = self._visit(
-                    client=client, slug=self.slug, person=person, go_on=lambda: not self._stop.is_set()
-                )
+            if not isinstance(visitor, Person):
+                self._scan(visitor)
+                return None
+            outcome = self._take_part(visitor)
         except httpx.TransportError as exc:
             raise SimulationError(
                 f"{self.base_url} does not answer ({exc or type(exc).__name__}): is it running? `make up` starts it"
             ) from exc
-        return Visit(outcome=outcome, code=code, seconds=time.monotonic() - started)
+        if outcome is None:
+            return None
+        visitor.diary.outcome = outcome
+        return Visit(outcome=outcome, code=visitor.diary.code, seconds=time.monotonic() - started)
+
+    def _take_part(self, person: Person) -> str | None:
+        habit = person.habit
+        if person.cookies is not None:
+            return self._come_back(person)
+        if habit.scanned:
+            self._scan(person.panel_ids)
+        outcome = self._visit(person, leaves_before=habit.leaves_before)
+        if outcome != LEFT or habit.kind == "dropout":
+            return outcome
+        return self._come_back(person) if habit.kind == "back_soon" else None
+
+    def _come_back(self, person: Person) -> str:
+        person.diary.returned += 1
+        return self._visit(person)
+
+    def _visit(self, person: Person, *, leaves_before: int | None = None) -> str:
+        # By their link from any browser; without one, what the first browser was told is all there is to know them by.
+        cookies = None if person.panel_ids else person.cookies
+        with open_client(self.base_url, cookies) as client:
+            route = self._route(client=client, slug=self.slug, ids=person.panel_ids or person.kept)
+            journey = Journey(route=route, person=person, go_on=lambda: not self._stop.is_set(), pace=self.pace)
+            outcome = journey.run(leaves_before=leaves_before)
+            person.cookies, person.kept = client.cookies, route.ids
+            return outcome
+
+    def _scan(self, ids: Mapping[str, str]) -> None:
+        with open_client(self.base_url) as client:
+            requests = scan(client=client, slug=self.slug, ids=ids)
+        with _COUNTING:
+            self.read += requests
+
+    def _give_up(self, people: Sequence[Person]) -> int:
+        """What beat does once they have been silent for as long as the study allows."""
+        given_up = 0
+        now = timezone.now()
+        for token in [token for person in people for token in person.diary.tokens]:
+            if public_id := Sitting.public_id_of(token):
+                given_up += expire_sitting(Sitting.objects.get(public_id=public_id).pk, now=now)
+        if given_up:
+            deal_make_up_booklets(self.stage)
+        return given_up
+
+
+_COUNTING = threading.Lock()

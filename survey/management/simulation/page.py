@@ -71,6 +71,15 @@ class Page:
         return self.main.attributes.get("data-kind", "")
 
     @property
+    def step(self) -> str:
+        return self.main.attributes.get("data-step", "")
+
+    @property
+    def links(self) -> list[str]:
+        """Where the page's links lead."""
+        return [element.attributes["href"] for element in self.root.walk() if element.attributes.get("href")]
+
+    @property
     def refused(self) -> str:
         return self.main.attributes.get("data-refused", "")
 

@@ -1,0 +1,146 @@
+"""One person's way from the link to the last page, with their habits, by either route. Knows no database.
+
+Whatever is sent twice, from two tabs or again after a lost reply, must lead to where the first one led.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .routes import Route, Shown
+from .visitors import Person, SimulationError
+
+MOST_STEPS = 2000  # A study has far fewer; a page that never changes must end in an error and not in a loop.
+REPEATS = 0.4  # The chance of a page to be sent twice by who does that at all.
+REPEATING = ("double click", "lost reply", "second tab", "tab left behind")
+LEFT, STOPPED = "left", "stopped"
+SECONDS, SPEEDERS_SECONDS = 12.0, 0.8  # the median that a browser tells for a page
+
+
+class Journey:
+    """
+    Args:
+        route: of this browser.
+        pace: seconds that people look at a page on average; speeders do not.
+    """
+
+    def __init__(self, *, route: Route, person: Person, go_on: Callable[[], bool], pace: float = 0.0) -> None:
+        self.route = route
+        self.person = person
+        self.go_on = go_on
+        self.pace = pace
+        self._chance = person.manners
+        self._pages = 0
+        self._left_behind: Shown | None = None
+
+    def run(self, *, leaves_before: int | None = None) -> str:
+        """Take part and return the outcome of the end page, why the door stayed closed, "left" or "stopped".
+
+        Raises:
+            SimulationError: something is not as the pages or the API promise.
+        """
+        diary = self.person.diary
+        shown = self.route.arrive()
+        for _step in range(MOST_STEPS):
+            if shown.refused:
+                return shown.refused
+            if shown.kind == "end":
+                diary.code = shown.code
+                return shown.outcome
+            if self._pages == leaves_before:
+                self.route.leave(shown, self._seen(shown))
+                return LEFT
+            if not self.go_on():
+                return STOPPED
+            shown = self._next(shown)
+            self._pages += 1
+            if token := self.route.token:
+                diary.tokens.add(token)
+        raise SimulationError(f"{shown.address}: no end after {MOST_STEPS} steps")
+
+    def _next(self, shown: Shown) -> Shown:
+        self._look()
+        if shown.kind == "welcome":
+            return self.route.go_in()
+        after = self._answer(shown, self._answers(shown))
+        if after.errors and after.number == shown.number:
+            if self.person.habit.kind != "speeder":
+                raise SimulationError(f"{shown.address or shown.kind}: a right answer is refused: {after.errors}")
+            self.person.diary.refused_answers += 1
+            after = self.route.send(after, self._with_times(after, self.route.answers(after, self.person)))
+        if shown.kind == "item" and after.number != shown.number:
+            self.person.diary.item_answers += 1
+        if self._left_behind is None and shown.number is not None:
+            self._left_behind = shown
+        return after
+
+    def _answers(self, shown: Shown) -> dict[str, Any]:
+        hurried = self.person.habit.kind == "speeder" and shown.kind == "item"
+        if not hurried:
+            return self._with_times(shown, self.route.answers(shown, self.person))
+        return self._with_times(shown, self.route.careless(shown, self._chance))
+
+    def _with_times(self, shown: Shown, answers: Mapping[str, Any]) -> dict[str, Any]:
+        return {**answers, **self._seen(shown)} if shown.number is not None else dict(answers)
+
+    def _seen(self, shown: Shown) -> dict[str, int]:
+        """What a browser tells about the page."""
+        middle = SPEEDERS_SECONDS if self.person.habit.kind == "speeder" else SECONDS
+        ready = self._chance.randint(60, 400)
+        looked = int(1000 * middle * self._chance.lognormvariate(0, 0.5))
+        return {
+            "client_shown_ms": ready,
+            "client_first_touch_ms": ready + int(looked * self._chance.uniform(0.3, 0.9)),
+            "client_submitted_ms": ready + looked,
+            "client_hidden_ms": 0,
+        }
+
+    def _look(self) -> None:
+        if self.pace > 0 and self.person.habit.kind != "speeder":
+            time.sleep(self.pace * self._chance.lognormvariate(-0.125, 0.5))
+
+    # Pages that are sent twice
+
+    def _answer(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+        if self.person.habit.kind != "double_tabs" or self._chance.random() >= REPEATS:
+            return self.route.send(shown, answers)
+        how = self._chance.choice(REPEATING)
+        if how == "double click":
+            first, second = self._twice_at_once(shown, answers)
+        else:
+            first = self.route.send(shown, answers)
+            if how == "lost reply":
+                second = self.route.send(shown, answers)
+            else:
+                stale = self._left_behind if how == "tab left behind" else shown
+                if stale is None or shown.number is None:
+                    return first
+                second = self.route.send(stale, self._with_times(stale, self.route.careless(stale, self._chance)))
+        self.person.diary.repeats[how] += 1
+        # Who consents twice is known the second time, and is asked whether to go on.
+        if second.place != first.place and not (shown.kind == "consent" and "back" in (first.kind, second.kind)):
+            raise SimulationError(
+                f"{shown.address or shown.kind}: {how}: the first led to {first.place}, the second to {second.place}"
+            )
+        return second if how == "lost reply" else first
+
+    def _twice_at_once(self, shown: Shown, answers: Mapping[str, Any]) -> tuple[Shown, Shown]:
+        found: list[Shown | Exception] = []
+
+        def click() -> None:
+            try:
+                found.append(self.route.send(shown, answers))
+            except Exception as exc:  # Raised below, in the person's own thread.
+                found.append(exc)
+
+        other = threading.Thread(target=click, name="second click")
+        other.start()
+        try:
+            first = self.route.send(shown, answers)
+        finally:
+            other.join()
+        second = found[0]
+        if isinstance(second, Exception):
+            raise second
+        return first, second

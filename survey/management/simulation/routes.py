@@ -1,0 +1,263 @@
+"""The two ways through a study, by its pages and by its API, as one interface. What is shown is all that is known."""
+
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import urljoin
+
+import httpx
+
+from survey.models.question import plain_text
+from survey.study_file import PROLIFIC_PARAMETERS
+
+from .page import Page
+from .visitors import Person, SimulationError
+
+SITTING_COOKIE = "hunch_sitting"
+UNREADABLE = 422
+OWN_FIELDS = ("person", *PROLIFIC_PARAMETERS)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What somebody has before them.
+
+    kind: "welcome" (with nothing to send), "back" (somebody known may go on), "consent", or a step's kind. number: of
+    the step. refused: why the door is closed. errors: why the last answer was not accepted. item: whether the answer is
+    stored as one of an item's responses.
+    """
+
+    kind: str
+    number: int | None = None
+    refused: str = ""
+    outcome: str = ""
+    code: str = ""
+    errors: str = ""
+    page: Page | None = None
+    address: str = ""
+    step: Mapping[str, Any] | None = None
+
+    @property
+    def place(self) -> tuple[str, int | None, str]:
+        return self.kind, self.number, self.outcome
+
+
+class Route(Protocol):
+    """`token`: of the sitting, empty before there is one. `ids`: who the person is, to begin again with."""
+
+    ids: Mapping[str, str]
+
+    @property
+    def token(self) -> str: ...
+
+    def arrive(self) -> Shown:
+        """Open the link."""
+
+    def go_in(self) -> Shown:
+        """From the first page to the consent form."""
+
+    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+        """Answer what is shown; what is shown then."""
+
+    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
+        """What this person answers."""
+
+    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
+        """Something that looks like an answer, by somebody who has not read the question."""
+
+    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
+        """Close the window without answering."""
+
+
+class Pages:
+    """As browsers do it."""
+
+    def __init__(self, *, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> None:
+        self.client = client
+        self.home = f"/s/{slug}/"
+        self.ids = ids
+
+    @property
+    def token(self) -> str:
+        return next((cookie.value or "" for cookie in self.client.cookies.jar if cookie.name == SITTING_COOKIE), "")
+
+    def arrive(self) -> Shown:
+        return self._read(self.client.get(self.home, params=dict(self.ids)))
+
+    def go_in(self) -> Shown:
+        return self._read(self.client.get(f"{self.home}consent"))
+
+    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+        if shown.page is None or shown.page.form is None:
+            raise SimulationError(f"{shown.address} shows no form: {shown.page.summary if shown.page else ''}")
+        target = urljoin(shown.address, shown.page.form.attributes.get("action", ""))
+        return self._read(self.client.post(target, data={**shown.page.hidden, **answers}))
+
+    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
+        page = shown.page
+        if page is None or shown.kind in ("welcome", "back"):
+            return {}
+        if shown.kind == "consent":
+            return {"consent": "yes"}
+        if shown.kind in ("item", "practice") and page.screen:
+            return person.items.answer(screen=page.screen, parts=page.parts)
+        if shown.kind == "checks":
+            return person.answer_checks(page.choices)
+        if shown.kind == "attention":
+            return person.answer_attention(page.choices)
+        if shown.kind == "form":
+            return person.answer_fields([*page.choices, *page.several, *page.blanks])
+        if shown.kind == "debriefing":
+            return {name: values[0] for name, values in page.buttons.items()}  # that the answers may be used
+        return {}
+
+    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
+        page = shown.page
+        if page is None:
+            return {}
+        choices = {name: [value for value, _text in options] for name, options in page.choices.items()}
+        return _at_random(choices, page.blanks, chance)
+
+    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
+        beacon = shown.page.form.attributes.get("data-beacon") if shown.page and shown.page.form else None
+        if shown.page is not None and beacon:
+            answer = self.client.post(beacon, data={**shown.page.hidden, **seen})
+            if answer.is_error:
+                raise SimulationError(f"POST {beacon} answered {answer.status_code}")
+
+    def _read(self, response: httpx.Response) -> Shown:
+        page = Page(response.text)
+        address = response.url.path
+        refused_answer = response.status_code == UNREADABLE and page.form is not None
+        if response.is_error and not page.refused and not refused_answer:
+            raise SimulationError(
+                f"{response.request.method} {address} answered {response.status_code}: {page.summary}"
+            )
+        kind = page.kind
+        if not kind:
+            kind = "welcome" if page.form is None else "consent" if address.endswith("/consent") else "back"
+        return Shown(
+            kind=kind,
+            number=int(page.step) if page.step else None,
+            refused=page.refused,
+            outcome=page.outcome,
+            code=page.code,
+            errors=page.summary if refused_answer else "",
+            page=page,
+            address=address,
+        )
+
+
+class Api:
+    """As another front end does it."""
+
+    ids: Mapping[str, str]
+
+    def __init__(self, *, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> None:
+        self.client = client
+        self.study = f"/api/v1/studies/{slug}/"
+        # Where anybody may come, a front end makes up who this is, or a request sent twice would begin twice.
+        self.ids = ids or {"person": secrets.token_hex(16)}
+        self.token = ""
+
+    def arrive(self) -> Shown:
+        found = self._json(self.client.get(self.study))
+        return Shown(kind="welcome", step=found)
+
+    def go_in(self) -> Shown:
+        return Shown(kind="consent")
+
+    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+        if shown.kind == "consent":
+            return self._begin(answers)
+        response = self.client.post(
+            "/api/v1/sitting/", json={"step": shown.number, **answers}, headers={"X-Sitting-Token": self.token}
+        )
+        if response.status_code == UNREADABLE:
+            return replace(shown, errors=response.text[:300])
+        return self._shown(self._json(response))
+
+    def _begin(self, answers: Mapping[str, Any]) -> Shown:
+        response = self.client.post(f"{self.study}sittings/", json={**answers, **_in_json(self.ids)})
+        if response.status_code == httpx.codes.FORBIDDEN:
+            return Shown(kind="refused", refused=str(response.json()["error"]["code"]))
+        begun = self._json(response)
+        self.token = begun["token"]
+        return self._shown(begun["step"])
+
+    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
+        if shown.kind == "consent":
+            return {"consent": True}
+        step = shown.step
+        if step is None:
+            return {}
+        if screen := step.get("screen"):
+            return {
+                "screen": screen["name"],
+                **person.items.answer(screen=screen["name"], parts=readable_parts(screen["parts"])),
+            }
+        if shown.kind in ("checks", "attention"):
+            answer = person.answer_checks if shown.kind == "checks" else person.answer_attention
+            return answer(
+                {
+                    check["name"]: [(str(option["value"]), option["text"]) for option in check["options"]]
+                    for check in step["checks"]
+                }
+            )
+        if shown.kind == "debriefing":
+            return {field["name"]: field["options"][0] for field in step["fields"]}
+        if shown.kind == "form":
+            return person.answer_fields([field["name"] for field in step["fields"]])
+        return {}
+
+    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
+        screen = (shown.step or {}).get("screen")
+        if not screen:
+            return {}
+        choices = {field["name"]: field["options"] for field in screen["fields"] if field.get("options")}
+        blanks = [field["name"] for field in screen["fields"] if not field.get("options")]
+        return {"screen": screen["name"], **_at_random(choices, blanks, chance)}
+
+    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
+        """Nothing tells of it."""
+
+    def _shown(self, step: Mapping[str, Any]) -> Shown:
+        return Shown(kind=step["kind"], number=step["number"], outcome=step["outcome"], code=step["code"], step=step)
+
+    @staticmethod
+    def _json(response: httpx.Response) -> dict[str, Any]:
+        if response.is_error:
+            raise SimulationError(
+                f"{response.request.method} {response.url.path} answered {response.status_code}: {response.text[:300]}"
+            )
+        found: dict[str, Any] = response.json()
+        return found
+
+
+def readable_parts(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """A screen's parts as a reader sees them."""
+    return {
+        name: plain_text(part["value"]) if part["kind"] == "question" else str(part["value"])
+        for name, part in parts.items()
+    }
+
+
+def _in_json(ids: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of their own where the API has such, the others as parameters of the address."""
+    own = {name: value for name, value in ids.items() if name in OWN_FIELDS}
+    others = {name: value for name, value in ids.items() if name not in OWN_FIELDS}
+    return {**own, "parameters": others} if others else own
+
+
+def _at_random(choices: Mapping[str, Sequence[Any]], blanks: Sequence[str], chance: random.Random) -> dict[str, Any]:
+    chosen = {name: chance.choice(list(options)) for name, options in choices.items()}
+    return {**chosen, **{name: str(10 * chance.randint(0, 10)) for name in blanks}}
+
+
+class Opening(Protocol):
+    def __call__(self, *, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> Route: ...
+
+
+ROUTES: Mapping[str, Opening] = {"pages": Pages, "api": Api}
