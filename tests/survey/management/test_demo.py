@@ -27,6 +27,7 @@ def small_study(tmp_path: Path) -> Path:
     path = tmp_path / "demo.toml"
     # Short sittings: with few booklets of many items, a question that the predictor likes could not be dealt.
     text = re.sub(r"(?m)^items = \d+", "items = 3", text)
+    text = re.sub(r"(?m)^after_item = \d+", "after_item = 2", text)
     path.write_text(re.sub(r"(?m)^size = \d+", "size = 500", text), encoding="utf-8")
     return path
 
