@@ -21,6 +21,7 @@ from survey.models import (
     CheckAttempt,
     CompletionCode,
     ConditionLevel,
+    EntryLink,
     Evaluation,
     FormAnswer,
     JobStep,
@@ -35,12 +36,14 @@ from survey.models import (
     Question,
     QuestionReport,
     Response,
+    ScreenTiming,
     Sitting,
     Slot,
     SnapshotAnswer,
     Stage,
     Stratum,
     Submission,
+    UnfinishedScreen,
     WebhookEvent,
 )
 from tests.survey import cast
@@ -96,6 +99,8 @@ def world() -> World:
     )
     batch = PaymentBatch.objects.create(posting=posting)
     Payment.objects.create(batch=batch, submission=submission, kind="late", amount=100)
+    UnfinishedScreen.objects.create(sitting=visitor.sitting, step=9, number=1, kind="item", left_at=now)
+    EntryLink.objects.create(study=stage.study, number=1, token_hash="0" * 64)
     WebhookEvent.objects.create(panel="prolific", event_id="1", event_type="x", body_encrypted=b"", due_at=now)
     asked = LanguageModel.objects.create(name="one")
     bank = stage.study.bank
@@ -246,6 +251,11 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "target_answer_confidence_at_most_100": lambda w: TargetAnswer.objects.create(
         response=w.a(Response), text="A", correct=False, confidence=101
     ),
+    "screen_timing_once_a_step": lambda w: double(w.a(ScreenTiming)),
+    "unfinished_screen_number_once_a_step": lambda w: double(w.a(UnfinishedScreen)),
+    "unfinished_screens_a_step_limited": lambda w: double(w.a(UnfinishedScreen), number=6),
+    "entry_link_number_once_a_study": lambda w: double(w.a(EntryLink), token_hash="1" * 64),
+    "entry_link_number_at_least_1": lambda w: change(w.a(EntryLink), number=0),
     "practice_answer_number_unique_in_sitting": lambda w: double(w.a(PracticeAnswer)),
     "practice_answer_number_at_least_1": lambda w: change(w.a(PracticeAnswer), number=0),
 }
