@@ -419,6 +419,7 @@ CELERY_BEAT_SCHEDULE = {
     # Webhooks get lost, so the panel is asked as well; without a token neither does anything.
     "work-on-webhooks": {"task": "survey.tasks.work_on_webhooks", "schedule": 5.0, "options": {"expires": 10}},
     "read-panels": {"task": "survey.tasks.read_panels", "schedule": 300.0, "options": {"expires": 300}},
+    "look-after-data": {"task": "survey.tasks.look_after_data", "schedule": 3600.0, "options": {"expires": 3600}},
     "sweep-leases": {"task": "survey.tasks.sweep_leases", "schedule": 15.0, "options": {"expires": 30}},
 }
 

@@ -1,9 +1,13 @@
 """Thin Celery tasks: ids in, one service call. State lives in rows, so a lost or doubled message does no harm."""
 
+import logging
+
 from celery import shared_task
 
-from survey.recruitment import submissions, webhooks
+from survey.recruitment import purging, submissions, webhooks
 from survey.services import collecting, expiry, jobs
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(name="survey.tasks.run_due_steps")
@@ -56,3 +60,16 @@ def read_panels() -> int:
 @shared_task(name="survey.tasks.work_on_webhooks")
 def work_on_webhooks() -> int:
     return webhooks.work_on_events()
+
+
+@shared_task(name="survey.tasks.look_after_data")
+def look_after_data() -> int:
+    """Forget the ids of people who took their answers back and are paid; say whose data was to be gone by now."""
+    for study, people in purging.past_their_term():
+        logger.warning(
+            "%s: data was to be kept until %s, and ids or hashes of %s people are left: purge_identities removes them",
+            study.slug,
+            study.settings.data.retention_until,
+            people,
+        )
+    return purging.purge_withdrawn()

@@ -187,6 +187,8 @@ def _rows(batch: PaymentBatch) -> Sequence[tuple[str, str]]:
 
 
 def _submission_id(row: Submission) -> str:
+    if not row.ids_encrypted:
+        raise StateRefused("the panel's ids were removed (purge_identities): nobody can be paid by them any more")
     ids = unseal(bytes(row.ids_encrypted).decode())
     if ids is None:
         raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")

@@ -452,6 +452,8 @@ def read_and_reconcile(study: Study) -> list[Reconciliation]:
 
 
 def _id_of(row: Submission) -> str:
+    if not row.ids_encrypted:
+        raise StateRefused("the panel's ids of these people were removed (purge_identities)")
     ids = unseal(bytes(row.ids_encrypted).decode())
     if ids is None:
         raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")

@@ -12,6 +12,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Submission
 from survey.services.expiry import expire_sitting
 from survey.services.identities import PanelIds, seal, submission_hash
@@ -25,6 +26,7 @@ from .statuses import RETURNED, as_told
 # Nothing changes any more at a posting that is over, but for what people do by hand.
 OVER = "COMPLETED"
 CHUNK = 100
+PURGED = "purged-"  # In the place of a submission's hash that was removed for good.
 
 
 def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> int:
@@ -32,7 +34,10 @@ def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> i
 
     Raises:
         PanelError: what was read before it stays.
+        StateRefused: its people's ids were removed for good.
     """
+    if posting.submissions.filter(submission_hash__startswith=PURGED).exists():
+        raise StateRefused(f"{posting}: its people were forgotten (purge_identities); reading it would bring them back")
     if client is None:
         with open_client() as own:
             return read_posting(posting, client=own)

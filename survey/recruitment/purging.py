@@ -1,0 +1,189 @@
+"""Removing what a panel calls people, once nobody has to be paid by it any more.
+
+The encrypted ids go. The keyed hashes stay, since they bar a second participation; they too can be removed once the
+study is over, and with them goes the last tie between a pseudonym and a person.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
+
+from survey.exceptions import HunchError
+from survey.models import PanelIdentity, PaymentBatch, Stage, Study, Submission
+from survey.services.auditing import record
+from survey.services.retention import is_over
+
+from .money import owed
+from .statuses import AWAITING_REVIEW, UNDER_WAY
+from .submissions import PURGED
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What can be removed of a study's people, or why nothing can."""
+
+    study: Study
+    identities: int
+    submissions: int
+    hashes: int
+    why_not: str = ""
+    why_keep_hashes: str = ""
+
+
+def read_age(text: str) -> timedelta:
+    """`90d` as a timedelta.
+
+    Raises:
+        HunchError: it is not a number of days.
+    """
+    found = re.fullmatch(r"([0-9]{1,5})d", text.strip())
+    if not found:
+        raise HunchError(f"--older-than: {text!r} is no number of days: write for example 90d", code="invalid")
+    return timedelta(days=int(found[1]))
+
+
+def plan_purge(study: Study, *, before: datetime, with_hashes: bool = False) -> Purge:
+    """What `purge` would remove now. Reads only."""
+    identities = _identities(study, before)
+    why_keep = hashes_needed(study) if with_hashes else ""
+    return Purge(
+        study=study,
+        identities=identities.exclude(ids_encrypted=b"").count(),
+        submissions=_submissions(study, before).exclude(ids_encrypted=b"").count(),
+        hashes=identities.count() if with_hashes and not why_keep else 0,
+        why_not=payments_open(study),
+        why_keep_hashes=why_keep,
+    )
+
+
+@transaction.atomic
+def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any = None, via: str = "command") -> Purge:
+    """Remove the ids of everybody who came before that time.
+
+    Raises:
+        HunchError: somebody may still have to be paid.
+    """
+    Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)  # The queue in front of the purse.
+    planned = plan_purge(study, before=before, with_hashes=with_hashes)
+    if planned.why_not:
+        raise HunchError(f"{study.slug}: {planned.why_not}; nothing was removed", code="state_refused", status=409)
+    submissions, identities = _submissions(study, before), _identities(study, before)
+    if with_hashes and not planned.why_keep_hashes:
+        _forget_hashes(submissions)
+        identities.delete()
+    else:
+        identities.exclude(ids_encrypted=b"").update(ids_encrypted=b"")
+    submissions.exclude(ids_encrypted=b"").update(ids_encrypted=b"")
+    record(
+        "purge_identities",
+        study,
+        by=by,
+        via=via,
+        identities=planned.identities,
+        submissions=planned.submissions,
+        hashes=planned.hashes,
+    )
+    return planned
+
+
+def _forget_hashes(submissions: QuerySet[Submission]) -> None:
+    rows = list(submissions.exclude(submission_hash__startswith=PURGED))
+    for row in rows:
+        row.submission_hash = PURGED + secrets.token_hex(16)
+    Submission.objects.bulk_update(rows, ["submission_hash"], batch_size=BATCH)
+
+
+def _identities(study: Study, before: datetime) -> QuerySet[PanelIdentity]:
+    return PanelIdentity.objects.filter(study=study, created_at__lt=before)
+
+
+def _submissions(study: Study, before: datetime) -> QuerySet[Submission]:
+    """By when the person came; where the panel did not say, by when the study was posted."""
+    came = Coalesce("started_at", "completed_at", "posting__created_at")
+    return Submission.objects.filter(posting__study=study).annotate(came=came).filter(came__lt=before)
+
+
+def payments_open(study: Study) -> str:
+    """Why somebody may still have to be paid by their id; empty where nobody has to."""
+    if study.settings.panel.kind == "open":
+        return ""
+    running = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED, Stage.State.FROZEN]).first()
+    if running is not None:
+        return f"stage {running.index} is {running.state}: people may still come who are to be paid"
+    for posting in study.postings.exclude(external_id="").select_related("study"):
+        if reason := _posting_open(posting.submissions.all(), posting.payment_batches.all()):
+            return f"{posting} {reason}"
+        if due := owed(posting):
+            return f"{posting} owes {len(due)} bonuses: pay_bonuses shows and pays them"
+    return ""
+
+
+def _posting_open(submissions: QuerySet[Submission], batches: QuerySet[PaymentBatch]) -> str:
+    waiting = submissions.filter(Q(status=AWAITING_REVIEW) | Q(status__in=UNDER_WAY)).count()
+    if waiting:
+        return f"has {waiting} submissions that are under way or wait for review: reconcile shows them"
+    settled = [PaymentBatch.State.PAID, PaymentBatch.State.REFUSED]
+    if unsettled := batches.exclude(state__in=settled).first():
+        return f"has payment {unsettled.pk}, whose end is not known: pay_bonuses --settle says it"
+    return ""
+
+
+def hashes_needed(study: Study) -> str:
+    """Why the keyed hashes stay; empty where nobody can come any more."""
+    unfinished = study.stages.exclude(state=Stage.State.FROZEN).order_by("index").first()
+    if unfinished is not None:
+        return f"stage {unfinished.index} is {unfinished.state}: the hashes bar a second participation"
+    others = [
+        other.slug
+        for other in Study.objects.exclude(pk=study.pk).only("slug", "config", "source_sha256")
+        if study.slug in other.settings.panel.exclude_people_of
+        and other.stages.exclude(state=Stage.State.FROZEN).exists()
+    ]
+    return f"{others[0]} leaves this study's people out, and knows them by the hashes" if others else ""
+
+
+def purge_withdrawn(*, via: str = "worker") -> int:
+    """Remove the ids of people who took their answers back, as soon as nobody of them is to be paid; how many."""
+    waiting = PanelIdentity.objects.filter(respondent__withdrawal__isnull=False).exclude(ids_encrypted=b"")
+    done = 0
+    for identity in waiting.select_related("study", "respondent"):
+        with transaction.atomic():
+            study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=identity.study_id)
+            rows = Submission.objects.filter(respondent=identity.respondent_id)
+            if _person_open(study, identity, rows):
+                continue
+            PanelIdentity.objects.filter(pk=identity.pk).update(ids_encrypted=b"")
+            rows.update(ids_encrypted=b"")
+            record("purge_withdrawn", identity.respondent, via=via, study=study.slug)
+        done += 1
+    return done
+
+
+def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submission]) -> bool:
+    if study.settings.panel.kind in ("open", "links"):
+        return False
+    if not rows.exists():  # The panel was not read since, or pays from a list: the whole study's end decides.
+        return bool(payments_open(study))
+    batches = PaymentBatch.objects.filter(payments__submission__in=rows)
+    if _posting_open(rows, batches):
+        return True
+    mine = set(rows.values_list("pk", flat=True))
+    return any(one.submission.pk in mine for row in rows.select_related("posting__study") for one in owed(row.posting))
+
+
+def past_their_term() -> Sequence[tuple[Study, int]]:
+    """Studies whose data was to be kept until a day that has passed, and how many people's ids they still have."""
+    found = []
+    for study in Study.objects.filter(respondents__panel_identity__isnull=False).distinct():
+        if is_over(study):
+            found.append((study, PanelIdentity.objects.filter(study=study).count()))
+    return found

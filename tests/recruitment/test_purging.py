@@ -1,0 +1,187 @@
+"""What a panel calls people goes once nobody is to be paid by it; the hashes that bar a second time stay longer."""
+
+import logging
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.exceptions import EntryRefused, HunchError, StateRefused
+from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission
+from survey.recruitment import money, purging, reconciliation
+from survey.recruitment.fake import FakeProlific
+from survey.recruitment.submissions import read_posting
+from survey.services import jobs, staging
+from survey.services.enrolment import begin_sitting
+from survey.services.identities import PanelIds
+from survey.services.withdrawal import withdraw
+from survey.tasks import look_after_data
+from tests import cast
+from tests.recruitment.world import arrives, begins, ids_of, posted
+
+pytestmark = pytest.mark.django_db
+
+
+def soon() -> Any:
+    return timezone.now() + timedelta(days=1)
+
+
+def finished(fake: FakeProlific, posting: Posting) -> Sitting:
+    """Somebody who has finished and waits for review."""
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    return sitting
+
+
+def close(posting: Posting) -> None:
+    staging.close_stage(Stage.objects.select_related("study__bank").get(pk=posting.stage_id), now=True)
+    jobs.run_inline(Stage.objects.select_related("study__bank").get(pk=posting.stage_id))
+
+
+def approved(fake: FakeProlific, posting: Posting) -> None:
+    reconciliation.approve_finished(posting)
+    read_posting(posting)
+
+
+def test_nothing_goes_while_people_may_still_be_paid(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    sitting = finished(fake, posting)
+    assert "stage 1 is open" in purging.payments_open(posting.study)
+    close(posting)
+    assert "wait for review" in purging.payments_open(posting.study)
+    with pytest.raises(HunchError, match="nothing was removed"):
+        purging.purge(posting.study, before=soon())
+    assert bytes(PanelIdentity.objects.get(respondent=sitting.respondent).ids_encrypted)
+    approved(fake, posting)
+    assert purging.payments_open(posting.study) == ""
+
+
+def test_a_bonus_that_is_owed_keeps_the_ids(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.time_out(place["id"])
+    read_posting(posting)
+    close(posting)
+    assert "owes 1 bonuses" in purging.payments_open(posting.study)
+    money.pay_owed(posting)
+    assert purging.payments_open(posting.study) == ""
+
+
+def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    close(posting)
+    approved(fake, posting)
+    done = purging.purge(posting.study, before=soon())
+    assert (done.identities, done.submissions, done.hashes) == (1, 1, 0)
+    assert bytes(PanelIdentity.objects.get().ids_encrypted) == b""
+    assert bytes(Submission.objects.get().ids_encrypted) == b""
+    again = begin_sitting(study=posting.study, ids=ids_of(place))
+    assert again.pk == sitting.pk and again.is_over
+    with pytest.raises(EntryRefused):
+        begin_sitting(study=posting.study, ids=PanelIds("prolific", place["participant_id"], "x", "another"))
+    read_posting(posting)
+    assert bytes(Submission.objects.get().ids_encrypted) == b""
+    assert AuditEntry.objects.filter(action="purge_identities").count() == 1
+
+
+def test_only_those_who_came_before_that_time(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    finished(fake, posting)
+    close(posting)
+    approved(fake, posting)
+    planned = purging.plan_purge(posting.study, before=timezone.now() - timedelta(days=90))
+    assert (planned.identities, planned.submissions) == (0, 0)
+
+
+def test_the_hashes_go_with_them_once_the_study_is_over(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    finished(fake, posting)
+    other = cast.study(slug="later", bank="cast", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})
+    close(posting)
+    approved(fake, posting)
+    assert "later leaves this study's people out" in purging.hashes_needed(posting.study)
+    kept = purging.purge(posting.study, before=soon(), with_hashes=True)
+    assert kept.hashes == 0 and PanelIdentity.objects.count() == 1
+    other.stages.all().delete()
+    other.codes.all().delete()
+    other.delete()
+    gone = purging.purge(posting.study, before=soon(), with_hashes=True)
+    assert gone.hashes == 1 and not PanelIdentity.objects.exists()
+    assert Submission.objects.get().submission_hash.startswith("purged-")
+    with pytest.raises(StateRefused, match="would bring them back"):
+        read_posting(posting)
+
+
+def test_the_command_shows_first_and_says_what_stays(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    finished(fake, posting)
+    out = StringIO()
+    call_command("purge_identities", "--older-than", "0d", stdout=out)
+    assert "cast: kept, stage 1 is open" in out.getvalue()
+    close(posting)
+    approved(fake, posting)
+    out = StringIO()
+    call_command("purge_identities", "--older-than", "0d", "--study", "cast", stdout=out)
+    assert "would be removed" in out.getvalue() and "nothing was removed" in out.getvalue()
+    assert bytes(PanelIdentity.objects.get().ids_encrypted)
+    call_command("purge_identities", "--older-than", "0d", "--study", "cast", "--yes", stdout=out)
+    assert "ids of 1 people and 1 submissions removed" in out.getvalue()
+    assert "keyed hashes stay" in out.getvalue()
+    assert bytes(PanelIdentity.objects.get().ids_encrypted) == b""
+    err = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("purge_identities", "--older-than", "three months", stderr=err)
+    assert "write for example 90d" in err.getvalue()
+
+
+def test_nobody_is_paid_by_ids_that_are_gone(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.time_out(place["id"])
+    read_posting(posting)
+    Submission.objects.update(ids_encrypted=b"")
+    with pytest.raises(StateRefused, match="ids were removed"):
+        money.pay_owed(posting)
+
+
+def test_beat_forgets_who_withdrew_and_is_paid_and_keeps_who_is_not(fake: FakeProlific) -> None:
+    posting = posted(sittings=2)
+    sitting = finished(fake, posting)
+    withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert purging.purge_withdrawn() == 0
+    approved(fake, posting)
+    assert look_after_data() == 1
+    assert bytes(PanelIdentity.objects.get().ids_encrypted) == b"" == bytes(Submission.objects.get().ids_encrypted)
+    assert purging.purge_withdrawn() == 0
+
+
+def test_who_withdrew_keeps_the_bonus_that_was_earned(fake: FakeProlific) -> None:
+    posting = posted(sittings=2, bonus_per_point=10)
+    sitting = finished(fake, posting)
+    approved(fake, posting)
+    done = withdraw(respondent=sitting.respondent, now=timezone.now())
+    type(done).objects.update(points=3)
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 30)]
+
+
+def test_beat_says_whose_data_was_to_be_gone(caplog: pytest.LogCaptureFixture) -> None:
+    study = cast.open_study()
+    cast.begin(study)
+    with caplog.at_level(logging.WARNING, logger="survey.tasks"):
+        look_after_data()
+        assert "data was to be kept" not in caplog.text
+        study.config["data"]["retention_until"] = "2020-01-01"
+        study.save(update_fields=["config"])
+        look_after_data()
+    assert "cast: data was to be kept until 2020-01-01" in caplog.text
