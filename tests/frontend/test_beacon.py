@@ -1,0 +1,81 @@
+"""The browser's word on a screen that was left unfinished: taken in passing, and never in the way."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from survey.models import ScreenTiming, Sitting, Study, UnfinishedScreen
+from tests import cast
+from tests.frontend.pages import get, go_to, read, send
+
+pytestmark = pytest.mark.django_db
+BEACON = "/s/cast/beacon"
+
+
+@pytest.fixture
+def study() -> Study:
+    return cast.open_study()
+
+
+def test_a_word_is_stored_with_its_numbers_and_moves_nothing(client: Client, study: Study) -> None:
+    page = go_to(client, "item", screen="prior")
+    before = Sitting.objects.values().get()
+    response = client.post(BEACON, {"step": page.hidden["step"], "client_shown_ms": "40", "value": "77"})
+    assert (response.status_code, response.content) == (204, b"")
+    left = UnfinishedScreen.objects.get()
+    assert (left.kind, left.name, left.client) == ("item", "prior", {"shown_ms": 40})
+    assert Sitting.objects.values().get() == before
+    assert send(client, page).form["data-screen"] == "posterior"
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"step": "x"}, {"step": "999"}, {"step": "-1"}, {"step": "\x00"}, {"step": ["1", "2"]}]
+)
+def test_nonsense_gets_the_same_empty_answer_and_is_not_stored(client: Client, study: Study, data: Any) -> None:
+    go_to(client, "item", screen="prior")
+    response = client.post(BEACON, data)
+    assert (response.status_code, response.content) == (204, b"")
+    assert not UnfinishedScreen.objects.exists()
+
+
+def test_without_a_sitting_or_with_another_studys_it_is_dropped(client: Client, study: Study) -> None:
+    assert client.post(BEACON, {"step": "1"}).status_code == 204
+    assert client.post("/s/nobody/beacon", {"step": "1"}).status_code == 204
+    go_to(client, "item", screen="prior")
+    thief = Client()
+    cast.open_study(slug="other")
+    thief.cookies["hunch_sitting"] = client.cookies["hunch_sitting"].value
+    step = str(Sitting.objects.get().step)
+    assert thief.post("/s/other/beacon", {"step": step}).status_code == 204
+    assert not UnfinishedScreen.objects.exists()
+
+
+def test_looking_at_its_address_does_nothing(client: Client, study: Study) -> None:
+    go_to(client, "item", screen="prior")
+    assert client.get(BEACON).status_code == 405
+    assert not UnfinishedScreen.objects.exists()
+
+
+def test_it_needs_the_token_of_the_page(study: Study) -> None:
+    client = Client(enforce_csrf_checks=True)
+    get(client, "/s/cast/")
+    page = get(client, "/s/cast/consent")
+    page = read(client.post("/s/cast/consent", {**page.hidden, "consent": "yes"}, follow=True).content.decode())
+    assert client.post(BEACON, {"step": page.hidden["step"]}).status_code == 403
+    token = page.hidden["csrfmiddlewaretoken"]
+    told = client.post(BEACON, {"step": page.hidden["step"], "csrfmiddlewaretoken": token})
+    assert told.status_code == 204
+    assert UnfinishedScreen.objects.count() == 1
+
+
+def test_every_page_with_a_form_measures_and_says_where_to_tell(client: Client, study: Study) -> None:
+    page = go_to(client, "instructions")
+    kinds = []
+    while page.main["data-kind"] != "end":
+        assert page.form["data-beacon"] == BEACON
+        assert {"client_shown_ms", "client_copies", "client_pastes", "client_hidden_ms"} <= set(page.hidden)
+        kinds.append(page.main["data-kind"])
+        page = send(client, page, client_shown_ms="5", client_pastes="1")
+    assert ScreenTiming.objects.count() == sum(kind != "item" for kind in kinds)
+    assert all(row.client == {"shown_ms": 5, "pastes": 1} for row in ScreenTiming.objects.all())
