@@ -1,0 +1,188 @@
+"""The belief item in a real browser: the track, the directions, the buttons, by pointer and by keyboard, seen by axe."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from survey.instruments.belief_update.models import Belief
+from survey.models import Study
+from tests import cast
+from tests.browser.test_sitting import look, page_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+BLOCKS = [
+    {"kind": "consent", "text": "We ask for your consent."},
+    {"kind": "items"},
+    {"kind": "end", "text": "Thanks."},
+]
+VALUE, TRACK, CONTINUE = "#id_value", "#id_value_track", "Continue"
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+@pytest.fixture(params=["light"])
+def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
+    yield from page_of(browser, complaints, color_scheme=request.param)
+
+
+def open_study(**options: Any) -> Study:
+    return cast.open_study(blocks=BLOCKS, instrument={"kind": "belief_update", "options": options})
+
+
+def begin(page: Any, live_server: Any) -> None:
+    page.goto(f"{live_server.url}/s/cast/")
+    page.get_by_role("link", name=CONTINUE).click()
+    page.get_by_role("button", name="I agree").click()
+    page.wait_for_selector("[data-screen=prior]")
+
+
+def go_on(page: Any) -> None:
+    page.get_by_role("button", name=CONTINUE, exact=True).click()
+    page.wait_for_load_state()
+
+
+def last() -> Belief:
+    found = Belief.objects.order_by("response_id").last()
+    assert found is not None
+    return found
+
+
+def facts(belief: Belief) -> tuple[int, str, int | None, int | None]:
+    return belief.value, belief.entered_by, belief.first_value, belief.value_changes
+
+
+def test_a_track_has_no_thumb_until_it_is_touched_and_writes_the_field(
+    page: Any, live_server: Any, complaints: list[str]
+) -> None:
+    open_study()
+    begin(page, live_server)
+    track = page.locator(TRACK)
+    assert page.locator(VALUE).input_value() == ""
+    assert track.get_attribute("aria-valuetext") == "no answer yet" and "untouched" in track.get_attribute("class")
+    look(page)
+    go_on(page)
+    assert page.locator(".error-summary").count() == 1 and not Belief.objects.exists()
+    width = track.bounding_box()["width"]
+    track.click(position={"x": width * 0.8, "y": 20})
+    assert "untouched" not in track.get_attribute("class")
+    shown = int(page.locator(VALUE).input_value())
+    assert 76 <= shown <= 84 and track.get_attribute("aria-valuetext") == f"{shown} %"
+    look(page)
+    go_on(page)
+    assert facts(last()) == (shown, "track", shown, 1)
+    assert [text for text in complaints if "422" not in text] == []
+
+
+def test_a_click_in_the_middle_is_an_answer(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    track = page.locator(TRACK)
+    track.click(position={"x": track.bounding_box()["width"] / 2 - 1.5, "y": 20})
+    assert page.locator(VALUE).input_value() == "50"
+    go_on(page)
+    assert facts(last()) == (50, "track", 50, 1)
+
+
+def test_the_track_is_worked_by_keyboard_and_follows_what_is_typed(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    page.locator(VALUE).focus()
+    page.keyboard.type("30")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "id_value_track"
+    assert page.locator(TRACK).input_value() == "30"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    assert page.locator(VALUE).input_value() == "100"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=posterior]")
+    assert facts(last()) == (100, "track_keys", 30, 3)
+
+
+@pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
+def test_a_number_is_asked_for_once_a_direction_needs_one(page: Any, live_server: Any, complaints: list[str]) -> None:
+    open_study()
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    go_on(page)
+    assert not page.locator(VALUE).is_visible()
+    look(page)
+    page.get_by_label("Higher than 60 %").check()
+    assert page.locator(VALUE).is_visible()
+    look(page)
+    page.locator(VALUE).fill("40")
+    go_on(page)
+    assert "40 is not higher than 60" in page.locator(".error-summary").inner_text()
+    assert page.get_by_label("Higher than 60 %").is_checked() and page.locator(VALUE).input_value() == "40"
+    look(page)
+    # Who thinks better of it need not empty the field that is then hidden.
+    page.get_by_label("The same, 60 %").check()
+    assert not page.locator(VALUE).is_visible()
+    go_on(page)
+    belief = last()
+    assert (belief.value, belief.direction, belief.entered_by) == (60, "same", "button")
+    assert [text for text in complaints if "422" not in text] == []
+
+
+def test_the_enter_key_in_the_number_sends_the_number_and_not_the_other_button(page: Any, live_server: Any) -> None:
+    open_study(answer_mode="keep_button")
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=posterior]")
+    look(page)
+    page.locator(VALUE).fill("75")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=prior]")
+    assert facts(last()) == (75, "typed", 75, 1)
+    page.locator(VALUE).fill("20")
+    go_on(page)
+    page.get_by_role("button", name="My answer stays at 20 %").click()
+    page.wait_for_selector("[data-screen=prior]")
+    assert facts(last())[:2] == (20, "button")
+
+
+def test_what_was_filled_in_may_be_left(page: Any, live_server: Any) -> None:
+    open_study(answer_mode="prefilled")
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    go_on(page)
+    assert page.locator(VALUE).input_value() == "60" and page.locator(TRACK).input_value() == "60"
+    look(page)
+    go_on(page)
+    assert facts(last()) == (60, "prefilled", None, None)
+
+
+def test_reasons_and_the_own_answer_are_accessible(page: Any, live_server: Any) -> None:
+    open_study(explanation="all", own_answer=True, confidence=True)
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    go_on(page)
+    page.get_by_label("The same, 60 %").check()
+    go_on(page)
+    look(page)
+    page.get_by_label("Your reasons").fill("It seemed so.")
+    go_on(page)
+    look(page)
+    page.get_by_label("Your own answer", exact=True).fill("yes")
+    page.get_by_label("How sure are you").fill("40")
+    go_on(page)
+    assert page.locator("[data-screen=prior]").count() == 1
+
+
+def test_a_page_with_everything_weighs_under_50_kb(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    sizes: dict[str, int] = {}
+    page.on("response", lambda answer: sizes.update({answer.url: len(answer.body())}) if answer.ok else None)
+    go_on(page)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    assert any(url.endswith("number.js") for url in sizes)
+    assert sum(sizes.values()) <= 50_000, sizes
