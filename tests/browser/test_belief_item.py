@@ -1,4 +1,4 @@
-"""The belief item in a real browser: the track, the directions, the buttons, by pointer and by keyboard, seen by axe."""
+"""The belief item in a real browser: track, directions, buttons; by pointer and by keyboard; and seen by axe."""
 
 from collections.abc import Iterator
 from typing import Any
