@@ -1,0 +1,76 @@
+"""`manage.py check_study FILE`: what would stop a study, what boards and panels ask for, what it costs."""
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from survey.management.command import HunchCommand
+from survey.management.tables import table
+from survey.services import checking, studies
+
+
+def share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 5:
+        raise ArgumentTypeError("a share of the rewards from 0 to 5, for example 0.333")
+    return value
+
+
+class Command(HunchCommand):
+    help = (
+        "Look a study file over before it becomes a study: refusals, pay, cost, texts, codes, slots by role. Writes "
+        "nothing. Status 1 where something would stop the study."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", metavar="FILE")
+        parser.add_argument(
+            "--fee", type=share, default=checking.PLATFORM_FEE, metavar="SHARE", help="what the panel takes of rewards"
+        )
+        parser.add_argument("--json", action="store_true", help="as JSON")
+
+    def handle(self, *args: Any, path: str, fee: float, **options: Any) -> None:
+        found = checking.check_study(text=studies.read_study_file(path), source_name=path, fee=fee)
+        if options["json"]:
+            self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        else:
+            self._tell(found)
+        if found.has_problems:
+            raise SystemExit(1)
+
+    def _tell(self, found: checking.StudyCheck) -> None:
+        for one in found.findings:
+            place = f"{found.source}:{one.line}: " if one.line else ""
+            self.stdout.write(f"{place}{one}")
+        if found.slug:
+            self._facts(found)
+        problems = sum(one.level == "problem" for one in found.findings)
+        remarks = len(found.findings) - problems
+        self.stdout.write(f"{found.source}: {problems} problems, {remarks} remarks")
+
+    def _facts(self, found: checking.StudyCheck) -> None:
+        rows = [
+            [
+                f"{stage.stage} (pilot)" if stage.pilot else str(stage.stage),
+                stage.design,
+                str(stage.sittings),
+                *(str(stage.slots.get(role, "")) for role in ("sampled", "holdout", "controls")),
+            ]
+            for stage in found.stages
+        ]
+        self.stdout.write(table(["stage", "design", "sittings", "sampled", "holdout", "controls"], rows))
+        self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
+        self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
+        if pay := found.pay:
+            minimum = "" if pay.minimum is None else f"; the panel's minimum is {pay.minimum / 100:.2f}"
+            self.stdout.write(f"pay: {pay.an_hour / 100:.2f} {pay.currency} an hour{minimum}")
+        if cost := found.cost:
+            self.stdout.write(
+                f"cost: {cost.people} people, {cost.rewards / 100:.2f} in rewards and {cost.fee / 100:.2f} in fees, "
+                f"{cost.total / 100:.2f} {cost.currency} in all"
+                + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
+            )
+        self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
