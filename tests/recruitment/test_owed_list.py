@@ -1,0 +1,184 @@
+"""Who is owed what at panels that cannot be asked, and in a lab; and the command that makes links."""
+
+import csv
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import StateRefused
+from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
+from survey.recruitment.owed_list import owed_list
+from survey.services.answering import advance
+from survey.services.enrolment import begin_sitting
+from survey.services.identities import PanelIds
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+PAID = {"reward": 250, "turned_away_pay": 30}
+
+
+def study_at(kind: str, **more: Any) -> Study:
+    return cast.open_study(panel={"kind": kind, **PAID, **more.pop("panel", {})}, sitting={"items": 1}, **more)
+
+
+def comes(study: Study, name: str, *, until: str = "end", fails: bool = False) -> Sitting:
+    sitting = begin_sitting(study=study, ids=PanelIds("generic", name, "s1", f"tic-{name}"))
+    if fails:
+        step = cast.walk(sitting, until="checks")
+        for _attempt in range(2):
+            step = advance(sitting=sitting, step=step.number, data=cast.wrong_answers_for(step))
+    else:
+        cast.walk(sitting, until=until)
+    sitting.refresh_from_db()
+    return sitting
+
+
+@pytest.fixture
+def study() -> Study:
+    """One person has finished, one has failed the checks, one is inside, and one was turned away."""
+    made = study_at("generic", flags={"hidden": {}, "speeder": {}})
+    comes(made, "PERSON-done")
+    comes(made, "PERSON-failed", fails=True)
+    comes(made, "PERSON-inside", until="item")
+    away = comes(made, "PERSON-away", until="checks")
+    Sitting.objects.filter(pk=away.pk).update(state="turned_away", ended_at=away.started_at)
+    return made
+
+
+def run(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    call_command(*args)
+    return capsys.readouterr().out
+
+
+def refused(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        call_command(*args)
+    return capsys.readouterr().err
+
+
+def table_in(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_everybody_is_listed_with_what_they_are_owed_and_their_flags(study: Study) -> None:
+    lines = {line.sitting.state: line for line in owed_list(study)}
+    assert {state: line.amount for state, line in lines.items()} == {
+        "complete": 250, "failed_checks": 0, "live": 0, "turned_away": 30,
+    }  # fmt: skip
+    assert lines["complete"].code == study.completion_code("completed")
+    assert lines["turned_away"].code == study.completion_code("study_full")
+    assert lines["live"].code == ""
+    assert lines["complete"].flags == ("speeder",)
+
+
+def test_simulated_people_are_owed_nothing_and_are_not_listed(study: Study) -> None:
+    study.respondents.update(is_simulated=True)
+    assert owed_list(study) == []
+
+
+def test_points_are_paid_beside_the_reward() -> None:
+    study = study_at("generic", panel={"bonus_per_point": 7})
+    sitting = comes(study, "PERSON-scored")
+    response = sitting.assignments.get().responses.first()
+    assert response is not None
+    Score.objects.create(response=response, value="3.5", rule="test", version="1")
+    assert owed_list(study)[0].amount == 250 + 25
+
+
+def test_a_list_by_pseudonym_names_nobody(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "owed.csv"
+    told = run("reconcile", "cast", "--out", str(out), capsys=capsys)
+    assert "2.80 USD owed to 4 people" in told and f"wrote {out} (4 rows)" in told
+    rows = table_in(out)
+    assert {row["respondent"] for row in rows} == set(study.respondents.values_list("pseudonym", flat=True))
+    assert "PERSON" not in out.read_text(encoding="utf-8") + told
+    assert not AuditEntry.objects.filter(action="see_panel_identities").exists()
+
+
+def test_the_panels_ids_come_when_they_are_asked_for_and_that_is_written_down(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "owed.csv"
+    told = run("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
+    rows = {row["person"]: row for row in table_in(out)}
+    assert rows["PERSON-done"]["owed"] == "250" and rows["PERSON-done"]["submission"] == "tic-PERSON-done"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert "PERSON" not in told
+    assert AuditEntry.objects.get(action="see_panel_identities").detail["people"] == 4
+
+
+def test_a_file_that_is_there_is_not_written_over(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "owed.csv"
+    out.write_text("mine")
+    assert "name a new file" in refused("reconcile", "cast", "--out", str(out), capsys=capsys)
+    assert out.read_text() == "mine"
+
+
+def test_there_is_nobody_to_approve_at_a_panel_that_cannot_be_asked(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "has no panel that could be told" in refused("reconcile", "cast", "--approve", capsys=capsys)
+
+
+def test_links_have_no_panels_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study_at("links")
+    out = tmp_path / "owed.csv"
+    told = refused("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
+    assert "no panel has a name for them" in told and not out.exists()
+
+
+def test_an_open_study_owes_nobody_by_list() -> None:
+    with pytest.raises(StateRefused, match="open"):
+        owed_list(cast.open_study())
+
+
+# manage.py links
+
+
+def test_the_command_writes_links_that_let_people_in(
+    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study_at("links")
+    out = tmp_path / "links.csv"
+    told = run("links", "cast", "--count", "3", "--out", str(out), "--root", "https://lab.example", capsys=capsys)
+    assert "3 links, numbers 1 to 3" in told
+    rows = table_in(out)
+    assert [row["number"] for row in rows] == ["1", "2", "3"]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    for row in rows:
+        assert row["link"].startswith("https://lab.example/s/cast/?link=") and row["link"] not in told
+        assert client.get(row["link"].removeprefix("https://lab.example")).status_code == 302
+    assert len({row["link"] for row in rows}) == 3
+    more = tmp_path / "more.csv"
+    assert "numbers 4 to 5" in run("links", "cast", "--count", "2", "--out", str(more), capsys=capsys)
+    assert AuditEntry.objects.filter(action="make_links").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "told"),
+    [
+        ("open", ["--count", "1"], 'only a study of the kind "links" has links'),
+        ("links", ["--count", "0"], "1 to 5000 links at once"),
+        ("links", ["--count", "1", "--root", "lab.example"], "write where people reach this server"),
+    ],
+)
+def test_links_that_cannot_be_made_leave_no_file(
+    kind: str, more: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cast.open_study(panel={"kind": kind})
+    out = tmp_path / "links.csv"
+    assert told in refused("links", "cast", "--out", str(out), *more, capsys=capsys)
+    assert not out.exists() and not EntryLink.objects.exists()
+
+
+def test_links_are_not_made_where_they_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study_at("links")
+    out = tmp_path / "nowhere" / "links.csv"
+    assert "name a new file" in refused("links", "cast", "--count", "1", "--out", str(out), capsys=capsys)
+    assert not EntryLink.objects.exists()
