@@ -157,7 +157,7 @@ def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
             step = current_step(sitting)
             left[step.kind, step.screen.name if step.screen else step.block.name or ""] += 1
         elif sitting.state == Sitting.State.FAILED_CHECKS:
-            left["checks", ""] += 1
+            left["checks", sitting.current_block.name or ""] += 1
     together = {**times, **items}
     order = [*together, *(key for key in left if key not in together)]
     return [ScreenLine(kind, name, Spread.of(together.get((kind, name), [])), left[kind, name]) for kind, name in order]
