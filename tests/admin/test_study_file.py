@@ -1,0 +1,126 @@
+"""The admin's pages of a study's file, its pilot, and withdrawing a person: who may, what is shown, what is done."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.utils import timezone
+
+from survey.models import Amendment, Respondent, Response, Stage, Study, Withdrawal
+from survey.services import staging
+from tests import cast
+
+from .conftest import client_of
+
+pytestmark = pytest.mark.django_db
+
+
+def with_permission(user: Any, codename: str) -> Client:
+    user.user_permissions.add(Permission.objects.get(codename=codename, content_type__app_label="survey"))
+    return client_of(type(user).objects.get(pk=user.pk))
+
+
+@pytest.fixture
+def open_study(db: None) -> Study:
+    return Study.objects.get(pk=cast.open_study().pk)
+
+
+def page(study: Study, name: str = "change") -> str:
+    return f"/admin/survey/study/{study.pk}/{name}/"
+
+
+def new_file(**overrides: Any) -> dict[str, str]:
+    return {"reason": "a typo", "text": cast.study_text(**overrides).replace("\n", "\r\n")}
+
+
+def test_only_who_may_amend_sees_the_page(open_study: Study, researcher: Any, as_researcher: Client) -> None:
+    assert as_researcher.get(page(open_study, "amend")).status_code == 403
+    assert "/amend/" not in as_researcher.get(page(open_study)).content.decode()
+    may = with_permission(researcher, "amend_study")
+    assert may.get(page(open_study, "amend")).status_code == 200
+    assert "/amend/" in may.get(page(open_study)).content.decode()
+
+
+def test_it_shows_first_and_changes_by_the_second_button(open_study: Study, as_superuser: Client) -> None:
+    file = new_file(title="Another <title>")
+    shown = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
+    assert "Another &lt;title&gt;" in shown and 'name="amend"' in shown
+    assert not Amendment.objects.exists()
+    done = as_superuser.post(page(open_study, "amend"), {**file, "amend": "1"}, follow=True).content.decode()
+    assert "The study file was changed: 1 keys." in done and "a typo" in done
+    made = Amendment.objects.get()
+    assert (made.actor.username, made.via, made.was_locked) == ("super", "admin", True)
+    assert Study.objects.get().source_text == cast.study_text(title="Another <title>")
+
+
+def test_it_says_what_is_refused_and_offers_no_button(open_study: Study, as_superuser: Client) -> None:
+    file = new_file(seed=8)
+    shown = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
+    assert "stage 1 was drawn by it" in shown and 'name="amend"' not in shown
+    forced = as_superuser.post(page(open_study, "amend"), {**file, "amend": "1"}).content.decode()
+    assert "cast.toml: seed: stage 1 was drawn by it" in forced and not Amendment.objects.exists()
+    broken = as_superuser.post(page(open_study, "amend"), {"reason": "x", "text": "slug = ", "show": "1"})
+    assert "cast.toml:1:" in broken.content.decode()
+
+
+def test_the_study_page_shows_lock_term_and_amendments(open_study: Study, as_superuser: Client) -> None:
+    shown = as_superuser.get(page(open_study)).content.decode()
+    assert open_study.source_sha256 in shown and "Dec. 31, 2099" in shown and "not yet: opening" not in shown
+    open_study.config["data"]["retention_until"] = "2020-01-01"
+    open_study.save(update_fields=["config"])
+    assert "purge_identities cast removes what is left of it" in as_superuser.get(page(open_study)).content.decode()
+    open_study.config["data"]["retention_until"] = None
+    open_study.save(update_fields=["config"])
+    assert "no stage opens without it" in as_superuser.get(page(open_study)).content.decode()
+
+
+def test_the_page_of_a_pilot(as_researcher: Client) -> None:
+    study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
+    assert "nobody has begun" in as_researcher.get(page(study, "pilot")).content.decode().lower()
+    cast.walk(cast.begin(study))
+    shown = as_researcher.get(page(study, "pilot")).content.decode()
+    assert "Posterior is exactly 100" in shown and "first_check" in shown
+    assert "pilot, uniform" in as_researcher.get(page(study)).content.decode()
+
+
+def test_a_pilot_is_closed_and_the_first_main_stage_opened_from_the_page(as_superuser: Client) -> None:
+    study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
+    assert "stages/2/open" not in as_superuser.get(page(study)).content.decode()
+    staging.close_stage(Stage.objects.get(study=study, index=1))
+    staging.freeze(Stage.objects.get(study=study, index=1))
+    assert "stages/2/open" in as_superuser.get(page(study)).content.decode()
+    as_superuser.post(f"/admin/survey/study/{study.pk}/stages/2/open/")
+    assert Study.objects.get().locked_at is not None
+
+
+@pytest.fixture
+def person(open_study: Study) -> Respondent:
+    sitting = cast.begin(open_study)
+    cast.walk(sitting)
+    return sitting.respondent
+
+
+def test_only_who_may_withdraws_a_person(person: Respondent, researcher: Any, as_researcher: Client) -> None:
+    address = f"/admin/survey/respondent/{person.pk}/withdraw/"
+    assert as_researcher.get(address).status_code == 403
+    assert as_researcher.post(address).status_code == 403
+    assert address not in as_researcher.get(f"/admin/survey/respondent/{person.pk}/change/").content.decode()
+    may = with_permission(researcher, "withdraw_people")
+    assert address in may.get(f"/admin/survey/respondent/{person.pk}/change/").content.decode()
+    shown = may.get(address).content.decode()
+    assert "6</dd>" in shown and "This cannot be undone" in shown
+    assert Response.objects.count() == 6
+    done = may.post(address, {"reason": "a letter"}, follow=True).content.decode()
+    assert f"3 answers of {person} are deleted." in done and address not in done
+    assert not Response.objects.exists()
+    assert Withdrawal.objects.get().reason == "a letter"
+    assert may.get("/admin/survey/respondent/999/withdraw/").status_code == 404
+
+
+def test_identities_that_are_gone_say_so(person: Respondent, as_superuser: Client) -> None:
+    identity = person.panel_identity
+    type(identity).objects.update(ids_encrypted=b"", created_at=timezone.now() - timedelta(days=1))
+    shown = as_superuser.get(f"/admin/survey/panelidentity/{identity.pk}/change/").content.decode()
+    assert "removed (purge_identities)" in shown
