@@ -36,17 +36,21 @@ from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlat
 from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
+    RANDOM_CHANGE,
+    Attendance,
     BeliefTruth,
     CrowdAnswers,
     SimulatedPerson,
+    attend,
     average_over_people,
     crowd_answers,
-    who_stays,
 )
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
+    "RANDOM_CHANGE",
     "Agreement",
+    "Attendance",
     "BeliefTruth",
     "Block",
     "Combined",
@@ -77,6 +81,7 @@ __all__ = [
     "TestSet",
     "Uncertainty",
     "Uniform",
+    "attend",
     "auc_ceiling",
     "average_over_people",
     "combine_stages",
@@ -117,5 +122,4 @@ __all__ = [
     "student_t_upper_tail",
     "uniform_pool",
     "universe_size",
-    "who_stays",
 ]

@@ -49,6 +49,9 @@ PRIOR_NOISE_SD = 9
 SHARE_OF_TENS = 0.6  # of the people; the others round to fives
 MOST_CHANGE = 40
 FURTHER = (0.4, 0.2)  # the chance of each further step after an incorrect and after a correct answer
+STILL_FREE = 0.5  # the chance that nobody else was given an item in the meantime: an assumption
+# Of somebody who answers twice at random, in tens or in fives.
+RANDOM_CHANGE = SHARE_OF_TENS * (1 - 1 / 11) + (1 - SHARE_OF_TENS) * (1 - 1 / 21)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,13 +248,15 @@ def crowd_answers(
     person: ArrayLike,
     rng: np.random.Generator,
     respondent_sd: float = RESPONDENT_SD,
+    speeder: ArrayLike | None = None,
 ) -> CrowdAnswers:
     """Answers of many people at once, for simulations of whole studies; arrays of shape (n,).
 
     `probability`: the chance that the pair changes an average person's belief; `person`: 0..P-1. People differ as
     `SimulatedPerson` does: in readiness to change (logit sd `respondent_sd`), optimism, and rounding to tens or fives;
     the posterior differs from the prior if and only if the belief changes. Priors differ between answers as much as
-    there, but not by target.
+    there, but not by target. `speeder`, bool (P,): who reads nothing and answers at random, twice anything that they
+    round to; their share of changes is `RANDOM_CHANGE`.
     """
     chance, shown = np.asarray(probability, dtype=np.float64), np.asarray(outcome)
     who = np.asarray(person)
@@ -261,7 +266,12 @@ def crowd_answers(
         )
     if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
         raise DesignError(f"probability: must lie in 0..1, not {chance.min()}..{chance.max()}")
-    people = int(who.max(initial=-1)) + 1
+    hurried = np.zeros(int(who.max(initial=-1)) + 1, dtype=bool) if speeder is None else np.asarray(speeder, dtype=bool)
+    people = hurried.size
+    if hurried.ndim != 1 or people <= who.max(initial=-1):
+        raise DesignError(
+            f"speeder: must be flat and name all {int(who.max(initial=-1)) + 1} people, not {hurried.shape}"
+        )
     step = np.where(rng.random(people) < SHARE_OF_TENS, 10, 5)[who]
     points = PRIOR_MEAN + rng.normal(0, OPTIMISM_SD, people)[who]
     points += rng.normal(0, math.hypot(TASK_DIFFICULTY_SD, DIFFICULTY_SD, PRIOR_NOISE_SD), who.size)
@@ -272,17 +282,49 @@ def crowd_answers(
     size = step * (1 + further)
     moved = np.where(shown == 1, np.minimum(100, prior + size), np.maximum(0, prior - size))
     away = np.where(shown == 1, prior - size, prior + size)
-    return CrowdAnswers(prior=prior, posterior=np.where(changes, np.where(moved == prior, away, moved), prior))
+    posterior = np.where(changes, np.where(moved == prior, away, moved), prior)
+    if hurried.any():
+        prior, posterior = (
+            np.where(hurried[who], step * rng.integers(0, 100 // step + 1), read) for read in (prior, posterior)
+        )
+    return CrowdAnswers(prior=prior, posterior=posterior)
 
 
-def who_stays(*, people: int, items: int, dropout: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which of their items people answer, shape (people, items): a share `dropout` leaves, each at a random place."""
-    if not 0 <= dropout < 1:
-        raise DesignError(f"dropout: must be a share in 0..1, 1 left out, not {dropout}")
-    leaves = rng.random(people) < dropout
-    answered = np.where(leaves, rng.integers(0, items, people), items)
-    stays: NDArray[np.bool_] = np.arange(items)[None, :] < answered[:, None]
-    return stays
+@dataclass(frozen=True, eq=False)
+class Attendance:
+    """Which of their items people answer in time, and which too late to count: bool arrays (people, items)."""
+
+    in_time: NDArray[np.bool_]
+    late: NDArray[np.bool_]
+
+
+def attend(
+    *,
+    people: int,
+    items: int,
+    dropout: float,
+    rng: np.random.Generator,
+    returners: float = 0.0,
+    still_free: float = STILL_FREE,
+) -> Attendance:
+    """How far people get: a share `dropout` leaves for good, each at a random place.
+
+    A share `returners` leaves likewise and comes back after their sitting has expired: each item that they had left is
+    theirs again with the chance `still_free`, and their answer to the others is late.
+    """
+    if not (dropout >= 0 and returners >= 0 and dropout + returners < 1):
+        raise DesignError(f"dropout, returners: must be shares of less than 1 together, not {dropout} and {returners}")
+    if not 0 <= still_free <= 1:
+        raise DesignError(f"still_free: must be a chance in 0..1, not {still_free}")
+    kind = rng.random(people)
+    answered = np.where(kind < dropout + returners, rng.integers(0, items, people), items)
+    in_time = np.arange(items)[None, :] < answered[:, None]
+    late = np.zeros_like(in_time)
+    if returners:
+        left = ~in_time & ((kind >= dropout) & (kind < dropout + returners))[:, None]
+        again = rng.random((people, items)) < still_free
+        in_time, late = in_time | (left & again), left & ~again
+    return Attendance(in_time=in_time, late=late)
 
 
 def average_over_people(probability: ArrayLike, respondent_sd: float) -> NDArray[np.float64]:

@@ -52,7 +52,8 @@ class World:
 
 @dataclass(frozen=True)
 class Setting:
-    """A study: sittings by stage, items a sitting, candidates a stage, roles, and the share of people who leave."""
+    """A study: sittings by stage, items a sitting, candidates a stage, roles, and the shares of people who leave, who
+    come back after their sitting has expired, and who answer at random."""
 
     sittings: tuple[int, ...]
     items: int
@@ -60,6 +61,12 @@ class Setting:
     holdout: float
     controls: float
     dropout: float
+    returners: float = 0.0
+    speeders: float = 0.0
+
+    def share_that_changes(self, world: World) -> float:
+        """Over all pairs and people, those who answer at random among them: what the study estimates."""
+        return (1 - self.speeders) * sum(world.rates) / 2 + self.speeders * bandit.RANDOM_CHANGE
 
 
 @dataclass(frozen=True)
@@ -74,10 +81,10 @@ class Policy:
 class SimulatedStudy:
     """What one simulated study came to.
 
-    By stage: `answers` to sampled items, expected `found` changes among them, `auc` over uniform pairs of the predictor
-    trained after it, and the highest that any could have (`best_auc`). `widths`: of the final 95 % intervals, by
-    `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers. `errors`, `freedom`: of
-    the differences in `EFFECTS`, NaN where the study has nothing to tell of one.
+    By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
+    pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
+    95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
+    `errors`, `freedom`: of the differences in `EFFECTS`, NaN where the study has nothing to tell of one.
     """
 
     answers: tuple[int, ...]
@@ -143,7 +150,7 @@ def simulate(
         found.append(study)
         progress()
     return [
-        outlook(policy.name, found[place * studies : (place + 1) * studies], world)
+        outlook(policy.name, found[place * studies : (place + 1) * studies], setting.share_that_changes(world))
         for place, policy in enumerate(policies)
     ]
 
@@ -162,8 +169,8 @@ def _one(task: tuple[World, Setting, Policy, int, int]) -> SimulatedStudy:
     return one_study(world, setting, policy, rng=np.random.default_rng([seed, number]), truth_seed=number % TRUTHS)
 
 
-def outlook(name: str, studies: Sequence[SimulatedStudy], world: World) -> PolicyOutlook:
-    """The means over a policy's simulated studies."""
+def outlook(name: str, studies: Sequence[SimulatedStudy], truth: float) -> PolicyOutlook:
+    """The means over a policy's simulated studies. `truth`: the share of all answers that really changes."""
     totals = np.array([sum(study.found) for study in studies])
     detectable: list[float | None] = []
     for place in range(len(EFFECTS)):
@@ -183,7 +190,7 @@ def outlook(name: str, studies: Sequence[SimulatedStudy], world: World) -> Polic
         best_auc=float(np.mean([study.best_auc for study in studies])),
         widths=_means([study.widths for study in studies]),
         coverage=float(np.mean([study.covered for study in studies])),
-        naive_bias=float(np.mean([study.naive for study in studies])) - sum(world.rates) / 2,
+        naive_bias=float(np.mean([study.naive for study in studies])) - truth,
         detectable=tuple(detectable),
     )
 
@@ -281,7 +288,7 @@ def one_study(
                 found.append(float(taken.expected.sum()))
         coefficients = _trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
         aucs.append(_auc(judged, bandit.predict_logistic(known, coefficients)))
-    return _summary(world, collected, counts, found, aucs, best_auc=_auc(judged, judged))
+    return _summary(setting.share_that_changes(world), collected, counts, found, aucs, best_auc=_auc(judged, judged))
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +319,11 @@ def _answers(
 ) -> _Collected:
     """Deals the part's slots to people at random, controls after the items in number, and has them answered."""
     order = rng.permutation(role.booklets * setting.items)
-    stays = bandit.who_stays(people=role.booklets, items=setting.items, dropout=setting.dropout, rng=rng).ravel()
+    came = bandit.attend(
+        people=role.booklets, items=setting.items, dropout=setting.dropout, returners=setting.returners, rng=rng
+    )
+    stays = came.in_time.ravel()  # Late answers are stored, and no estimate knows them.
+    speeder = rng.random(role.booklets) < setting.speeders if setting.speeders else np.zeros(role.booklets, dtype=bool)
     person = np.repeat(np.arange(role.booklets), setting.items)
     slot = order[stays]
     person = person[stays]
@@ -325,7 +336,12 @@ def _answers(
     chance[item] = truth.probabilities(pairs, ids)
     outcome[item] = pairs.outcome
     answers = bandit.crowd_answers(
-        probability=chance, outcome=outcome, person=person, rng=rng, respondent_sd=world.respondent_sd
+        probability=chance,
+        outcome=outcome,
+        person=person,
+        rng=rng,
+        respondent_sd=world.respondent_sd,
+        speeder=speeder,
     )
     # Nobody takes part twice: people of other stages and parts have other numbers.
     cluster = person + 1_000_000 * (2 * stage + (name == "holdout"))
@@ -345,7 +361,7 @@ def _answers(
     return _Collected(
         part=part,
         at=at,
-        expected=bandit.average_over_people(chance[item], world.respondent_sd),
+        expected=bandit.average_over_people(chance[item], world.respondent_sd) * ~speeder[person[item]],
         outcome=outcome[item].astype(np.int8),
         changed=answers.changed[item].astype(np.float64),
         change=(answers.posterior - answers.prior)[item].astype(np.float64),
@@ -368,7 +384,7 @@ def _auc(chance: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
 
 
 def _summary(
-    world: World,
+    truth: float,
     collected: Sequence[_Collected],
     counts: Sequence[int],
     found: Sequence[float],
@@ -383,7 +399,6 @@ def _summary(
     }
     finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
     share = finals["changed"]
-    truth = sum(world.rates) / 2
     effects = [_outcome_effect(collected), _condition_effect(collected), _evidence_effect(collected, share)]
     return SimulatedStudy(
         answers=tuple(counts),

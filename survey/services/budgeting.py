@@ -58,12 +58,16 @@ class StudyShape(Strict):
     holdout: float = Field(default=0.1, ge=0, lt=1)
     controls: float = Field(default=0.0667, ge=0, lt=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    returners: float = Field(default=0.0, ge=0, lt=1)
+    speeders: float = Field(default=0.0, ge=0, lt=1)
     minutes: float = Field(default=12, gt=0, le=600)
 
     @model_validator(mode="after")
     def sittings_are_people(self) -> "StudyShape":
         if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
             raise ValueError("sittings: each stage needs from 2 to 100,000")
+        if self.dropout + self.returners >= 1:
+            raise ValueError("dropout and returners: nobody would stay; lower one")
         return self
 
 
@@ -175,6 +179,8 @@ def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], N
                 holdout=config.study.holdout,
                 controls=config.study.controls,
                 dropout=config.study.dropout,
+                returners=config.study.returners,
+                speeders=config.study.speeders,
             ),
             policies=[Policy(policy.name, policy.build()) for policy in config.policies],
             studies=config.studies,

@@ -8,17 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import (
+    RANDOM_CHANGE,
     BeliefTruth,
     DesignError,
     EpsilonGreedy,
     SimulatedPerson,
+    attend,
     average_over_people,
     crowd_answers,
     draw,
     pair_from_rank,
     uniform_pool,
     universe_size,
-    who_stays,
 )
 
 TASKS = [f"task {t}" for t in range(12) for _ in range(3 + t)]
@@ -292,15 +293,83 @@ def test_a_crowd_answers_as_its_people_would_one_by_one() -> None:
 
 
 def test_who_leaves_does_so_at_any_place_and_answers_nothing_more() -> None:
-    stays = who_stays(people=4000, items=5, dropout=0.25, rng=np.random.default_rng(3))
-    answered = stays.sum(axis=1)
-    assert (np.sort(stays, axis=1)[:, ::-1] == stays).all()
+    came = attend(people=4000, items=5, dropout=0.25, rng=np.random.default_rng(3))
+    answered = came.in_time.sum(axis=1)
+    assert (np.sort(came.in_time, axis=1)[:, ::-1] == came.in_time).all()
     assert (answered < 5).mean() == pytest.approx(0.25, abs=0.03)
     assert set(answered.tolist()) == {0, 1, 2, 3, 4, 5}
+    assert not came.late.any()
+
+
+def test_who_comes_back_answers_all_and_what_somebody_else_has_by_then_is_late() -> None:
+    came = attend(people=20_000, items=5, dropout=0.1, returners=0.2, still_free=0.25, rng=np.random.default_rng(3))
+    assert not (came.in_time & came.late).any()
+    whole = (came.in_time | came.late).all(axis=1)
+    assert whole.mean() == pytest.approx(0.9, abs=0.01), "only who leaves for good leaves anything unanswered"
+    # Of the fifth who come back 3 of 5 items on average lie behind their leaving, and a quarter of those is still free.
+    assert came.late.mean() == pytest.approx(0.2 * 0.6 * 0.75, abs=0.005)
+    assert came.in_time.mean() == pytest.approx(1 - 0.1 * 0.6 - 0.2 * 0.6 * 0.75, abs=0.005)
+
+
+def test_who_comes_back_changes_nothing_for_the_others() -> None:
+    alone = attend(people=500, items=5, dropout=0.1, rng=np.random.default_rng(3)).in_time
+    with_others = attend(people=500, items=5, dropout=0.1, returners=0.3, rng=np.random.default_rng(3))
+    back = ~with_others.in_time.all(axis=1) & (with_others.in_time | with_others.late).all(axis=1)
+    same = (alone == with_others.in_time).all(axis=1)
+    assert same[~back].mean() > 0.9 and back.any()
+
+
+def test_speeders_answer_at_random_and_the_others_as_ever() -> None:
+    person = np.repeat(np.arange(4000), 10)
+    speeder = np.arange(4000) % 4 == 0
+    asked = {"probability": np.full(40_000, 0.3), "outcome": np.zeros(40_000, dtype=int), "person": person}
+    crowd = crowd_answers(**asked, rng=np.random.default_rng(5), speeder=speeder)
+    plain = crowd_answers(**asked, rng=np.random.default_rng(5))
+    hurried = speeder[person]
+    assert (crowd.posterior[~hurried] == plain.posterior[~hurried]).all()
+    assert crowd.changed[hurried].mean() == pytest.approx(RANDOM_CHANGE, abs=0.01)
+    assert crowd.prior[hurried].mean() == pytest.approx(50, abs=1)
+    assert np.corrcoef(crowd.prior[hurried], crowd.posterior[hurried])[0, 1] == pytest.approx(0, abs=0.03)
+    assert {0, 100} <= set(crowd.posterior[hurried].tolist()) and not (crowd.posterior % 5).any()
+
+
+def test_speeders_must_be_told_for_all_people() -> None:
+    with pytest.raises(DesignError, match="speeder: must be flat and name all 3 people"):
+        crowd_answers(probability=[0.5], outcome=[0], person=[2], rng=np.random.default_rng(1), speeder=[True])
+
+
+def test_beliefs_have_the_averages_and_the_shape_that_were_found() -> None:
+    """Prior 0.629, posterior 0.663 and 0.551; most beliefs stay; the others move in fives, further after bad news."""
+    truth = truth_of()
+    rng = np.random.default_rng(6)
+    pairs = uniform_pool(n_questions=len(IDS), size=20_000, rng=rng).pairs
+    crowd = crowd_answers(
+        probability=truth.probabilities(pairs, IDS),
+        outcome=pairs.outcome,
+        person=np.arange(20_000) // 15,
+        rng=rng,
+        respondent_sd=truth.respondent_sd,
+    )
+    change, correct = crowd.posterior - crowd.prior, pairs.outcome == 1
+    assert crowd.prior.mean() == pytest.approx(62.9, abs=1.0)
+    assert crowd.posterior[correct].mean() == pytest.approx(66.3, abs=1.0)
+    assert crowd.posterior[~correct].mean() == pytest.approx(55.1, abs=1.2)
+    assert (change == 0).mean() > 0.6 and not (change % 5).any()
+    assert (change[correct] < 0).mean() < 0.02 and (change[~correct] > 0).mean() < 0.02
+    assert (change < -20).mean() > 2 * (change > 20).mean() > 0
+    # One hump, round numbers above their neighbours, and people at the very top but hardly any at the bottom.
+    tens = np.array([(crowd.prior == value).mean() for value in range(0, 101, 10)])
+    assert tens.argmax() in (6, 7)
+    assert (np.diff(tens[:7]) > 0).all() and (np.diff(tens[7:]) < 0).all()
+    fives = np.array([(crowd.prior == value).mean() for value in range(5, 100, 10)])
+    assert (np.minimum(tens[4:9], tens[5:10]) > fives[4:9]).all()
+    assert tens[10] > 0.02 > tens[0]
 
 
 def test_a_crowd_refuses_what_is_no_probability() -> None:
     with pytest.raises(DesignError, match=r"probability: must lie in 0\.\.1"):
         crowd_answers(probability=[1.2], outcome=[0], person=[0], rng=np.random.default_rng(1))
     with pytest.raises(DesignError, match="dropout"):
-        who_stays(people=1, items=1, dropout=1.0, rng=np.random.default_rng(1))
+        attend(people=1, items=1, dropout=0.5, returners=0.5, rng=np.random.default_rng(1))
+    with pytest.raises(DesignError, match="still_free"):
+        attend(people=1, items=1, dropout=0.1, still_free=2, rng=np.random.default_rng(1))

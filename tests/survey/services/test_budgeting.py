@@ -1,5 +1,6 @@
 """Budgets: costs by hand, a simulated study against its own answers, and the power that is promised."""
 
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,26 @@ def test_the_intervals_it_promises_cover_the_truth() -> None:
     assert found.coverage >= 0.85
 
 
+def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -> None:
+    hurried = dataclasses.replace(SETTING, speeders=0.3)
+    truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
+    assert hurried.share_that_changes(WORLD) == pytest.approx(truth)
+    how: dict[str, Any] = {"world": WORLD, "policies": [Policy("uniform", bandit.Uniform())], "studies": 20, "seed": 5}
+    (plain,), (found,) = (budget.simulate(setting=setting, **how) for setting in (SETTING, hurried))
+    assert found.coverage >= 0.85 and abs(found.naive_bias) < 0.03
+    assert found.answers == pytest.approx(plain.answers, rel=0.02)
+    assert found.total == pytest.approx(0.7 * plain.total, rel=0.05)
+
+
+def test_who_comes_back_too_late_gives_fewer_answers_that_count() -> None:
+    back = dataclasses.replace(SETTING, dropout=0.0, returners=0.4)
+    how: dict[str, Any] = {"world": WORLD, "policies": [GREEDY], "studies": 4, "seed": 5}
+    (found,) = budget.simulate(setting=back, **how)
+    # Half of the 5.5 items of 10 that a random place leaves behind on average are still free.
+    whole = 36 * 9 + 36 * 9
+    assert sum(found.answers) == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
+
+
 @pytest.mark.django_db
 def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     cast.bank(40)
@@ -125,6 +146,7 @@ def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path
         ("tasks = 6", "tasks = 600", "bank: there must be at least as many questions as tasks"),
         ("domains = 3", "", "bank: give either a name or all of questions, tasks and domains"),
         ("sittings = [20, 20]", "sittings = [20, 1]", "each stage needs from 2"),
+        ("sittings = [20, 20]", "sittings = [20, 20]\nreturners = 0.95", "dropout and returners: nobody would stay"),
         ('kind = "uniform"', 'kind = "test_set"', "policies.1: a test set, or a design by disagreement"),
         ("[money]", "[honey]", "honey: Extra inputs are not permitted"),
         ("[money]", "[money", "not TOML"),
