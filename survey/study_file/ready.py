@@ -118,10 +118,10 @@ _FORMS: dict[str, dict[str, Any]] = {
     },
     "looked_up": {
         "version": "1",
-        "title": {"en": "One honest question", "de": "Eine ehrliche Frage"},
+        "title": {"en": "How you answered", "de": "Wie Sie geantwortet haben"},
         "text": {
-            "en": "Your pay is unaffected, whatever you answer. It helps us to read the answers rightly.",
-            "de": "Ihre Antwort hat keinen Einfluss auf Ihre Bezahlung. Sie hilft uns, die Antworten richtig zu lesen.",
+            "en": "Whatever you say here helps us to read your answers as you meant them.",
+            "de": "Was auch immer Sie hier sagen, hilft uns, Ihre Antworten so zu lesen, wie Sie sie meinten.",
         },
         "fields": [
             {
