@@ -77,12 +77,12 @@ class EntryLinkAdmin(ReadOnlyAdmin):
 
     @staticmethod
     def _file(request: HttpRequest, study: Study, count: int) -> HttpResponse:
-        """The links as the answer itself: after a redirect they would have to be stored on the way."""
+        """The links as the answer itself: after a redirect they would have to be stored on the way. The admin's pages
+        are never cached."""
         root = request.build_absolute_uri("/").rstrip("/")
         made = links.make_links(study, count=count, root=root, by=request.user, via="admin")
         lines = [csv_line(["number", "link"]), *(csv_line([link.number, link.address]) for link in made)]
         response = HttpResponse("".join(lines), content_type="text/csv; charset=utf-8")
         name = f"{study.slug}-links-{made[0].number}-{made[-1].number}.csv"
         response["Content-Disposition"] = f'attachment; filename="{name}"'
-        response["Cache-Control"] = "no-store"
         return response

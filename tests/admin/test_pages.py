@@ -25,6 +25,7 @@ from survey.models import (
     Bank,
     Booklet,
     CandidateSet,
+    EntryLink,
     Evaluation,
     Item,
     JobStep,
@@ -142,6 +143,7 @@ def busy(study: Study, superuser: User) -> Study:
         sitting=answer.sitting, assignment=answer, screen="prior", text="odd", at=timezone.now()
     )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
+    EntryLink.objects.create(study=study, number=1, token_hash="0" * 64, created_by=superuser)
     jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
     return study
 
@@ -178,6 +180,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
             booklet=booklet,
             position=1,
         )
+        EntryLink.objects.create(study=twin, number=1, token_hash=f"{number + 1:064}", created_by=owner)
         respondent = Respondent.objects.create(study=twin)
         store_identity(respondent=respondent, ids=panel_ids(number))
         sitting = Sitting.objects.create(
@@ -256,7 +259,7 @@ def test_what_was_collected_cannot_be_added_changed_or_deleted_by_a_superuser(
             continue
         assert not page.has_change_permission(request), model
         assert not page.has_delete_permission(request), model
-        assert page.has_add_permission(request) == (model is ApiToken), model
+        assert page.has_add_permission(request) == (model in (ApiToken, EntryLink)), model
         row = model._default_manager.first()
         if row is None or model is Study:
             continue
