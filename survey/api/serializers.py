@@ -288,11 +288,18 @@ class BegunSerializer(serializers.Serializer[Any]):
 @extend_schema_serializer(
     examples=[
         OpenApiExample("a prior", value={"step": 3, "value": 62}, request_only=True),
+        OpenApiExample(
+            "a posterior where the direction is asked for",
+            value={"step": 4, "direction": "higher", "value": 70, "value_by": "typed", "value_first": 70},
+            request_only=True,
+        ),
         OpenApiExample("comprehension checks", value={"step": 2, "what_number_means": "2"}, request_only=True),
     ]
 )
 class AnswerSerializer(serializers.Serializer[Any]):
-    """`step` and, beside it, one key for each check or field of the step; a page to read has none."""
+    """`step` and, beside it, one key for each check or field of the step; a page to read has none. How a number in the
+    field `value` came about may be told as `value_by` (typed, track, track_keys, prefilled), `value_first` and
+    `value_changes`; anything else there is dropped."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
 

@@ -280,8 +280,6 @@ class BeliefUpdate(Instrument):
             "responses__belief",
             "responses__explanation",
             "responses__target_answer",
-            "conditions",
-            "sitting__conditions",
             "slot__item__pair__evidence__task",
             "slot__item__pair__target__task",
             "slot__item__pair__answer__language_model",

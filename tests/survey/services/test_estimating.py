@@ -421,5 +421,5 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
 
 
 def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:
-    with django_assert_max_num_queries(40):
+    with django_assert_max_num_queries(44):
         estimating.estimate(plain, by=["outcome", "evidence_task"])
