@@ -158,7 +158,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         {
             "study": study,
             "config": config,
-            "consent": config.blocks[0],
+            "consent": config.consent,
             "unanswered": request.method == "POST",
         },
         status=422 if request.method == "POST" else 200,

@@ -29,7 +29,7 @@ from survey.models import (
     Sitting,
     Withdrawal,
 )
-from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
+from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, link_to
 from survey.selectors.stages import with_answers
 from survey.services.auditing import record
 from survey.services.identities import unseal
@@ -54,8 +54,8 @@ class RespondentAdmin(ReadOnlyAdmin):
     deferred = deferred_study("study")
     search_fields = ("pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."
-    fields = ("pseudonym", "study", "is_simulated", "created_at")
-    readonly_fields = ("pseudonym", "created_at")
+    fields = ("pseudonym", "study", "is_simulated", "created_at", "withdrawn")
+    readonly_fields = ("pseudonym", "created_at", "withdrawn")
     inlines = (SittingInline,)
     change_form_template = "admin/survey/respondent/page.html"
 
@@ -73,6 +73,11 @@ class RespondentAdmin(ReadOnlyAdmin):
         gone = object_id.isdecimal() and Withdrawal.objects.filter(respondent=int(object_id)).exists()
         context = {**(extra_context or {}), "may_withdraw": may and not gone}
         return super().change_view(request, object_id, form_url, context)
+
+    @admin.display(description="took all of it back")
+    def withdrawn(self, respondent: Respondent) -> SafeString | str:
+        taken_back = Withdrawal.objects.filter(respondent=respondent).first()
+        return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Delete what a person gave, at their wish: shown first, done by POST alone."""
@@ -174,7 +179,6 @@ class SittingAdmin(FlaggedSittings):
         ("respondent__is_simulated", admin.BooleanFieldListFilter),
     )
     list_select_related = ("respondent", "stage__study")
-    deferred = deferred_study("stage__study")
     search_fields = ("respondent__pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."
     fields = (

@@ -64,7 +64,7 @@ class StudyInfo(RespondentView):
         study = enrolment.study_of(slug)
         language = language_of(study, request.query_params.get("language", ""))
         config = study.settings.in_language(language)
-        consent = config.blocks[0]
+        consent = config.consent
         refusal = ""
         try:
             enrolment.stage_to_join(study)

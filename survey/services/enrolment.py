@@ -144,7 +144,7 @@ def stage_to_join(study: Study) -> Stage:
 
 def consent_text(study: Study, language: str) -> str:
     """As it is shown in that language."""
-    return study.settings.in_language(language).blocks[0].text
+    return study.settings.in_language(language).consent.text
 
 
 @transaction.atomic

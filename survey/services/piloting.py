@@ -6,7 +6,7 @@ Reads only. A pilot's answers enter nothing else.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import median, quantiles
 
 from survey.exceptions import StateRefused
 from survey.instruments import registry
@@ -28,6 +28,8 @@ from .flow import current_step
 from .rewards import HourlyPay, hourly_pay_by_pilot
 
 ROUND_NUMBERS = (0, 50, 100)
+STEP_COLUMNS = ("kind", "name", "sitting", "taken_at", "server_ms")
+RESPONSE_COLUMNS = ("screen", "assignment__sitting", "answered_at", "server_ms")
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,18 @@ def pilot_report(study: Study) -> PilotReport:
 
 
 def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
-    """In the order in which people came to them."""
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for kind, name, ms in (
-        ScreenTiming.objects.filter(sitting__in=people).order_by("step", "pk").values_list("kind", "name", "server_ms")
+    """In the order in which most people came to them."""
+    begun = {sitting.pk: sitting.started_at for sitting in people}
+    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    since_the_start: dict[tuple[str, str], list[float]] = defaultdict(list)
+    steps = ScreenTiming.objects.filter(sitting__in=people)
+    responses = Response.objects.filter(assignment__sitting__in=people)
+    for key, sitting, at, ms in (
+        *(((kind, name), *rest) for kind, name, *rest in steps.values_list(*STEP_COLUMNS)),
+        *((("item", screen), *rest) for screen, *rest in responses.values_list(*RESPONSE_COLUMNS)),
     ):
-        times[kind, name].append(ms / 1000)
-    items: dict[tuple[str, str], list[float]] = defaultdict(list)
-    responses = Response.objects.filter(assignment__sitting__in=people).order_by("number", "pk")
-    for screen, ms in responses.values_list("screen", "server_ms"):
-        items["item", screen].append(ms / 1000)
+        seconds[key].append(ms / 1000)
+        since_the_start[key].append((at - begun[sitting]).total_seconds())
     left: Counter[tuple[str, str]] = Counter()
     for sitting in people:
         if sitting.state == Sitting.State.EXPIRED:
@@ -158,9 +162,9 @@ def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
             left[step.kind, step.screen.name if step.screen else step.block.name or ""] += 1
         elif sitting.state == Sitting.State.FAILED_CHECKS:
             left["checks", sitting.current_block.name or ""] += 1
-    together = {**times, **items}
-    order = [*together, *(key for key in left if key not in together)]
-    return [ScreenLine(kind, name, Spread.of(together.get((kind, name), [])), left[kind, name]) for kind, name in order]
+    order = sorted(seconds, key=lambda key: median(since_the_start[key]))
+    order += [key for key in left if key not in seconds]
+    return [ScreenLine(kind, name, Spread.of(seconds.get((kind, name), [])), left[kind, name]) for kind, name in order]
 
 
 def _checks(study: Study, people: Sequence[Sitting]) -> Iterable[CheckLine]:
@@ -222,4 +226,4 @@ def _remarks(people: Sequence[Sitting]) -> list[Remark]:
                 found.append(Remark(texts[form.block, name], str(answer)))
     reports = QuestionReport.objects.filter(sitting__in=people).select_related("assignment__slot__item")
     found += [Remark(f"about {report.assignment.slot.item.key}", report.text) for report in reports.order_by("at")]
-    return found
+    return sorted(found, key=lambda remark: remark.where)

@@ -21,6 +21,7 @@ from .sampling import (
     refuse_misplaced_pilots,
 )
 
+TERM = "{retention_until}"
 WELCOME = "You are invited to take part in a short study about language models."
 
 
@@ -194,10 +195,21 @@ class StudyConfig(Strict):
             own["holdout"] = 0.0
         return self.roles.model_copy(update=own)
 
+    @property
+    def consent(self) -> BlockConfig:
+        """The block that people agree to, as they read it."""
+        block = self.blocks[0]
+        return block.model_copy(update={"text": self._with_term(block.text)})
+
+    def _with_term(self, text: str) -> str:
+        """A text may say until when data is kept."""
+        until = self.data.retention_until
+        return text.replace(TERM, until.isoformat()) if until and TERM in text else text
+
     def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
         """The block's text under a sitting's levels; the last condition that changes it wins."""
         text = block.text
         for condition in self.conditions:
             changed = condition.texts.get(levels.get(condition.factor, ""), {})
             text = changed.get(block.name or block.kind, text)
-        return text
+        return self._with_term(text)

@@ -209,3 +209,9 @@ def test_a_level_changes_the_text_that_it_names() -> None:
         visitor = cast.Visitor(stage.study)
         shown[visitor.sitting.levels()["wording"]] = visitor.step.text
     assert shown == {"short": "Little to read.", "long": "Much to read."}
+
+
+def test_the_consent_may_say_until_when_data_is_kept() -> None:
+    words = [{**cast.BLOCKS[0], "text": "We keep it until {retention_until}."}, *cast.BLOCKS[1:]]
+    study = cast.open_stage(blocks=words).study
+    assert enrolment.consent_text(study, "en") == "We keep it until 2099-12-31."
