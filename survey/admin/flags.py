@@ -50,12 +50,18 @@ class FlagFilter(admin.SimpleListFilter):
 class FlaggedSittings(ReadOnlyAdmin):
     """Base of the sittings' admin: reads the flags of all rows of a list at once."""
 
+    # A study's rules are read with the rows, and not in a query of their own.
+    deferred = ("stage__study__source_text",)
+
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
         rows = list(changelist.result_list)
-        found = flags_of(row.pk for row in rows)
-        for row in rows:
-            row.known_flags = found[row.pk]
+        studies = {row.stage.study_id: row.stage.study for row in rows}
+        for pk, study in studies.items():
+            own = [row for row in rows if row.stage.study_id == pk]
+            found = marks_of(study, [row.pk for row in own])
+            for row in own:
+                row.known_flags = found.get(row.pk, ())
         changelist.result_list = rows  # Django walks through it and no more.
         return changelist
 
