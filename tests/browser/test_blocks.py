@@ -11,7 +11,8 @@ from tests.browser.test_sitting import WIDTH, entrance, fill, look, page_of
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-SPACING = (
+LARGE = (
+    "html { font-size: 200% !important; }"
     "* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; }"
     "p { margin-bottom: 2em !important; }"
 )
@@ -99,13 +100,15 @@ def test_every_page_holds_on_a_narrow_screen(page: Any, live_server: Any, study:
     assert complaints == []
 
 
-def test_a_scale_does_not_break_the_page_where_text_is_spaced_out(browser: Any, live_server: Any, study: Study) -> None:
+def test_a_scale_does_not_break_the_page_where_text_is_twice_as_large_and_spaced_out(
+    browser: Any, live_server: Any, study: Study
+) -> None:
     # A style of the reader's own is not the page's: the policy on content does not speak of it.
     for page in page_of(browser, [], bypass_csp=True):
         go_to(page, live_server, "form")
         while not page.get_by_label("10", exact=True).count():
             answer(page)
-        page.add_style_tag(content=SPACING)
+        page.add_style_tag(content=LARGE)
         assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
 
 
