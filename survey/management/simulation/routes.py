@@ -89,6 +89,10 @@ class Pages:
     def go_in(self) -> Shown:
         return self._read(self.client.get(f"{self.home}consent"))
 
+    def look(self) -> Shown:
+        """The page that the sitting stands at, once more."""
+        return self._read(self.client.get(f"{self.home}sitting"))
+
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
         if shown.page is None or shown.page.form is None:
             raise SimulationError(f"{shown.address} shows no form: {shown.page.summary if shown.page else ''}")
