@@ -150,8 +150,8 @@ def test_it_refuses_a_practice_block_that_shows_nothing(made: Any, said: str) ->
 
 
 def test_an_instrument_without_practice_refuses_the_block() -> None:
-    said = refusals(blocks=blocks(), instrument={"kind": "toy"})
-    assert "blocks.3.kind: toy has no practice item: remove the block" in said
+    said = refusals(blocks=blocks(), instrument={"kind": "own_answers"})
+    assert "blocks.3.kind: own_answers has no practice item: remove the block" in said
 
 
 def test_it_has_a_file_of_its_own() -> None:
