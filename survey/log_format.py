@@ -9,6 +9,8 @@ import re
 import time
 
 QUERY_STRING = re.compile(r"\?[^\s\"'<>|]+")
+# What a form or an address carried, as Django prints it: a panel may call its parameters anything.
+QUERY_DICT = re.compile(r"<QueryDict: \{.*?\}>", re.DOTALL)
 PERSONAL_VALUE = re.compile(
     r"((?:PROLIFIC_PID|SESSION_ID|STUDY_ID|participant\w*|assignmentId|workerId)['\"]?\s*[=:]\s*)"
     r"(\[?['\"][^'\"]*['\"]\]?|[^\s&\"',;)}\]]+)",
@@ -18,7 +20,7 @@ PERSONAL_VALUE = re.compile(
 
 def redact(text: str) -> str:
     """`text` without query strings and without the values of parameters that name a person."""
-    return PERSONAL_VALUE.sub(r"\1[removed]", QUERY_STRING.sub("?[removed]", text))
+    return PERSONAL_VALUE.sub(r"\1[removed]", QUERY_DICT.sub("<QueryDict>", QUERY_STRING.sub("?[removed]", text)))
 
 
 class LineFormatter(logging.Formatter):

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -16,12 +16,12 @@ from .hashing import keyed_digest
 
 @dataclass(frozen=True)
 class PanelIds:
-    """What a panel sends along: who, in which of its studies, in which submission."""
+    """What a panel sends along: who, in which of its studies, in which submission. Printing one shows none of it."""
 
     panel: str
-    person: str
-    study: str = ""
-    submission: str = ""
+    person: str = field(repr=False)
+    study: str = field(default="", repr=False)
+    submission: str = field(default="", repr=False)
 
 
 def _cipher() -> Fernet:
