@@ -10,6 +10,7 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 
+from survey.management.screens import walking
 from survey.management.screens.walking import MOST_COMBINATIONS, chosen_combinations, undone
 from survey.study_file import StudyConfig
 from tests import cast
@@ -78,6 +79,11 @@ def counts() -> dict[str, int]:
     return {model._meta.label: model._default_manager.count() for model in apps.get_models()}
 
 
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "SILENT_DRAWS", 1)
+
+
 @dataclass(frozen=True)
 class Written:
     folder: Path
@@ -94,7 +100,8 @@ class Written:
 def written(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Written once for all tests that only look at the files."""
     folder = tmp_path_factory.mktemp("screens")
-    with django_db_blocker.unblock(), undone():
+    with django_db_blocker.unblock(), undone(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walking, "SILENT_DRAWS", 1)
         study = cast.study(**TWO_LANGUAGES)
         before = counts()
         call_command("screens", "cast", out=folder)
