@@ -26,7 +26,7 @@ from survey.selectors.stages import stage_progress
 from survey.services import auditing, exporting, planning, staging
 from survey.services.rewards import hourly_pay
 
-from . import alignment, estimates, flags, leaderboard, study_page
+from . import alignment, estimates, flags, human_calibration, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .study_file import StudyFilePages, file_facts
 from .study_page import StageSection
@@ -212,6 +212,10 @@ class StudyAdmin(StudyFilePages):
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
             path("<int:pk>/alignment/", wrap(self.alignment_view), name="survey_study_alignment"),
+            path(
+                "<int:pk>/human-calibration/", wrap(self.human_calibration_view), name="survey_study_human_calibration"
+            ),
+            path("<int:pk>/human-calibration/<str:name>", wrap(self.figure7_view), name="survey_study_figure7"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
             path("<int:pk>/estimates/", wrap(self.estimates_view), name="survey_study_estimates"),
             *super().get_urls(),
@@ -336,6 +340,40 @@ class StudyAdmin(StudyFilePages):
             study=study,
             **alignment.context(study, request.GET.dict()),
         )
+
+    def human_calibration_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Whether the study's people foresee what people and language models get right."""
+        study = self._seen_study(request, pk)
+        return self._page(
+            request,
+            "human_calibration.html",
+            title=f"Figure 7: {study.title}",
+            study=study,
+            **human_calibration.context(study, request.GET),
+        )
+
+    def figure7_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        """The page's figure or its table as a file."""
+        study = self._seen_study(request, pk)
+        if name not in human_calibration.FILES:
+            raise Http404
+        try:
+            found = human_calibration.found_for(study, request.GET)
+        except HunchError as exc:
+            raise Http404(exc.message) from exc
+        response = HttpResponse(
+            human_calibration.content(name, found), content_type=f"{human_calibration.FILES[name]}; charset=utf-8"
+        )
+        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{name}"'
+        return response
+
+    def _seen_study(self, request: HttpRequest, pk: int) -> Study:
+        study = Study.objects.select_related("bank").filter(pk=pk).first()
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
+        if study is None:
+            raise Http404
+        return study
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
         return TemplateResponse(

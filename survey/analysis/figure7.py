@@ -9,9 +9,9 @@ how often matching answerers are right on x.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from html import escape
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,36 +188,92 @@ def _variance(influence: Floats, cluster: Ints) -> float:
     return float(len(sums) / (len(sums) - 1) * (sums**2).sum())
 
 
-def calibration_figure(lines: Sequence[Calibration], path: Path) -> None:
-    """Accuracy of the answerers by region of posterior belief, a line each for people and models; one SVG file."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+# The paper's table as columns.
+COLUMNS = (
+    *("answerers_are", "lower", "upper", "beliefs", "respondents", "questions", "answerers", "matches"),
+    *("mean_belief", "accuracy", "standard_error"),
+)
 
-    from .alignment_figures import COLOURS
 
-    # The same input gives the same bytes: no date, and ids from a fixed salt.
-    with rc_context({"svg.hashsalt": "hunch", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(6.5, 4.5), layout="constrained")
-        axes = figure.add_subplot()
-        place = np.arange(len(REGIONS), dtype=np.float64)
-        for index, line in enumerate(lines):
-            accuracy = np.asarray([100 * region.accuracy for region in line.regions])
-            error = np.nan_to_num([100 * region.standard_error for region in line.regions])
-            axes.errorbar(
-                place + 0.06 * (index - (len(lines) - 1) / 2),
-                accuracy,
-                yerr=error,
-                fmt="os^Dv<>p"[index % 8],
-                linestyle="-",
-                capsize=4,
-                color=COLOURS[index % len(COLOURS)],
-                label=line.name,
-            )
-        axes.set_xticks(place, [f"{lower} to {upper} %" for lower, upper in REGIONS])
-        axes.set_xlabel("posterior belief that the answer is correct")
-        axes.set_ylabel("answerer's accuracy in % (bars: standard error)")
-        axes.set_ylim(0, 100)
-        axes.set_title("Do people foresee who answers correctly?", fontsize=11)
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False, fontsize=9)
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "Hunch"})
+def calibration_rows(lines: Sequence[Calibration]) -> list[list[str | int | float | None]]:
+    """One row a line and region, as `COLUMNS` has them; None where a figure is not defined."""
+    return [
+        [line.name, *(value if np.isfinite(value) else None for value in asdict(region).values())]
+        for line in lines
+        for region in line.regions
+    ]
+
+
+WIDTH, HEIGHT = 640, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 60
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, told apart by the colour-blind
+_MARKS = (
+    "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",  # a disc
+    "M-5,-5h10v10h-10z",  # a square
+    "M0,-6L6,5H-6z",
+    "M0,-6L6,0L0,6L-6,0z",
+)
+
+
+def calibration_svg(lines: Sequence[Calibration]) -> str:
+    """Accuracy of the answerers by region of posterior belief, one line each for people and for models, as SVG.
+
+    The same lines give the same text. It has no script and no style of its own, so that a page may hold it as it is.
+    """
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        'aria-labelledby="figure7-title" font-family="sans-serif" font-size="13" fill="currentColor">',
+        '<title id="figure7-title">Do people foresee who answers correctly?</title>',
+        *_axes(),
+    ]
+    for place, line in enumerate(lines):
+        colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
+        parts += [f'<g stroke="{colour}" fill="{colour}">', *_line(line, mark, aside=place - (len(lines) - 1) / 2)]
+        x = _LEFT + 12 + 190 * place
+        parts.append(f'<path d="{mark}" transform="translate({x},{_TOP - 20})"/></g>')
+        parts.append(f'<text x="{x + 12}" y="{_TOP - 15}">{escape(line.name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _across(region: float) -> float:
+    return _LEFT + (WIDTH - _LEFT - _RIGHT) * (region + 0.5) / len(REGIONS)
+
+
+def _up(share: float) -> float:
+    return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * share
+
+
+def _axes() -> list[str]:
+    found = []
+    for percent in range(0, 101, 20):
+        y = f"{_up(percent / 100):.1f}"
+        found.append(f'<path d="M{_LEFT},{y}H{WIDTH - _RIGHT}" stroke="currentColor" stroke-opacity="0.25"/>')
+        found.append(f'<text x="{_LEFT - 8}" y="{y}" text-anchor="end" dominant-baseline="middle">{percent}</text>')
+    for place, (lower, upper) in enumerate(REGIONS):
+        x, y = f"{_across(place):.1f}", HEIGHT - _BOTTOM + 20
+        found.append(f'<text x="{x}" y="{y}" text-anchor="middle">{lower} to {upper} %</text>')
+    middle, side = (WIDTH + _LEFT - _RIGHT) / 2, (HEIGHT + _TOP - _BOTTOM) / 2
+    return [
+        *found,
+        f'<text x="{middle}" y="{HEIGHT - 14}" text-anchor="middle">posterior belief that the answer is correct</text>',
+        f'<text x="16" y="{side}" text-anchor="middle" transform="rotate(-90 16 {side})">'
+        "answerer’s accuracy in % (bars: standard error)</text>",
+    ]
+
+
+def _line(line: Calibration, mark: str, *, aside: float) -> list[str]:
+    points = [
+        (_across(place) + 14 * aside, region)
+        for place, region in enumerate(line.regions)
+        if np.isfinite(region.accuracy)
+    ]
+    path = "L".join(f"{x:.1f},{_up(region.accuracy):.1f}" for x, region in points)
+    found = [f'<path d="M{path}" fill="none" stroke-width="2"/>'] if len(points) > 1 else []
+    for x, region in points:
+        error = region.standard_error
+        if np.isfinite(error):
+            low, high = (_up(min(1.0, max(0.0, region.accuracy + sign * error))) for sign in (-1, 1))
+            ends = "".join(f"M{x - 5:.1f},{y:.1f}h10" for y in (low, high))
+            found.append(f'<path d="M{x:.1f},{low:.1f}V{high:.1f}{ends}" fill="none"/>')
+        found.append(f'<path d="{mark}" transform="translate({x:.1f},{_up(region.accuracy):.1f})"/>')
+    return found

@@ -17,16 +17,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from survey.exceptions import HunchError
 from survey.models import Study
 from survey.selectors.leaderboard import leaderboard
 from survey.selectors.stages import stage_progress
-from survey.services import aligning, auditing, conditions, enrolment, estimating, exporting
+from survey.services import aligning, auditing, calibrating, conditions, enrolment, estimating, exporting
 
 from .respondents import errors
 from .serializers import (
     AlignmentSerializer,
     AnswerPageSerializer,
     EstimatesSerializer,
+    HumanCalibrationSerializer,
     LeaderboardLineSerializer,
     StageSerializer,
     StudySerializer,
@@ -181,6 +183,37 @@ class Alignment(ResearcherView):
             enrolment.study_of(slug), condition=request.query_params.getlist("condition")
         ).as_json()
         return Response(AlignmentSerializer(found).data)
+
+
+class HumanCalibration(ResearcherView):
+    @extend_schema(
+        operation_id="human_calibration",
+        parameters=[
+            OpenApiParameter(
+                "people_study", str, required=True, description="The study in which people answer the questions."
+            ),
+            OpenApiParameter("model", str, many=True, description="Only these language models; all without it."),
+            CONDITION,
+        ],
+        responses={200: HumanCalibrationSerializer, **errors(400, 401, 403, 404, 409)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Whether this study's people foresee what people and language models get right (figure 7)."""
+        study = enrolment.study_of(slug)
+        if not (people_study := request.query_params.get("people_study", "")):
+            there_are = ", ".join(one.slug for one in calibrating.people_studies(study)) or "none on this bank"
+            raise HunchError(
+                f"people_study: name the study in which people answer the questions; there are: {there_are}",
+                code="invalid",
+            )
+        found = calibrating.human_calibration(
+            study,
+            people_study=enrolment.study_of(people_study),
+            models=request.query_params.getlist("model"),
+            condition=request.query_params.getlist("condition"),
+        )
+        return Response(HumanCalibrationSerializer(found.as_json()).data)
 
 
 class AnswerList(ResearcherView):

@@ -584,7 +584,16 @@ _ESTIMATED: dict[str, Any] = {
                 "divisions": [],
                 "slots": {
                     "position": [
-                        {"label": "1", "planned": 60, "answered": 57, "excluded": 1, "late": 1, "lost": 1, "open": 0}
+                        {
+                            "label": "1",
+                            "planned": 60,
+                            "answered": 56,
+                            "excluded": 1,
+                            "withdrawn": 1,
+                            "late": 1,
+                            "lost": 1,
+                            "open": 0,
+                        }
                     ]
                 },
                 "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
@@ -685,3 +694,24 @@ class AlignmentSerializer(serializers.Serializer[Any]):
     beliefs = BeliefComparisonSerializer(allow_null=True)
     deployment = serializers.ListField(child=serializers.DictField(), help_text="Human-deployed performance, by rule.")
     notes = serializers.ListField(child=serializers.CharField())
+
+
+class CalibrationPointSerializer(serializers.Serializer[Any]):
+    answerers_are = serializers.CharField(help_text="people, or language models.")
+    lower = serializers.IntegerField(help_text="The region of posterior belief, in percentage points.")
+    upper = serializers.IntegerField()
+    beliefs = serializers.IntegerField(help_text="Posteriors in the region with an answerer that bears on them.")
+    respondents = serializers.IntegerField()
+    questions = serializers.IntegerField()
+    answerers = serializers.IntegerField()
+    matches = serializers.IntegerField(help_text="Pairs of a belief and an answerer.")
+    mean_belief = serializers.FloatField(allow_null=True)
+    accuracy = serializers.FloatField(allow_null=True, help_text="Of the answerers, a share; null without a match.")
+    standard_error = serializers.FloatField(allow_null=True)
+
+
+class HumanCalibrationSerializer(serializers.Serializer[Any]):
+    beliefs = serializers.IntegerField()
+    people = serializers.IntegerField(help_text="Who answered questions themselves.")
+    points = CalibrationPointSerializer(many=True)
+    notes = serializers.ListField(child=serializers.CharField(), help_text="What a reader should know.")

@@ -13,6 +13,11 @@ urlpatterns = [
     path("studies/<slug:slug>/answers/", researchers.AnswerList.as_view(), name="answers"),
     path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
     path("studies/<slug:slug>/alignment/", researchers.Alignment.as_view(), name="alignment"),
+    path(
+        "studies/<slug:slug>/human-calibration/",
+        researchers.HumanCalibration.as_view(),
+        name="human-calibration",
+    ),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.Estimates.as_view(), name="estimates"),
     path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),

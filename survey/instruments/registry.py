@@ -171,6 +171,8 @@ class Instrument(ABC):
     predicts: ClassVar[bool] = False
     # Kinds of control slots it can ask: its own, drawn by `draw_controls`, and REPEAT, which the core plans itself.
     control_kinds: ClassVar[tuple[str, ...]] = ()
+    # Whether its people answer the bank's questions themselves, so that `own_answers` gives them.
+    answered_by_people: ClassVar[bool] = False
     # Whether its candidates are the ordered pairs of questions with an outcome, so that all of them can be scored.
     pairs_questions: ClassVar[bool] = False
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
@@ -184,8 +186,9 @@ class Instrument(ABC):
         return self.options_model.model_validate({**self.older_options, **study.settings.instrument.options})
 
     def options_for(self, assignment: "Assignment") -> Any:
-        """The study's options as the levels of this assignment and of its sitting change them; screens read these."""
-        study = assignment.slot.stage.study
+        """The study's options as the levels of this assignment and of its sitting change them; screens read these. By
+        the study file that the sitting began with, whatever was amended since."""
+        study = assignment.slot.stage.study.as_of(assignment.sitting.study_sha256)
         if not any(condition.options for condition in study.settings.conditions):
             return self.options(study)
         return self.options_under(study, assignment.levels())

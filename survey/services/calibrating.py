@@ -4,12 +4,20 @@ Answerers are the people of a study in which they answer questions themselves, a
 bank's questions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from survey.analysis.figure7 import BeliefsAboutOthers, Calibration, RealAnswers, calibration
+from survey.analysis.figure7 import (
+    COLUMNS,
+    BeliefsAboutOthers,
+    Calibration,
+    RealAnswers,
+    calibration,
+    calibration_rows,
+)
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments import registry
 from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
@@ -17,6 +25,7 @@ from survey.selectors.questions import eligible_questions
 
 from .conditions import in_words, read_condition
 from .estimating import counted
+from .exporting import csv_line
 
 PEOPLE, MODELS = "people", "language models"
 ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
@@ -30,6 +39,28 @@ class HumanCalibration:
     beliefs: int
     people: int
     notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; None where a figure is not defined."""
+        return {
+            "beliefs": self.beliefs,
+            "people": self.people,
+            "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines)],
+            "notes": list(self.notes),
+        }
+
+
+def figure7_csv(lines: Sequence[Calibration]) -> Iterator[str]:
+    """figure7.csv, line by line; every digit, and empty cells where a figure is not defined."""
+    yield csv_line(COLUMNS)
+    for row in calibration_rows(lines):
+        yield csv_line(row)
+
+
+def people_studies(study: Study) -> list[Study]:
+    """Studies in which people answered questions of the same bank themselves."""
+    others = Study.objects.filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
+    return [other for other in others if registry.get(other.instrument).answered_by_people]
 
 
 def human_calibration(

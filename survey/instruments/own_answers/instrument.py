@@ -29,6 +29,7 @@ class OwnAnswers(Instrument):
 
     name = "own_answers"
     title = "Own answers"
+    answered_by_people = True
     options_model = OwnAnswersOptions
     needs_answer_key = True
     condition_options = frozenset({"confidence"})

@@ -1,25 +1,18 @@
 """`manage.py human_calibration SLUG --people-study SLUG2`: do people foresee what people and models get right?"""
 
-import csv
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from survey.analysis.figure7 import Calibration, RegionAccuracy, calibration_figure
+from survey.analysis.figure7 import Calibration, RegionAccuracy, calibration_svg
 from survey.exceptions import HunchError
 from survey.management.command import HunchCommand, add_condition
 from survey.management.tables import percent, table
 from survey.services import calibrating, studies
 from survey.services.writing import replace_file
-
-COLUMNS = (
-    *("answerers_are", "lower", "upper", "beliefs", "respondents", "questions", "answerers", "matches"),
-    *("mean_belief", "accuracy", "standard_error"),
-)
 
 
 def names_of(text: str) -> list[str]:
@@ -75,14 +68,10 @@ class Command(HunchCommand):
     def _write(self, folder: Path, lines: Sequence[Calibration]) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with replace_file(folder / "figure7.csv") as path, path.open("w", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(COLUMNS)
-                for line in lines:
-                    for region in line.regions:
-                        writer.writerow([line.name, *(cell(value) for value in asdict(region).values())])
+            with replace_file(folder / "figure7.csv") as path:
+                path.write_text("".join(calibrating.figure7_csv(lines)), encoding="utf-8", newline="")
             with replace_file(folder / "figure7.svg") as path:
-                calibration_figure(lines, path)
+                path.write_text(calibration_svg(lines), encoding="utf-8", newline="")
         except OSError as exc:
             raise HunchError(f"--out {folder}: cannot be written ({exc.strerror}): choose another folder") from exc
         for name in ("figure7.csv", "figure7.svg"):
@@ -104,8 +93,3 @@ def row_of(name: str, region: RegionAccuracy) -> list[str]:
 
 def shown(share: float) -> str:
     return percent(share if np.isfinite(share) else None)
-
-
-def cell(value: float) -> str:
-    """Every digit; empty where a figure is not defined."""
-    return repr(value) if np.isfinite(value) else ""

@@ -4,75 +4,21 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from survey.exceptions import HunchError, NotFound, StateRefused
-from survey.models import Bank, LanguageModel, ModelAnswer, Question, Sitting, Study, Task
-from survey.services import staging
-from survey.services.answering import advance
-from survey.services.calibrating import human_calibration
+from survey.models import Bank, Question, Sitting, Task
+from survey.services.calibrating import human_calibration, people_studies
 from tests.survey import cast
-
-N = 16
+from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
 
 
 @pytest.fixture
 def bank() -> Bank:
     """Sixteen questions; the key of each is its position."""
     return cast.bank(N, tasks=2)
-
-
-def open_one(study: Study) -> Study:
-    staging.open_stage(cast.stage_of(study))
-    return study
-
-
-def people_study(bank: Bank, *, right: Any, people: int = 3, slug: str = "people") -> Study:
-    """Everybody answers all questions; `right(person, position)` says how."""
-    study = open_one(
-        cast.study(
-            slug,
-            on=bank,
-            instrument={"kind": "own_answers", "options": {"answers_per_question": people}},
-            sitting={"items": N},
-            stages=[{"sittings": people}],
-        )
-    )
-    for person in range(people):
-        visitor = cast.Visitor(study).to_items()
-        step = visitor.step
-        while step.kind == "item":
-            position = step.assignment.slot.item.asked_question.question.position
-            said = str(position if right(person, position) else 999)
-            step = advance(sitting=visitor.sitting, step=step.number, data={"answer": said})
-    return study
-
-
-def belief_study(bank: Bank, *, posterior: Any, slug: str = "beliefs", **overrides: Any) -> Study:
-    """Four people with three pairs each; `posterior(pair, sitting)` says what they end with."""
-    study = open_one(cast.study(slug, on=bank, **overrides))
-    for _person in range(4):
-        visitor = cast.Visitor(study).to_items()
-        step = visitor.step
-        while step.kind == "item":
-            pair = step.assignment.slot.item.pair
-            value = 50 if step.screen.name == "prior" else posterior(pair, visitor.sitting)
-            step = advance(sitting=visitor.sitting, step=step.number, data={"value": value})
-    return study
-
-
-def model(bank: Bank, name: str = "parrot", *, right: Any = lambda position: True, leave_out: int = 0) -> None:
-    made = LanguageModel.objects.create(name=name)
-    for question in bank.questions.order_by("position")[: N - leave_out]:
-        ModelAnswer.objects.create(language_model=made, question=question, correct=right(question.position))
-
-
-def even(_person: int, position: int) -> bool:
-    """Everybody knows the even questions and no others."""
-    return position % 2 == 0
 
 
 @pytest.mark.django_db
@@ -173,6 +119,15 @@ def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> Non
     with pytest.raises(HunchError, match="nobody answered both questions of a pair with the outcome that was shown"):
         human_calibration(beliefs, people_study=people)
     assert Question.objects.count() == N
+
+
+@pytest.mark.django_db
+def test_studies_in_which_people_answer_the_same_bank_are_offered(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    people = people_study(bank, right=even)
+    people_study(cast.bank(N, name="other", tasks=2), right=even, slug="elsewhere")
+    cast.study("more-beliefs", on=bank)
+    assert people_studies(beliefs) == [people]
 
 
 @pytest.mark.django_db
