@@ -35,8 +35,9 @@ from .seeds import generator
 
 KEPT_SECONDS = 24 * 3600
 COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
-ANSWERED, EXCLUDED, LATE, LOST, OPEN = "answered", "excluded", "late", "lost", "open"
-STATES = (ANSWERED, EXCLUDED, LATE, LOST, OPEN)
+ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
+LOST, OPEN = "lost", "open"
+STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
     "leave.",
@@ -55,6 +56,7 @@ class StratumLine:
     planned: int
     answered: int
     excluded: int
+    withdrawn: int
     late: int
     lost: int
     open: int
@@ -84,6 +86,7 @@ class SlotLine:
     planned: int
     answered: int
     excluded: int
+    withdrawn: int
     late: int
     lost: int
     open: int
@@ -276,6 +279,8 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
             state = EXCLUDED if in_time[0].sitting_id in without else ANSWERED
         elif late:
             state = LATE
+        elif stage.state == Stage.State.FROZEN and any(one.state == Assignment.State.WITHDRAWN for one in given):
+            state = WITHDRAWN
         else:
             state = LOST if stage.state == Stage.State.FROZEN else OPEN
         taken = in_time or late or given

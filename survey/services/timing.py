@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -61,13 +62,16 @@ def record_step(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: dat
     )
 
 
+@transaction.atomic
 def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -> bool:
     """A page of the sitting was left without being sent; False where nothing is kept of it.
 
     Moves nothing and keeps no sitting alive. A few rows a step are kept and none for a step that was taken meanwhile:
     the browser's word may come late, twice, or never.
     """
-    if sitting.is_over or step != str(sitting.step):
+    # Locked, so that nothing is kept of a person who withdraws at this moment; not waited for.
+    held = Sitting.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
+    if sitting.is_over or step != str(sitting.step) or not held.filter(pk=sitting.pk, withdrawn_at=None).exists():
         return False
     shown = current_step(sitting)
     left = UnfinishedScreen.objects.filter(sitting=sitting, step=sitting.step)
@@ -94,3 +98,15 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
 
 def _name(step: Step) -> str:
     return (step.screen.name if step.screen else step.block.name or "")[:60]
+
+
+# Words of a consent that says that pages are timed; by language.
+NAMED_BY = {
+    "en": ("how long", "how much time", "timing", "time spent", "measure"),
+    "de": ("wie lange", "wie viel zeit", "dauer", "messen", "gemessen"),
+}
+
+
+def is_named_in(consent: str, language: str) -> bool:
+    """Whether a consent text seems to say that times are measured: by its words, which a person should read."""
+    return any(word in consent.lower() for word in NAMED_BY.get(language, ()))

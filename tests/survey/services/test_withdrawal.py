@@ -22,13 +22,16 @@ from survey.models import (
     Response,
     Sitting,
     SnapshotAnswer,
+    UnfinishedScreen,
     Withdrawal,
 )
 from survey.selectors.stages import counted_answers, frozen_answers, training_examples
 from survey.services import expiry, jobs, staging
 from survey.services.enrolment import begin_sitting, find_sitting
+from survey.services.estimating import estimate
 from survey.services.exporting import answer_rows, columns_of
 from survey.services.flow import current_step
+from survey.services.timing import record_unfinished
 from survey.services.verifying import verify_stage
 from survey.services.withdrawal import plan_withdrawal, runs_that_learnt_from, withdraw
 from tests.survey import cast
@@ -164,6 +167,29 @@ def test_an_export_names_the_row_and_leaves_its_content_out() -> None:
     theirs = [row for row in rows if row["respondent"] == gone.sitting.respondent.pseudonym]
     assert [row["status"] for row in theirs] == ["withdrawn"] * 3
     assert {row["prior"] for row in theirs} == {row["responses"] for row in theirs} == {None}
+
+
+def test_estimates_leave_the_answers_out_and_count_them() -> None:
+    stage = cast.closed_stage()
+    staging.freeze(stage)
+    gone = stage.sittings.first()
+    assert estimate(stage.study).answers == 12
+    take_back(gone)
+    report = estimate(stage.study)
+    (stratum,) = report.parts[0].strata
+    assert (report.answers, stratum.answered, stratum.withdrawn, stratum.lost) == (9, 9, 3, 0)
+    assert sum(line.withdrawn for line in report.slots["position"]) == 3
+
+
+def test_nothing_that_the_browser_tells_afterwards_is_kept() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).to_items()
+    before = Sitting.objects.select_related("stage__study__bank", "respondent").get(pk=visitor.sitting.pk)
+    told = {"client_shown_ms": "1", "client_submitted_ms": "9"}
+    assert record_unfinished(sitting=before, step=str(before.step), data=told)
+    take_back(visitor)
+    assert not UnfinishedScreen.objects.exists()
+    assert not record_unfinished(sitting=before, step=str(before.step), data=told)
+    assert not UnfinishedScreen.objects.exists()
 
 
 def test_the_command_shows_the_plan_first_and_does_it_with_yes() -> None:
