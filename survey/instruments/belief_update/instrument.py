@@ -176,7 +176,8 @@ class BeliefUpdate(Instrument):
         return screens.next_screen(assignment, self.setting(assignment, assignment.slot.stage.study))
 
     def setting(self, assignment: Assignment, study: Study) -> screens.Setting:
-        """In which form this person sees this item."""
+        """In which form this person sees this item, by the study file that their sitting began with."""
+        study = study.as_of(assignment.sitting.study_sha256)
         levels = assignment.levels() if study.settings.conditions else {}
         return settings.of_assignment(assignment, self.options_under(study, levels), levels)
 
@@ -328,7 +329,7 @@ class BeliefUpdate(Instrument):
     def practice_screen(
         self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
-        options = self.options_under(sitting.stage.study, sitting.levels())
+        options = self.options_under(sitting.stage.study.as_of(sitting.study_sha256), sitting.levels())
         return practice.next_screen(settings.of_practice(sitting, options), example=example, given=given)
 
     def practice_summary(self, *, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:

@@ -11,8 +11,9 @@ from survey.instruments.belief_update import forms, settings
 from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
 from survey.instruments.belief_update.options import BeliefUpdateOptions
 from survey.instruments.registry import Screen
-from survey.models import Assignment, Response, Study
+from survey.models import Assignment, Response, Sitting, Study
 from survey.services import exporting
+from survey.services.amending import amend
 from survey.services.answering import advance
 from survey.services.flow import Step, current_step
 from survey.services.hashing import digest
@@ -492,6 +493,24 @@ def test_a_conditions_level_changes_the_mode() -> None:
     walker.post(**cast.answers_for(walker.step))
     (mode,) = {row["answer_mode"] for row in rows_of(study) if row["posterior"] is not None}
     assert mode == {"direction": "direction", "keep": "keep_button"}[walker.sitting.levels()["mode"]]
+
+
+def test_a_sitting_keeps_the_mode_that_it_began_with() -> None:
+    def file(mode: str) -> dict[str, Any]:
+        condition = {"factor": "f", "levels": ["a", "b"], "options": {one: {"answer_mode": mode} for one in ("a", "b")}}
+        return {"stages": [{"sittings": 4, "pilot": True}, {"sittings": 4}], "conditions": [condition]}
+
+    study = cast.open_study(**file("direction"))
+    walker = Walker(study)
+    amend(study, text=cast.study_text(**file("blank")), source_name="cast.toml", reason="the pilot's people asked why")
+    walker.sitting = Sitting.objects.get(pk=walker.sitting.pk)
+    walker.post(value="60")
+    assert list(walker.screen.form().fields) == ["direction", "value"]
+    walker.post(direction="same")
+    newcomer = Walker(Study.objects.get())
+    newcomer.post(value="60")
+    assert list(newcomer.screen.form().fields) == ["value"]
+    assert {row["answer_mode"] for row in rows_of(Study.objects.get())} == {"direction", None}
 
 
 def test_a_simulated_person_gets_through_every_mode_and_screen() -> None:
