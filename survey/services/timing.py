@@ -97,6 +97,8 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
 
 
 def _name(step: Step) -> str:
+    if step.kind == "attention":
+        return step.checks[0].name
     return (step.screen.name if step.screen else step.block.name or "")[:60]
 
 

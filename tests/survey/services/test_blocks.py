@@ -15,6 +15,7 @@ from survey.models import (
     FormAnswer,
     QuestionReport,
     Response,
+    ScreenTiming,
     Sitting,
     Slot,
     Stage,
@@ -104,6 +105,8 @@ def test_the_answer_to_a_check_is_stored_with_what_was_shown() -> None:
     assert read.shown == step.checks[0].order and sorted(read.shown) == [0, 1, 2]
     # "disagree" is right as well, and a scale stays in its order.
     assert (swim.name, swim.position, swim.answer, swim.passed, swim.shown) == ("swim", 3, 1, True, [0, 1, 2, 3])
+    timed = ScreenTiming.objects.filter(kind="attention").order_by("step")
+    assert list(timed.values_list("name", flat=True)) == ["read", "swim"]
 
 
 def test_the_order_of_a_checks_options_differs_between_sittings() -> None:
@@ -507,3 +510,28 @@ def test_forms_checks_and_reports_are_exported() -> None:
     assert (one["position"], one["screen"], one["text"]) == (1, "prior", "odd")
     assert not any(list(file.rows) for file in sitting_files(study, stage=2))
     assert {"forms.csv", "checks.csv", "question_reports.csv"} <= {file.name for file in exporting.extra_files(study)}
+
+
+# Languages
+
+
+def test_in_another_language_the_same_is_asked_and_the_same_is_stored() -> None:
+    both = {"languages": ["en", "de"]}
+    read = {
+        **READ,
+        "text": {"en": "Choose “often” here.", "de": "Wählen Sie hier „oft“."},
+        "options": [{"en": "often", "de": "oft"}, {"en": "never", "de": "nie"}],
+    }
+    blocks = [*cast.BLOCKS[:3], {"kind": "form", "ready": "ai_use"}, cast.BLOCKS[3]]
+    stage = cast.open_stage(blocks=blocks, texts=both, sitting={"items": 3, "attention_checks": [read]})
+    visitor = cast.Visitor(stage.study)
+    Sitting.objects.filter(pk=visitor.sitting.pk).update(language="de")
+    step = to_kind(visitor, "attention")
+    assert step.checks[0].question == "Wählen Sie hier „oft“."
+    assert {text for _index, text in step.checks[0].options} == {"oft", "nie"}
+    visitor.post(read=place_of(step, 0))
+    step = to_kind(visitor, "form")
+    assert step.block.title == "Sie und KI-Programme"
+    visitor.post(frequency="daily", purposes=["code"], familiarity="4")
+    assert AttentionAnswer.objects.get().passed
+    assert FormAnswer.objects.get().answers == {"frequency": "daily", "purposes": ["code"], "familiarity": 4}
