@@ -17,7 +17,7 @@ from survey.models import CompletionCode, Study
 from survey.recruitment import registry as panels
 from survey.study_file import StudyConfig, StudyFileError
 
-from . import attention
+from . import attention, timing
 from .drafting import recipe_of, slots_by_role
 from .questions import find_bank
 from .retention import retention_problem
@@ -213,8 +213,15 @@ def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
         yield Finding("remark", "texts.contact", "none: ethics boards expect somebody who can be asked")
     for code in config.languages:
         consent = config.in_language(code).blocks[0]
+        where = f" in {code}" if len(config.languages) > 1 else ""
+        if not timing.is_named_in(consent.text, code):
+            yield Finding(
+                "remark",
+                "blocks.1.text",
+                f"the consent{where} does not seem to say that pages measure how long they are looked at, and when "
+                "somebody leaves, copies or pastes: docs/panels.md has a sentence for it",
+            )
         if len(consent.text) < 200:
-            where = f" in {code}" if len(config.languages) > 1 else ""
             yield Finding(
                 "remark",
                 "blocks.1.text",

@@ -97,6 +97,7 @@ def test_it_remarks_on_what_ethics_boards_expect() -> None:
         "no comprehension checks",
         "texts.contact: none",
         "the consent",
+        "does not seem to say that pages measure how long they are looked at",
     ):
         assert any(expected in remark for remark in remarks), expected
 

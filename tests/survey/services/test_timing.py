@@ -8,7 +8,7 @@ from survey.models import ScreenTiming, UnfinishedScreen
 from survey.models.timing import MOST_UNFINISHED
 from survey.services import exporting
 from survey.services.answering import advance
-from survey.services.timing import client_facts, record_unfinished
+from survey.services.timing import client_facts, is_named_in, record_unfinished
 from tests.survey import cast
 
 pytestmark = pytest.mark.django_db
@@ -83,6 +83,21 @@ def test_nothing_is_kept_of_a_sitting_that_is_over_and_an_expired_one_stays_expi
     visitor.finish()
     visitor.reload()
     assert not record_unfinished(sitting=visitor.sitting, step=str(visitor.sitting.step), data={})
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "named"),
+    [
+        ("en", "We measure how long each page is open.", True),
+        ("en", "You may stop at any time.", False),
+        ("de", "Wir messen, wie lange jede Seite offen ist.", True),
+        ("de", "Sie können jederzeit aufhören.", False),
+    ],
+)
+def test_a_consent_that_names_the_measuring_is_told_from_one_that_does_not(
+    language: str, text: str, named: bool
+) -> None:
+    assert is_named_in(text, language) == named
 
 
 def test_the_export_has_the_steps_and_the_screens_that_were_left(visitor: cast.Visitor) -> None:
