@@ -5,7 +5,7 @@ A pool is uniform over pairs and outcomes, so the pairs of it that have a model'
 the pairs (x', x) that people would meet with this model: nothing has to be scored anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,6 +107,7 @@ def alignment_of(
     Raises:
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; with what to do.
     """
+    levels = read_condition(study, condition)
     stored = _scored_pool(study)
     questions = eligible_questions(study)
     if stored.questions_sha256 != question_set_digest(study):
@@ -119,7 +120,7 @@ def alignment_of(
     pairs = instrument.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)
-    answers = _answers(study, instrument, condition)
+    answers = _answers(study, instrument, levels)
     averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
@@ -167,7 +168,7 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
         StateRefused: no answers of people or models.
     """
     instrument = registry.get(study.instrument)
-    answers = _answers(study, instrument, condition)
+    answers = _answers(study, instrument, read_condition(study, condition))
     beliefs = answers.beliefs
     shown = beliefs.outcome == 1
     keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
@@ -265,8 +266,7 @@ class _Answered:
     score: np.ndarray
 
 
-def _answers(study: Study, instrument: registry.Instrument, condition: Sequence[str]) -> _Answered:
-    levels = read_condition(study, condition)
+def _answers(study: Study, instrument: registry.Instrument, levels: Mapping[str, str]) -> _Answered:
     found, weights = [], []
     for stage in study.main_stages():
         stage.study = study

@@ -108,6 +108,30 @@ def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
     assert reader.get("/api/v1/studies/cast/answers/?stage=2").json() == {"next": None, "results": []}
 
 
+def test_answers_under_a_condition_can_be_asked_for_page_by_page(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "CHUNK", 2)
+    study = cast.open_study(conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}])
+    cast.walk(cast.begin(study))
+    cast.walk(cast.begin(study))
+    everything = list(csv.DictReader(StringIO("".join(exporting.answers_csv(study)), newline="")))
+    wanted = [int(row["slot"]) for row in everything if '"mode": "field"' in row["condition"]]
+    address: str | None = "/api/v1/studies/cast/answers/?condition=mode=field"
+    slots = []
+    while address:
+        page = reader.get(address).json()
+        slots += [row["slot"] for row in page["results"]]
+        address = page["next"]
+    assert slots == wanted and 2 <= len(slots) <= 4
+    lines = reader.get("/api/v1/studies/cast/answers.csv?condition=mode=field").getvalue().decode().splitlines()
+    assert len(lines) == 1 + len(wanted)
+    for path in ("answers/", "answers.csv", "estimates/", "leaderboard/", "alignment/"):
+        refused = reader.get(f"/api/v1/studies/cast/{path}?condition=mode=odd")
+        assert "there are: mode=field, mode=choice" in refused.json()["error"]["message"], path
+        assert refused.status_code == 400
+
+
 @pytest.mark.parametrize(
     ("query", "status"), [("stage=9", 404), ("stage=x", 400), ("stage=", 400), ("cursor=x", 400), ("cursor=-1", 400)]
 )

@@ -61,6 +61,32 @@ def test_condition_and_responses_stand_as_json(study: Study) -> None:
     assert responses[0]["answered_at"] < responses[1]["answered_at"] == row["completed_at"]
 
 
+def test_levels_of_items_stand_beside_those_of_their_sitting_and_filter_the_rows(tmp_path: Path) -> None:
+    study = cast.open_study(
+        conditions=[
+            {"factor": "framing", "levels": ["ai", "human"]},
+            {"factor": "mode", "levels": ["field", "choice", "slider"], "per": "item"},
+        ]
+    )
+    sitting = cast.begin(study)
+    cast.walk(sitting)
+    own = sitting.levels()["framing"]
+    counted = [row for row in rows_of(study) if row["status"] == "counted"]
+    drawn = [json.loads(row["condition"]) for row in counted]
+    assert sorted(one["mode"] for one in drawn) == ["choice", "field", "slider"]
+    assert {one["framing"] for one in drawn} == {own}
+    assert json.loads(counted[0]["condition_probability"]) == {"framing": 0.5, "mode": 1 / 3}
+    (row,) = csv.DictReader(
+        StringIO("".join(exporting.answers_csv(study, levels={"mode": "field", "framing": own})), newline="")
+    )
+    assert json.loads(row["condition"]) == {"framing": own, "mode": "field"}
+    call_command("export", "cast", out=tmp_path, condition=["mode=choice"])
+    assert len((tmp_path / "answers.csv").read_text().splitlines()) == 2
+    assert len((tmp_path / "belief_changes.csv").read_text().splitlines()) == 2
+    assert "Only answers under mode=choice are in answers.csv" in (tmp_path / "codebook.md").read_text()
+    assert AuditEntry.objects.get(action="export_answers").detail["condition"] == {"mode": "choice"}
+
+
 def test_a_slot_given_back_and_answered_by_another_has_two_rows(study: Study) -> None:
     expire_sitting(Sitting.objects.get(state=Sitting.State.LIVE).pk, now=timezone.now())
     deal_make_up_booklets(study.stages.get(index=1))

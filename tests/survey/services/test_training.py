@@ -23,6 +23,7 @@ from survey.instruments import registry
 from survey.instruments.belief_update.models import Pair
 from survey.management.progress import StepsFailed, wait_for_pipeline
 from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
+from survey.selectors.leaderboard import leaderboard
 from survey.selectors.stages import frozen_answers, runs_in_force, training_examples
 from survey.services import files, jobs, planning, staging, training
 from tests.survey import cast
@@ -269,6 +270,28 @@ def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
     for found in Evaluation.objects.filter(stage=second):
         assert (found.metrics["holdout"]["n"], found.metrics["naive"]["n"]) == (1, 10)
     assert second.job_steps.get(kind="evaluate").result["answers"] == {"sampled": 10, "holdout": 1}
+
+
+def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
+    factor = {"factor": "mode", "levels": ["field", "choice", "slider"], "per": "item"}
+    stage = cast.closed_stage(**{**TWO, "conditions": [factor]})
+    jobs.run_inline(stage)
+    second = staging.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    answers = list(Assignment.objects.filter(slot__stage=second))
+    jobs.run_inline(staging.close_stage(second))
+    whole, *others = (metrics_of(second, name) for name in ("same_task", "previous_correct"))
+    under = whole["levels"]
+    assert set(under) == {"mode=field", "mode=choice", "mode=slider"}
+    for level, figures in under.items():
+        own = [one for one in answers if one.levels()["mode"] == level.removeprefix("mode=")]
+        assert figures["naive"]["n"] == figures["weighted"]["n"] == len(own) > 0
+    assert sum(figures["naive"]["n"] for figures in under.values()) == whole["naive"]["n"]
+    assert "levels" not in whole["difference"]
+    assert set(others[0]["levels"]["mode=field"]["difference"]) == {"weighted", "naive"}
+    lines = leaderboard(stage.study, level="mode=field")
+    assert {line.n for line in lines if line.evaluated_on} == {under["mode=field"]["naive"]["n"]}
+    assert leaderboard(stage.study, level="mode=gone")[0].evaluated_on is None
 
 
 def test_a_stage_that_nobody_answered_judges_nobody() -> None:
