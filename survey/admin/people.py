@@ -169,7 +169,7 @@ class AssignmentInline(ReadOnlyInline):
 
 @admin.register(Sitting)
 class SittingAdmin(FlaggedSittings):
-    list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at", "ended_at")
+    list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at")
     list_filter = (
         study_filter("stage__study"),
         stage_filter(),

@@ -348,8 +348,12 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
 
 
 def _answers(stages: Sequence[Stage]) -> QuerySet[Assignment]:
+    """Those that count: without what a frozen stage leaves out."""
     return Assignment.objects.filter(
-        slot__stage__in=stages, slot__role=Slot.Role.SAMPLED, state=Assignment.State.COUNTED
+        slot__stage__in=stages,
+        slot__role=Slot.Role.SAMPLED,
+        state=Assignment.State.COUNTED,
+        sitting__exclusion__isnull=True,
     )
 
 
