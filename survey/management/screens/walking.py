@@ -36,6 +36,7 @@ MOST_COMBINATIONS = 64
 MOST_STEPS = 1000
 # Pages in the order in which they are listed: at the door, the blocks, the ends.
 DOOR, ENDS = -1, 1000
+PERCENT = re.compile(r"\b\d{1,3} %")
 NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
 
 
@@ -349,4 +350,6 @@ def _words(element: Element, questions: list[str]) -> Iterator[str]:
         if isinstance(child, Element):
             yield from _words(child, questions)
         elif text := " ".join(child.split()):
-            yield "[option]" if any(text in question for question in questions) else text
+            # A number in percent is one that was entered, wherever it is said again.
+            said = PERCENT.sub("[number] %", text)
+            yield "[option]" if any(text in question for question in questions) else said
