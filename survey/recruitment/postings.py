@@ -4,6 +4,7 @@ Every row is written before the panel is asked. Nothing is published without a s
 cost is committed before they are offered.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from survey.exceptions import NotFound, StateRefused
 from survey.models import CompletionCode, Posting, Stage, Study
 from survey.selectors.stages import free_booklets
 from survey.services.auditing import record
+from survey.services.locks import locked_stage
 from survey.services.rewards import refuse_low_pay
 from survey.study_file import PROLIFIC_PARAMETERS
 
@@ -41,6 +43,7 @@ RETURN_REASONS = {
 }
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter: nobody who was in one of these studies.
 DEVICES = ("desktop", "tablet", "mobile")
+IN_MANIFEST = ("filters", "device_compatibility", "total_available_places", "estimated_completion_time", "reward")
 WAITS_FOR_REVIEW = "AWAITING REVIEW"  # All places are used: it must be started again to admit more.
 
 
@@ -165,6 +168,7 @@ def draft(
         raise PanelError("Prolific: to create the draft: its answer has no id")
     posting.external_id, posting.state = external_id[:64], str(found.get("status") or "")[:40]
     posting.save(update_fields=["external_id", "state"])
+    _tell_the_manifest(posting, posting.draft)
     record("draft_posting", posting, by=by, via=via, external_id=posting.external_id, places=posting.places)
     return posting
 
@@ -189,6 +193,16 @@ def _row(stage: Stage, *, places: int | None, reward: int, by: Any) -> Posting:
         expected_minutes=study.settings.expected_minutes,
         created_by=by if getattr(by, "pk", None) else None,
     )
+
+
+@transaction.atomic
+def _tell_the_manifest(posting: Posting, told: Mapping[str, Any]) -> None:
+    """Whom the panel may send, and for what pay, belongs to what a stage's answers are answers of."""
+    stage = locked_stage(posting.stage_id)
+    facts = {name: told[name] for name in IN_MANIFEST if name in told}
+    others = [one for one in stage.manifest.get("postings", ()) if one["internal_name"] != posting.internal_name]
+    stage.record(postings=[*others, {"internal_name": posting.internal_name, **facts}])
+    stage.save(update_fields=["manifest"])
 
 
 def adopt(
@@ -229,6 +243,7 @@ def adopt(
             created_by=by if getattr(by, "pk", None) else None,
             published_at=timezone.now() if state not in ("", "UNPUBLISHED") else None,
         )
+        _tell_the_manifest(posting, told)
         record("adopt_posting", posting, by=by, via=via, external_id=external_id)
     return posting
 

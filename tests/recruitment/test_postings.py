@@ -44,6 +44,22 @@ def test_the_draft_says_what_the_study_file_says(fake: FakeProlific) -> None:
     assert {key: value for key, value in sent.items() if key not in ("id", "status")} == posting.draft
 
 
+def test_the_stages_manifest_names_whom_the_panel_may_send_and_for_what(fake: FakeProlific) -> None:
+    filters = [{"filter_id": "fluent-languages", "selected_values": ["19"]}]
+    posting = posted(publish=False, filters=filters, devices=["desktop"], expected_minutes=5)
+    stage = posting.study.stages.get(index=1)
+    assert stage.manifest["plan_sha256"] == stage.plan_sha256
+    (told,) = stage.manifest["postings"]
+    assert told == {
+        "internal_name": posting.internal_name, "filters": filters, "device_compatibility": ["desktop"],
+        "total_available_places": 6, "estimated_completion_time": 5, "reward": 100,
+    }  # fmt: skip
+    fake.studies["elsewhere"] = {**fake.studies[posting.external_id], "id": "elsewhere", "filters": []}
+    postings.adopt(stage, "elsewhere")
+    stage.refresh_from_db()
+    assert [one["filters"] for one in stage.manifest["postings"]] == [filters, []]
+
+
 def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake: FakeProlific) -> None:
     other = cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
     elsewhere = postings.publish(postings.draft(other.stages.get(index=1), root="http://testserver"))

@@ -82,6 +82,20 @@ def test_returned_after_completion_is_for_a_person_to_settle(posting: Posting, f
     assert finding(posting).judgement.action == Action.LOOK, "what was settled was another status"
 
 
+def test_flags_stand_beside_what_to_do_and_change_nothing_of_it(fake: FakeProlific) -> None:
+    posting = posted()
+    posting.study.config["flags"] = {"speeder": {}}
+    posting.study.save()
+    posting = Posting.objects.get(pk=posting.pk)
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.submit(place["id"], code(posting))
+    found = finding(posting)
+    assert (found.flags, found.judgement.action) == (("speeder",), Action.APPROVE)
+    assert found.why == "finished; flagged speeder"
+    assert reconciliation.approve_finished(posting) == 1
+
+
 def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     begins(posting.study, place, until="item")
