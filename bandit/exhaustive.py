@@ -4,6 +4,9 @@ The cut between strata is found exactly: a fixed sample says roughly where it li
 is above that window and every whole score inside it. Pairs are then drawn by rejection: uniform pairs are scored one by
 one and kept if they fall into the stratum, which is a uniform draw without replacement from the stratum. The pairs that
 share the score at a cut belong to the strata at random, in exact numbers.
+
+Where outcomes really happened (`FactoredScores.happened`), the other half of the pairs is nowhere: blocks have only the
+rows that happened, and uniform pairs of other outcomes are rejected.
 """
 
 from __future__ import annotations
@@ -68,8 +71,8 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     `exclude`: strictly increasing ranks of pairs left out; `threads`: blocks worked on at a time (set the linear
     algebra library to one thread then). Raises DesignError unless 0 < count < the number of pairs.
     """
-    left_out = excluded_ranks(exclude, scores.n_questions)
-    pairs = universe_size(scores.n_questions) - left_out.size
+    left_out = scores.excluded(exclude)
+    pairs = scores.universe_size - left_out.size
     if not 0 < count < pairs:
         raise DesignError(f"count: must lie between 0 and the {pairs} pairs, both left out, not {count}")
     low, high = _window(scores, count / (pairs + left_out.size))
@@ -131,11 +134,11 @@ def draw_exhaustively(
             f"design: {type(design).__name__} cannot be drawn from all pairs; use a pool, or Uniform, EpsilonGreedy or "
             "TestSet"
         )
-    left_out = excluded_ranks(exclude, scores.n_questions)
-    ends = design.ends(universe_size(scores.n_questions) - left_out.size)
+    left_out = scores.excluded(exclude)
+    ends = design.ends(scores.universe_size - left_out.size)
     allocation = design.allocate(n, ends.sizes)
     if isinstance(design, Uniform):
-        pool = uniform_pool(n_questions=scores.n_questions, size=n, rng=rng, exclude=left_out)
+        pool = uniform_pool(n_questions=scores.n_questions, size=n, rng=rng, exclude=left_out, outcome=scores.happened)
         return _mixed(
             ranks=[rank_of(pool.pairs, scores.n_questions)],
             n_questions=scores.n_questions,
@@ -164,7 +167,7 @@ def shortlist(
     threads: int = 1,
 ) -> NDArray[np.int64]:
     """The ranks of the `size` pairs with the highest scores, int64, increasing; ties at the cut broken at random."""
-    left_out = excluded_ranks(exclude, scores.n_questions)
+    left_out = scores.excluded(exclude)
     cut = find_cut(scores, count=size, exclude=left_out, threads=threads)
     above = _collect(scores, low=cut.score + 1, high=EXACT_BELOW - 1, exclude=left_out, threads=threads)
     tied = _draw_tied(
@@ -184,18 +187,25 @@ def draw_rescored(
     epsilon: float = 0.1,
     floor: float = 0.0,
     exclude: ArrayLike | None = None,
+    outcome: ArrayLike | None = None,
 ) -> ExhaustiveDraw:
     """Draws `n` pairs after a slower predictor has scored a shortlist again.
 
     `ranks`: the shortlist, strictly increasing; `rescored`: its new scores, shape (K,). The strata are `chosen`, the
     best `chosen` of the shortlist (ties at random) with round((1 - epsilon) * n) slots, and `others`, all other pairs
-    that are not excluded, those of the shortlist that were not chosen among them. Sizes are exact.
+    that are not excluded, those of the shortlist that were not chosen among them. Sizes are exact. `outcome`: as in
+    `uniform_pool`, the one that each question has as evidence.
     Raises DesignError, with the sizes, if they do not fit.
     """
     universe = universe_size(n_questions)
     listed = checked_ranks(ranks, universe, "ranks", increasing=True)
     score = checked_scores(rescored, field="rescored")
     left_out = excluded_ranks(exclude, n_questions)
+    if outcome is not None:
+        possible, left_out = (_that_happened(part, outcome, n_questions) for part in (listed, left_out))
+        if possible.size != listed.size:
+            raise DesignError("ranks: the shortlist holds pairs whose outcome did not happen; leave them out")
+        universe //= 2
     if score.size != listed.size:
         raise DesignError(f"rescored: {score.size} scores for a shortlist of {listed.size}; give one a pair")
     if not 0 < chosen <= listed.size:
@@ -210,7 +220,7 @@ def draw_rescored(
     from_others = np.empty(0, dtype=np.int64)
     if allocation[1]:
         unavailable = np.union1d(left_out, listed[best])
-        pool = uniform_pool(n_questions=n_questions, size=allocation[1], rng=rng, exclude=unavailable)
+        pool = uniform_pool(n_questions=n_questions, size=allocation[1], rng=rng, exclude=unavailable, outcome=outcome)
         from_others = rank_of(pool.pairs, n_questions)
     inside = score[best]
     return _mixed(
@@ -223,6 +233,12 @@ def draw_rescored(
         replicates=1,
         rng=rng,
     )
+
+
+def _that_happened(ranks: NDArray[np.int64], outcome: ArrayLike, n_questions: int) -> NDArray[np.int64]:
+    happened = np.asarray(outcome)[ranks // 2 // (n_questions - 1)]
+    found: NDArray[np.int64] = ranks[ranks % 2 == happened]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +344,9 @@ class _Counted:
 
 def _window(scores: FactoredScores, fraction: float) -> tuple[int, int]:
     """Two scores between which the cut very probably lies. A fixed sample: it decides about time, never about a cut."""
-    pool = uniform_pool(n_questions=scores.n_questions, size=_SAMPLE, rng=np.random.default_rng(0))
+    pool = uniform_pool(
+        n_questions=scores.n_questions, size=_SAMPLE, rng=np.random.default_rng(0), outcome=scores.happened
+    )
     sample = np.sort(scores.of(pool.pairs))[::-1]
     least, most = (sample[-1], sample[0]) if pool.probability == 1 else (1 - EXACT_BELOW, EXACT_BELOW - 1)
     reach = 6 * np.sqrt(sample.size * fraction * (1 - fraction)) + 10
@@ -391,7 +409,7 @@ def _collect(
         evidence, target = np.nonzero((block.scores >= low) & (block.scores <= high))
         return rank_of(
             Pairs(
-                evidence=(evidence + block.first).astype(np.int32),
+                evidence=block.evidence[evidence].astype(np.int32),
                 target=target.astype(np.int32),
                 outcome=np.full(evidence.size, block.outcome, dtype=np.int8),
             ),
@@ -412,7 +430,7 @@ def _draw_tied(
     threads: int,
 ) -> NDArray[np.int64]:
     """`n` of the `tied` pairs with exactly this score, in random order."""
-    if n and tied < _RARE * universe_size(scores.n_questions):
+    if n and tied < _RARE * scores.universe_size:
         everyone = _collect(scores, low=score, high=score, exclude=exclude, threads=threads)
         return rng.choice(everyone, size=n, replace=False)
     return _draw_between(scores, low=score, high=score, n=n, exclude=exclude, rng=rng)
@@ -430,7 +448,7 @@ def _draw_between(
     while kept.size < n:
         ranks = rng.integers(universe, size=_CHUNK, dtype=np.int64)
         found = scores.of(pair_from_rank(ranks, scores.n_questions))
-        fits = (found >= low) & (found <= high) & ~np.isin(ranks, exclude)
+        fits = (found >= low) & (found <= high) & scores.holds(ranks) & ~np.isin(ranks, exclude)
         kept = np.concatenate([kept, ranks[fits]])
         _, first = np.unique(kept, return_index=True)
         kept = kept[np.sort(first)][:n]

@@ -35,14 +35,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Scores of the evidence questions first, first + 1, ... (rows) against all N targets, for one outcome.
+    """Scores of some evidence questions against all N targets, for one outcome.
 
-    `scores`: float32, shape (rows, N), `NO_PAIR` at the places `missing` (rows, columns): where both questions are one,
-    and at excluded pairs.
+    `evidence`: the questions of the rows, increasing. `scores`: float32, shape (rows, N), `NO_PAIR` at the places
+    `missing` (rows, columns): where both questions are one, and at excluded pairs.
     """
 
     outcome: int
-    first: int
+    evidence: NDArray[np.integer]
     scores: NDArray[np.float32]
     missing: tuple[NDArray[np.integer], NDArray[np.integer]]
 
@@ -54,6 +54,8 @@ class FactoredScores:
     score(e, t, o) = sum over k of evidence[o, e, k] * target[o, t, k] + evidence_bias[o, e] + target_bias[o, t]
 
     `evidence`, `target`: int8, shape (2, N, rank), |v| <= 127, rank <= 1000. The biases: int32, shape (2, N).
+    `happened`: int8, shape (N,), the one outcome that each question has as evidence, where outcomes really happened;
+    the pairs are then the N (N - 1) with these outcomes, known by the same ranks.
     Raises DesignError for other shapes, and for factors whose scores might pass 2^24, where float32 is not exact.
     """
 
@@ -61,6 +63,7 @@ class FactoredScores:
     target: NDArray[np.int8]
     evidence_bias: NDArray[np.int32]
     target_bias: NDArray[np.int32]
+    happened: NDArray[np.int8] | None = None
     _sides: tuple[NDArray[np.float32], NDArray[np.float32]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +81,10 @@ class FactoredScores:
             expected = self.evidence.shape if name == "target" else (2, questions)
             if getattr(self, name).shape != expected:
                 raise DesignError(f"{name}: must have the shape {expected}, not {getattr(self, name).shape}")
+        if self.happened is not None:
+            object.__setattr__(self, "happened", _whole(self.happened, np.int8, 1, 1, "happened"))
+            if self.happened.shape != (questions,) or self.happened.min() < 0:
+                raise DesignError(f"happened: give 0 or 1 for each of the {questions} questions")
         largest = self._largest()
         if largest >= EXACT_BELOW:
             raise DesignError(
@@ -94,6 +101,27 @@ class FactoredScores:
     def rank(self) -> int:
         return int(self.evidence.shape[2])
 
+    @property
+    def universe_size(self) -> int:
+        """How many pairs have a score."""
+        return universe_size(self.n_questions) // (1 if self.happened is None else 2)
+
+    def holds(self, ranks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these ranks are pairs whose outcome happened: all where nothing is known of that."""
+        if self.happened is None:
+            return np.ones(ranks.shape, dtype=bool)
+        found: NDArray[np.bool_] = self.happened[ranks // 2 // (self.n_questions - 1)] == ranks % 2
+        return found
+
+    def excluded(self, exclude: ArrayLike | None) -> NDArray[np.int64]:
+        """The ranks that are left out, without those that are no pair anyway.
+
+        Raises:
+            DesignError: ranks outside the bank, or not strictly increasing.
+        """
+        ranks = excluded_ranks(exclude, self.n_questions)
+        return ranks[self.holds(ranks)]
+
     @cached_property
     def sha256(self) -> str:
         """A hash of shapes and factors, for a stage's manifest."""
@@ -105,6 +133,8 @@ class FactoredScores:
             (self.target_bias, "<i4"),
         ):
             known.update(np.ascontiguousarray(part, dtype=kind).tobytes())
+        if self.happened is not None:
+            known.update(self.happened.astype("<i1").tobytes())
         return known.hexdigest()
 
     def of(self, pairs: Pairs) -> NDArray[np.int64]:
@@ -134,14 +164,17 @@ class FactoredScores:
             target=self.target,
             evidence_bias=-self.evidence_bias,
             target_bias=-self.target_bias,
+            happened=self.happened,
         )
 
     def total(self, *, exclude: ArrayLike | None = None) -> int:
         """The exact sum of all pairs' scores, less those of the excluded ranks."""
         left, right = (side.astype(np.int64) for side in self._sides)
+        if self.happened is not None:
+            left = left * (self.happened == np.arange(2)[:, None])[:, :, None]
         both = int(np.einsum("ok,ok->", left.sum(axis=1), right.sum(axis=2)))
         with_itself = int(np.einsum("oik,oki->", left, right))
-        left_out = excluded_ranks(exclude, self.n_questions)
+        left_out = self.excluded(exclude)
         return both - with_itself - int(self.of(pair_from_rank(left_out, self.n_questions)).sum())
 
     def map_blocks(
@@ -159,7 +192,8 @@ class FactoredScores:
             raise DesignError(f"threads: must be at least 1, not {threads}")
         n = self.n_questions
         left, right = self._sides
-        left_out = pair_from_rank(excluded_ranks(exclude, n), n)
+        left_out = pair_from_rank(self.excluded(exclude), n)
+        asked = [np.arange(n) if self.happened is None else np.flatnonzero(self.happened == o) for o in (0, 1)]
         rows = min(n, max(1, _BLOCK // n))
 
         # New memory for every block would cost as much time as the products.
@@ -169,19 +203,20 @@ class FactoredScores:
             outcome, first = place
             if not hasattr(own, "scores"):
                 own.scores = np.empty((rows, n), dtype=np.float32)
-            part = left[outcome, first : first + rows]
-            scores = np.matmul(part, right[outcome], out=own.scores[: part.shape[0]])
-            begin, end = np.searchsorted(left_out.evidence, (first, first + rows))
+            evidence = asked[outcome][first : first + rows]
+            # A slice is a view where all are asked; the outcomes that happened are scattered.
+            part = left[outcome, first : first + rows] if self.happened is None else left[outcome, evidence]
+            scores = np.matmul(part, right[outcome], out=own.scores[: evidence.size])
+            begin, end = np.searchsorted(left_out.evidence, (evidence[0], evidence[-1] + 1))
             here = begin + np.flatnonzero(left_out.outcome[begin:end] == outcome)
-            height = np.arange(part.shape[0])
             missing = (
-                np.concatenate([height, left_out.evidence[here] - first]),
-                np.concatenate([first + height, left_out.target[here]]),
+                np.concatenate([np.arange(evidence.size), np.searchsorted(evidence, left_out.evidence[here])]),
+                np.concatenate([evidence, left_out.target[here]]),
             )
             scores[missing] = NO_PAIR
-            return work(Block(outcome=outcome, first=first, scores=scores, missing=missing))
+            return work(Block(outcome=outcome, evidence=evidence, scores=scores, missing=missing))
 
-        places = [(outcome, first) for outcome in (0, 1) for first in range(0, n, rows)]
+        places = [(outcome, first) for outcome in (0, 1) for first in range(0, asked[outcome].size, rows)]
         if threads == 1:
             yield from map(one, places)
             return

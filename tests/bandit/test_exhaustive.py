@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -232,3 +234,88 @@ def test_epsilon_0_draws_the_chosen_alone():
         ranks=[2, 5, 9], rescored=[0.1, 0.2, 0.3], chosen=2, n=2, n_questions=7, rng=np.random.default_rng(1), epsilon=0
     )
     assert sorted(rank_of(drawn.pairs, 7).tolist()) == [5, 9]
+
+
+# Where outcomes really happened
+
+
+def real_factors(questions=6, *, seed=0, largest=3):
+    happened = np.random.default_rng(seed).integers(2, size=questions)
+    return dataclasses.replace(some_factors(questions=questions, seed=seed, largest=largest), happened=happened)
+
+
+@settings(deadline=None)
+@given(
+    questions=st.integers(3, 9),
+    largest=st.sampled_from([0, 1, 127]),
+    seed=st.integers(0, 1000),
+    data=st.data(),
+)
+def test_a_cut_of_what_happened_is_exact_whatever_the_ties(questions, largest, seed, data):
+    scores = real_factors(questions, seed=seed, largest=largest)
+    values = every_score(scores)
+    exclude = sorted(data.draw(st.sets(st.integers(0, values.size - 1), max_size=4)))
+    possible = np.setdiff1d(np.flatnonzero(scores.holds(np.arange(values.size))), exclude)
+    count = data.draw(st.integers(1, possible.size - 1))
+    assert_cut_is_right(find_cut(scores, count=count, exclude=exclude), values[possible], count)
+
+
+@pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.2), Uniform()])
+def test_pairs_that_happened_are_drawn_as_often_as_stored_and_others_never(design):
+    scores = real_factors(5, seed=3, largest=127)
+    every, exclude, draws = np.arange(40), [0, 1, 38, 39], 4000
+    could = scores.holds(every) & ~np.isin(every, exclude)
+    assert np.unique(every_score(scores)[could]).size == 18  # No ties, so that each pair has one stratum.
+    counts, chance = np.zeros(40, dtype=int), np.zeros(40)
+    rng = np.random.default_rng(11)
+    for _ in range(draws):
+        drawn = draw_exhaustively(design=design, n=5, scores=scores, rng=rng, exclude=exclude)
+        ranks = rank_of(drawn.pairs, 5)
+        assert np.unique(ranks).size == 5
+        assert [sum(stratum.size for stratum in drawn.strata), sum(stratum.n for stratum in drawn.strata)] == [18, 5]
+        counts[ranks] += 1
+        assert ((chance[ranks] == 0) | (chance[ranks] == drawn.inclusion_probability)).all()
+        chance[ranks] = drawn.inclusion_probability
+    assert ((counts > 0) == could).all()
+    assert chance.sum() == pytest.approx(5)
+    assert p_value_of_largest_z(counts[could], draws=draws, probability=chance[could]) > 0.001
+
+
+def test_the_strata_of_what_happened_have_their_exact_sizes_and_scores():
+    scores = real_factors(12, seed=1, largest=100)
+    values = every_score(scores)[scores.holds(np.arange(264))]
+    drawn = draw_exhaustively(design=EpsilonGreedy(epsilon=0.3), n=20, scores=scores, rng=np.random.default_rng(1))
+    assert [stratum.size for stratum in drawn.strata] == [14, 118]
+    found = [(stratum.lowest, stratum.mean, stratum.highest) for stratum in drawn.strata]
+    assert found == strata_by_hand(values, [14, 118])
+    assert scores.holds(rank_of(drawn.pairs, 12)).all()
+    threaded = draw_exhaustively(
+        design=EpsilonGreedy(epsilon=0.3), n=20, scores=scores, rng=np.random.default_rng(1), threads=3
+    )
+    assert rank_of(threaded.pairs, 12).tolist() == rank_of(drawn.pairs, 12).tolist()
+
+
+def test_a_test_set_of_what_happened_takes_both_ends_of_it():
+    scores = real_factors(12, seed=2, largest=100)
+    values = np.sort(every_score(scores)[scores.holds(np.arange(264))])
+    design = TestSet(pairs=6, responses_per_pair=2, top_fraction=0.1, bottom_fraction=0.1, top_share=0.5)
+    drawn = draw_exhaustively(design=design, n=12, scores=scores, rng=np.random.default_rng(1))
+    assert drawn.score is not None
+    assert set(drawn.score.tolist()) <= set(values[:14].tolist()) | set(values[-14:].tolist())
+    assert scores.holds(rank_of(drawn.pairs, 12)).all()
+
+
+def test_a_shortlist_of_what_happened_is_rescored_against_all_else_that_happened():
+    scores = real_factors(12, seed=4)
+    listed = shortlist(scores, size=20, rng=np.random.default_rng(1))
+    assert scores.holds(listed).all()
+    arguments = {"chosen": 5, "n": 10, "n_questions": 12, "epsilon": 0.5, "outcome": scores.happened}
+    for seed in range(20):
+        drawn = draw_rescored(
+            ranks=listed, rescored=np.arange(20.0), rng=np.random.default_rng(seed), exclude=[0, 1], **arguments
+        )
+        assert scores.holds(rank_of(drawn.pairs, 12)).all()
+    assert [stratum.size for stratum in drawn.strata] == [5, 132 - 1 - 5]
+    impossible = np.flatnonzero(~scores.holds(np.arange(264)))[:20]
+    with pytest.raises(DesignError, match="whose outcome did not happen"):
+        draw_rescored(ranks=impossible, rescored=np.arange(20.0), rng=np.random.default_rng(1), **arguments)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -66,17 +68,59 @@ def test_blocks_hold_every_pair_once_and_nothing_else(monkeypatch, block, thread
     def seen(part):
         gaps = np.argwhere(part.scores == module.NO_PAIR)
         assert sorted(map(tuple, gaps)) == sorted(zip(*part.missing, strict=True))
-        return part.outcome, part.first, part.scores.copy()
+        return part.outcome, part.evidence, part.scores.copy()
 
     whole = np.full((2, 7, 7), np.nan)
-    for outcome, first, values in scores.map_blocks(seen, exclude=exclude, threads=threads):
-        assert np.isnan(whole[outcome, first : first + len(values)]).all()
-        whole[outcome, first : first + len(values)] = values
+    for outcome, evidence, values in scores.map_blocks(seen, exclude=exclude, threads=threads):
+        assert np.isnan(whole[outcome, evidence]).all()
+        whole[outcome, evidence] = values
     pairs = pair_from_rank(np.arange(84), 7)
     expected = every_score(scores).astype(float)
     expected[exclude] = module.NO_PAIR
     assert whole[pairs.outcome, pairs.evidence, pairs.target].tolist() == expected.tolist()
     assert (whole[:, np.arange(7), np.arange(7)] == module.NO_PAIR).all()
+
+
+HAPPENED = np.array([1, 0, 0, 1, 1, 0, 1])
+
+
+@pytest.mark.parametrize("block", [1, 14, 10_000])
+@pytest.mark.parametrize("happened", [HAPPENED, np.ones(7, dtype=int)], ids=["mixed", "all right"])
+def test_blocks_hold_every_pair_that_happened_and_no_other(monkeypatch, block, happened):
+    monkeypatch.setattr(module, "_BLOCK", block)
+    scores = dataclasses.replace(some_factors(), happened=happened)
+    pairs = pair_from_rank(np.arange(84), 7)
+    possible = pairs.outcome == happened[pairs.evidence]
+    exclude = np.arange(0, 84, 5)  # Some of them are no pair anyway.
+    whole = np.full((2, 7, 7), np.nan)
+    for part in scores.map_blocks(lambda part: dataclasses.replace(part, scores=part.scores.copy()), exclude=exclude):
+        assert np.isnan(whole[part.outcome, part.evidence]).all()
+        whole[part.outcome, part.evidence] = part.scores
+    expected = every_score(scores).astype(float)
+    expected[exclude] = module.NO_PAIR
+    expected[~possible] = np.nan
+    found = whole[pairs.outcome, pairs.evidence, pairs.target]
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert scores.universe_size == possible.sum() == 42
+    assert scores.holds(np.arange(84)).tolist() == possible.tolist()
+    assert scores.total() == every_score(scores)[possible].sum()
+    left = np.setdiff1d(np.flatnonzero(possible), exclude)
+    assert scores.total(exclude=exclude) == every_score(scores)[left].sum()
+    assert scores.negated().total() == -scores.total()
+
+
+@pytest.mark.parametrize("happened", [np.ones(6, dtype=int), np.full(7, 2), np.full(7, -1), np.full(7, 0.5)])
+def test_outcomes_that_cannot_have_happened_are_refused(happened):
+    with pytest.raises(DesignError, match="happened"):
+        dataclasses.replace(some_factors(), happened=happened)
+
+
+def test_the_hash_knows_what_happened():
+    hashes = {
+        dataclasses.replace(some_factors(), happened=happened).sha256
+        for happened in (None, HAPPENED, 1 - HAPPENED, HAPPENED.copy())
+    }
+    assert len(hashes) == 3
 
 
 def test_the_hash_knows_every_factor():
