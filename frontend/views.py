@@ -133,8 +133,11 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     if ids is None or enrolment.find_sitting(study, ids):
         return see_other("frontend:welcome", study)
     config = study.settings.in_language(cookies.language(request, study))
+    words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
-    if answer == "yes":
+    # Nobody agrees to words that they have not read: the file may have been amended since the page was shown.
+    has_changed = request.POST.get("words", words) != words
+    if answer == "yes" and not has_changed:
         sitting = enrolment.begin_sitting(
             study=study,
             ids=ids,
@@ -159,7 +162,9 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             "study": study,
             "config": config,
             "consent": config.consent,
-            "unanswered": request.method == "POST",
+            "words": words,
+            "has_changed": has_changed,
+            "unanswered": request.method == "POST" and not has_changed,
         },
         status=422 if request.method == "POST" else 200,
     )

@@ -97,6 +97,7 @@ class StageList(ResearcherView):
                     "stage": stage.index,
                     "state": stage.state,
                     "design": stage.settings.design.kind,
+                    "pilot": stage.is_pilot,
                     "slots": progress.slots,
                     "counted": progress.counted,
                     "late": progress.late,

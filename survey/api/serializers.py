@@ -371,7 +371,7 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
     """What a step asks for beside an item and checks."""
     if step.kind != "debriefing" or not step.block.asks_to_use:
         return [study_field(field) for field in step.block.fields]
-    question = debriefing.question()
+    question = debriefing.question(paid=step.paid)
     return [
         {
             "name": debriefing.FIELD,
@@ -464,6 +464,7 @@ class StudySerializer(serializers.Serializer[Any]):
                 "stage": 1,
                 "state": "open",
                 "design": "uniform",
+                "pilot": False,
                 "slots": 300,
                 "counted": 120,
                 "late": 2,
@@ -482,6 +483,7 @@ class StageSerializer(serializers.Serializer[Any]):
     stage = serializers.IntegerField(help_text="From 1.")
     state = serializers.ChoiceField(choices=["draft", "planned", "open", "paused", "closing", "frozen"])
     design = serializers.CharField()
+    pilot = serializers.BooleanField(help_text="A trial: its answers enter nothing but `answers.csv`.")
     slots = serializers.IntegerField()
     counted = serializers.IntegerField(help_text="Answers that were complete in time.")
     late = serializers.IntegerField(help_text="Complete answers that do not count.")

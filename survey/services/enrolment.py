@@ -147,6 +147,11 @@ def consent_text(study: Study, language: str) -> str:
     return study.settings.in_language(language).consent.text
 
 
+def consent_sha256(study: Study, language: str) -> str:
+    """Of the words that are agreed to, as it is stored with the consent."""
+    return digest(consent_text(study, language))
+
+
 @transaction.atomic
 def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulated: bool = False) -> Sitting:
     """Store consent and begin. Repeated by the same person and submission it gives the same sitting.
@@ -180,12 +185,11 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
         started_at=now,
         last_seen_at=now,
     )
-    text = consent_text(study, language)
     Consent.objects.create(
         sitting=sitting,
         version=study.settings.blocks[0].version,
         language=language,
-        text_sha256=digest(text),
+        text_sha256=consent_sha256(study, language),
         given_at=now,
     )
     draw_for_sitting(sitting, stage)

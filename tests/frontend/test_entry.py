@@ -5,6 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.models import PanelIdentity, Respondent, Sitting, Study
+from survey.services.amending import amend
 from survey.services.identities import unseal_for
 from survey.services.staging import pause_stage
 from tests import cast
@@ -139,6 +140,20 @@ def test_consent_is_one_of_two_answers(client: Client) -> None:
     assert response.status_code == 422
     assert "error-summary" in response.content.decode()
     assert not Respondent.objects.exists()
+
+
+def test_nobody_agrees_to_words_that_they_have_not_read(client: Client) -> None:
+    study = cast.open_study()
+    client.get("/s/cast/")
+    seen = read(client.get("/s/cast/consent").content.decode()).hidden["words"]
+    other = [{**cast.BASE["blocks"][0], "text": "Other words.", "version": "3"}, *cast.BASE["blocks"][1:]]
+    amend(study, text=cast.study_text(blocks=other), source_name="cast.toml", reason="clearer")
+    response = client.post("/s/cast/consent", {"consent": "yes", "words": seen})
+    assert response.status_code == 422 and "Please read it once more" in response.content.decode()
+    assert not Respondent.objects.exists()
+    now = read(response.content.decode()).hidden["words"]
+    assert client.post("/s/cast/consent", {"consent": "yes", "words": now}).status_code == 303
+    assert Sitting.objects.get().consent.version == "3"
 
 
 def test_consent_is_stored_with_its_version_and_language(client: Client) -> None:

@@ -235,7 +235,7 @@ def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
     for name in ("outcome", "position"):
         lines = report.slots[name]
         assert sum(line.planned for line in lines) == 216
-        assert [sum(getattr(line, state) for line in lines) for state in estimating.STATES] == [190, 8, 18, 0]
+        assert [sum(getattr(line, state) for line in lines) for state in estimating.STATES] == [190, 0, 0, 8, 18, 0]
     wrong = next(line for line in report.slots["outcome"] if line.label == "incorrect")
     assert wrong.planned == Slot.objects.filter(item__pair__outcome=False).count()
     third = next(line for line in report.slots["position"] if line.label == "3")
