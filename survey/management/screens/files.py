@@ -102,7 +102,8 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = []
     taken: dict[str, int] = {}
     for number, screen in enumerate(walk.found, start=1):
-        name = "-".join([screen.name, *(f"{factor}-{level}" for factor, level in _common(walk, screen).items())])
+        levels = [f"{factor}-{level}" for factor, level in _common(walk, screen).items()]
+        name = "-".join([screen.name, *_kind(walk, screen), *levels])
         taken[name] = taken.get(name, 0) + 1
         again = f"-{taken[name]}" if taken[name] > 1 else ""
         html = screen.html
@@ -124,6 +125,12 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
     context = {"language": walk.language, "screens": listed, "title": walk.config.title}
     _write(folder / "all.html", _rendered("survey/screens_all.html", context))
     return listed
+
+
+def _kind(walk: Walk, screen: Screen) -> list[str]:
+    """Of which kind of item the screen is, where not all kinds look like it."""
+    few = 0 < len(screen.kinds) <= 2 and screen.kinds != walk.kinds_shown
+    return [re.sub(r"[^a-z0-9]+", "-", kind.lower()) for kind in sorted(screen.kinds)] if few else []
 
 
 def _common(walk: Walk, screen: Screen) -> Mapping[str, str]:

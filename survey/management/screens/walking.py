@@ -4,9 +4,10 @@ The pages are served by this process, so that all of it happens inside the calle
 before the next one is taken.
 """
 
+import logging
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,7 @@ Key = tuple[str, ...]
 class Screen:
     """A page, what it is, and under which combinations of levels (their numbers) it was seen.
 
-    `origins`: the pages that it was reached from by a path that not every walk takes; it is seen wherever they are.
+    `kinds`: of the items that it was seen with. `origins`: the pages that it was reached from by a path that not every walk takes; it is seen wherever they are.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Screen:
     html: str
     place: tuple[int, int]
     combinations: set[int] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
     origins: "set[Key]" = field(default_factory=set)
 
 
@@ -79,6 +81,9 @@ class Walk:
         self._number = 0
         self._last: Key = ()
         self._origin: Key = ()
+        self._has_remarked = False
+        shown = stage.slots.values_list("item", flat=True)
+        self.kinds_shown = {kinds[item] for item in shown}
 
     def run(self) -> None:
         for number in range(len(self.combinations)):
@@ -100,6 +105,7 @@ class Walk:
         for screen in self.screens.values():
             for origin in screen.origins:
                 screen.combinations |= self.screens[origin].combinations
+                screen.kinds |= self.screens[origin].kinds if screen.kinds else set()
         return sorted(self.screens.values(), key=lambda screen: screen.place)
 
     @property
@@ -111,16 +117,16 @@ class Walk:
     def _at_the_door(self) -> None:
         with undone(), self._browser() as route:
             shown = route.arrive()
-            self._keep(route, "welcome", (DOOR, 0))
+            self._keep("welcome", (DOOR, 0))
             shown = route.go_in()
-            self._keep(route, "consent", (DOOR, 1))
+            self._keep("consent", (DOOR, 1))
             route.send(shown, {})
-            self._keep(route, "consent-unanswered", (DOOR, 2))
+            self._keep("consent-unanswered", (DOOR, 2))
             route.send(shown, {"consent": "no"})
-            self._keep(route, "end-no-consent", (ENDS, 0))
+            self._keep("end-no-consent", (ENDS, 0))
             self._begin(route, draw=0)
             route.arrive()
-            self._keep(route, "welcome-back", (DOOR, 3))
+            self._keep("welcome-back", (DOOR, 3))
         for name, change in (
             ("door-full", lambda: Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())),
             ("door-closed", lambda: Stage.objects.filter(pk=self.stage.pk).update(state=Stage.State.PAUSED)),
@@ -128,7 +134,7 @@ class Walk:
             with undone(), self._browser() as route:
                 change()
                 route.arrive()
-                self._keep(route, name, (ENDS, 1))
+                self._keep(name, (ENDS, 1))
 
     def _begin(self, route: Pages, *, draw: int) -> Shown:
         route.send(route.go_in(), {"consent": "yes"})
@@ -167,7 +173,7 @@ class Walk:
         if every_path:
             with self._aside(route):
                 route.arrive()
-                self._keep(route, "welcome-after-the-end", (ENDS, 3))
+                self._keep("welcome-after-the-end", (ENDS, 3))
 
     def _errors(self, route: Pages, shown: Shown) -> None:
         """What the page says where nothing was entered."""
@@ -203,13 +209,14 @@ class Walk:
         """What is said to who reports something wrong with the question."""
         elements = list(shown.page.main.walk()) if shown.page else []
         button = next((element.attributes for element in elements if "formaction" in element.attributes), None)
-        if shown.page is None or button is None:
+        if shown.page is None or button is None or self._has_remarked:
             return
+        self._has_remarked = True
         boxes = [one.attributes["name"] for one in elements if one.tag == "textarea" and "form" in one.attributes]
         given = {button["name"]: button["value"], **dict.fromkeys(boxes, "Two of the options are the same.")}
         with self._aside(route):
             route.client.post(button["formaction"], data={**shown.page.hidden, **given})
-            self._keep(route, "item-remark-sent", (self._sitting().block, 1))
+            self._keep("item-remark-sent", (self._sitting().block, 1))
 
     # The database behind the pages
 
@@ -260,10 +267,11 @@ class Walk:
         sitting = self._sitting()
         step = current_step(sitting)
         if shown.kind == "end":
-            return self._keep(route, f"end-{shown.outcome}", (ENDS, 2))
-        parts = [shown.kind]
+            return self._keep(f"end-{shown.outcome}", (ENDS, 2))
+        parts, kind = [shown.kind], ""
         if shown.kind == "item" and step.assignment is not None:
-            parts += [shown.page.screen if shown.page else "", self.kinds[step.assignment.slot.item_id]]
+            parts.append(shown.page.screen if shown.page else "")
+            kind = self.kinds[step.assignment.slot.item_id]
         elif step.block.name and step.block.name != shown.kind:
             parts.append(step.block.name)
         if step.attempt > 1:
@@ -271,12 +279,12 @@ class Walk:
         name = "-".join(part for part in parts if part) + suffix
         shown_parts = step.screen.parts.values() if step.screen else ()
         questions = [str(part["value"]) for part in shown_parts if part["kind"] == "question"]
-        return self._keep(route, name, (sitting.block, 0), questions=questions)
+        return self._keep(name, (sitting.block, 0), questions=questions, kind=kind)
 
-    def _keep(self, route: Pages, name: str, place: tuple[int, int], *, questions: list[str] | None = None) -> bool:
+    def _keep(self, name: str, place: tuple[int, int], *, questions: Sequence[str] = (), kind: str = "") -> bool:
         """Keep the page that was shown last, unless one that says the same is kept; whether it is new."""
         page = Page(self._html)
-        key = (name.partition("-")[0], *_said(page, questions or []))
+        key = (name.partition("-")[0], *_said(page, questions))
         is_new = key not in self.screens
         if is_new:
             heading = next((element.text for element in page.main.walk() if element.tag == "h1"), name)
@@ -289,6 +297,8 @@ class Walk:
         # Before consent no level is drawn.
         everywhere = place[0] == DOOR or name.startswith(("door", "end-no-consent"))
         self.screens[key].combinations |= set(range(len(self.combinations))) if everywhere else {self._number}
+        if kind:
+            self.screens[key].kinds.add(kind)
         if self._origin:
             self.screens[key].origins.add(self._origin)
         self._last = key
@@ -299,10 +309,15 @@ class Walk:
 def connection_kept() -> Iterator[None]:
     """A request ends by closing its connection, and with it everybody's transaction: not while we are the server."""
     signals = (request_started, request_finished)
+    # Answers that are refused on purpose are no news either.
+    log = logging.getLogger("django.request")
+    level = log.level
+    log.setLevel(logging.ERROR)
     connected = [signal for signal in signals if signal.disconnect(close_old_connections)]
     try:
         yield
     finally:
+        log.setLevel(level)
         for signal in connected:
             signal.connect(close_old_connections)
 
@@ -328,14 +343,14 @@ def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
     return [one for one in found if sum(one[factor] != first[factor] for factor in first) <= 1]
 
 
-def _said(page: Page, questions: list[str]) -> Iterator[str]:
+def _said(page: Page, questions: Sequence[str]) -> Iterator[str]:
     """What tells this page from others of its kind. Not which question is asked, the numbers that were entered or the
     place in the sitting; nor, but for items, the order of what can be chosen."""
     words = list(_words(page.main, questions))
     yield from words if page.kind in ("item", "practice") else sorted(words)
 
 
-def _words(element: Element, questions: list[str]) -> Iterator[str]:
+def _words(element: Element, questions: Sequence[str]) -> Iterator[str]:
     attributes = element.attributes
     if attributes.get("type") == "hidden" or "progress" in attributes.get("class", ""):
         return

@@ -133,11 +133,13 @@ def test_it_writes_every_screen_of_every_language_and_nothing_else(written: Writ
         *("end-completed", "end-failed-checks", "end-no-consent", "end-study-full", "door-full", "door-closed"),
     }
     assert expected <= found, expected - found
-    for kind in ("correct", "incorrect", "no-evidence"):
-        for screen in ("prior", "posterior"):
-            assert any(name.startswith(f"item-{screen}-") for name in found)
-        assert any(f"posterior-{kind}-framing-machine" in name for name in found), sorted(found)
-        assert any(f"posterior-{kind}-framing-anybody" in name for name in found), sorted(found)
+    kinds, framings = ("correct", "incorrect", "no-evidence"), ("machine", "anybody")
+    for framing in framings:
+        assert {f"item-prior-framing-{framing}", f"item-prior-unanswered-framing-{framing}"} <= found, sorted(found)
+        for kind in kinds:
+            for name in (f"item-posterior-{kind}", f"item-posterior-unanswered-{kind}"):
+                assert f"{name}-framing-{framing}" in found, (name, sorted(found))
+    assert [name for name in found if name.startswith("item-remark-sent")]
 
 
 def test_screens_say_what_people_are_shown_in_their_language(written: Written) -> None:
