@@ -120,7 +120,7 @@ def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[
         for check in step.checks
     ]
     if step.kind == "debriefing" and step.block.asks_to_use:
-        return [_use_or_withdraw(errors)]
+        return [_use_or_withdraw(step, errors)]
     return checks + [_of_form(field, entered, errors.get(field.name, ())) for field in step.block.fields]
 
 
@@ -146,8 +146,8 @@ def _kind(field: FieldConfig) -> str:
     return {"choice": "radio", "multiple": "check"}.get(field.kind, field.kind)
 
 
-def _use_or_withdraw(errors: Mapping[str, Sequence[str]]) -> ShownField:
-    question = debriefing.question()
+def _use_or_withdraw(step: Step, errors: Mapping[str, Sequence[str]]) -> ShownField:
+    question = debriefing.question(paid=step.paid)
     return ShownField(
         name=debriefing.FIELD,
         label=question.label,

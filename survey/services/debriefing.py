@@ -24,14 +24,12 @@ class Question:
     options: tuple[tuple[str, str], ...]
 
 
-def question() -> Question:
-    """What is asked, in the language of the page."""
+def question(*, paid: bool) -> Question:
+    """What is asked, in the language of the page; of those who are paid for it with a word about that."""
+    hint = _("If you withdraw your answers, we delete them at once, and we cannot bring them back.")
     return Question(
         label=_("May we use your answers?"),
-        hint=_(
-            "Your pay is the same, whichever you choose. If you withdraw your answers, we delete them at once, and we "
-            "cannot bring them back."
-        ),
+        hint=f"{_('Your pay is the same, whichever you choose.')} {hint}" if paid else hint,
         options=((USE, _("Use my data")), (WITHDRAW, _("Withdraw my data"))),
     )
 

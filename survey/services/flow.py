@@ -54,6 +54,7 @@ class Step:
     total: int = 0
     outcome: str = ""
     code: str = ""
+    paid: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -128,7 +129,8 @@ def current_step(sitting: Sitting) -> Step:
         return Step(
             number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
         )
-    return Step(number=sitting.step, kind=block.kind, block=block, text=text)
+    paid = study.settings.panel.has_submissions
+    return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
 
 
 def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:

@@ -53,7 +53,8 @@ def test_the_choice_about_ones_data_is_a_field(client: Client) -> None:
     person = Person(client).go_to("debriefing")
     (field,) = person.step["fields"]
     assert (field["name"], field["type"], field["options"]) == ("my_data", "choice", ["use", "withdraw"])
-    assert field["labels"] == ["Use my data", "Withdraw my data"] and "Your pay is the same" in field["hint"]
+    assert field["labels"] == ["Use my data", "Withdraw my data"] and "cannot bring them back" in field["hint"]
+    assert "pay" not in field["hint"]  # of a study that pays nobody
     number = person.step["number"]
     assert person.post(step=number).status_code == 422
     person.answer(my_data="withdraw")

@@ -145,7 +145,8 @@ def get_body(client: Client) -> str:
 
 
 def at_choice(client: Client) -> Any:
-    cast.open_study(blocks=blocks(debriefing=ASKING))
+    cast.open_study(blocks=blocks(debriefing=ASKING), panel=cast.PROLIFIC)
+    client.get("/s/cast/", {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "x"})
     return go_to(client, "debriefing")
 
 
@@ -156,7 +157,7 @@ def test_the_choice_has_two_equal_buttons_and_no_other(client: Client) -> None:
     buttons = [one for one in page.main.walk() if one.tag == "button"]
     assert [one.text for one in buttons] == ["Use my data", "Withdraw my data"]
     assert len({one.attributes.get("class", "") for one in buttons}) == 1
-    assert "Your pay is the same" in page.main.text
+    assert "Your pay is the same, whichever you choose." in page.main.text
 
 
 def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(client: Client) -> None:
@@ -166,6 +167,7 @@ def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(cli
     assert end.main["data-outcome"] == "completed"
     assert end.code.strip() == Study.objects.get().completion_code("completed")
     assert "We have deleted your answers" in end.text and "Thanks to the cast." not in end.text
+    assert "Your pay is the same as with them." in end.text
     assert not Response.objects.exists()
     assert post(client, page, my_data="use").status_code == 303
     assert not DataChoice.objects.get().may_use

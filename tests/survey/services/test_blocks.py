@@ -352,7 +352,7 @@ def test_who_withdraws_is_finished_and_paid_and_nothing_of_the_answers_is_left()
     visitor = at_choice()
     end = visitor.post(my_data="withdraw")
     assert (end.kind, end.outcome, end.code) == ("end", "completed", "COMPLETED-small")
-    assert "Your pay is the same" in end.text
+    assert end.text == "We have deleted your answers, as you wished. Thank you for your time."
     sitting = visitor.reload()
     assert sitting.state == "complete" and sitting.withdrawn_at is not None
     assert not Response.objects.exists() and set(visitor.states()) == {"withdrawn"}
