@@ -192,7 +192,7 @@ def language_of(study: Study, wanted: str) -> str:
     return wanted or languages[0]
 
 
-def _person(request: Request, study: Study, given: Mapping[str, str]) -> PanelIds:
+def _person(request: Request, study: Study, given: Mapping[str, Any]) -> PanelIds:
     if study.settings.panel.kind == "open" and "person" in given:
         return PanelIds("open", given["person"])
     simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
