@@ -190,13 +190,15 @@ def fidelity(
     n_pairs: int = 10_000,
     n_unseen: int = 4_000,
     samples: int = 1000,
+    outcome: NDArray[np.integer] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Fidelity | None]:
     """How well the scorer ranks pairs as the predictor saved in `folders` does.
 
     `uniform`: on `n_pairs` fresh pairs, uniform over all that it was not learnt from. `unseen_questions`: on `n_unseen`
     pairs of two questions that were in no scored pair; None where fewer than two questions were left out. Small banks
-    give all they have. Intervals hold for these questions: pairs are what is drawn again, `samples` times.
+    give all they have. Intervals hold for these questions: pairs are what is drawn again, `samples` times. `outcome`:
+    the one that each question has as evidence (N,), where only such pairs can be drawn; fidelity is then that of these.
 
     Raises:
         PredictorError: another bank than the scorer's, or no fresh pair is left. CheckpointError, Stopped: as in
@@ -210,7 +212,7 @@ def fidelity(
     for name, (among, size) in sets.items():
         if len(among) < 2 or size < 1:
             continue
-        pairs = _uniform(among, size, rng, exclude=scorer.scored, n_questions=n)
+        pairs = _uniform(among, size, rng, exclude=scorer.scored, n_questions=n, outcome=outcome)
         predicted = training.score(folders, _Texts(questions, pairs), progress)
         found[name] = agreement(predicted, scorer.of(pairs), rng=rng, samples=samples)
     return found
@@ -284,16 +286,21 @@ def _uniform(
     *,
     n_questions: int,
     exclude: NDArray[np.int64] | None = None,
+    outcome: NDArray[np.integer] | None = None,
 ) -> IndexedPairs:
     """Up to `size` different pairs of questions in `among`, uniform without replacement, in random order.
 
-    `exclude`: ranks, in the bank of `n_questions`, of pairs that may not be drawn.
+    `exclude`: ranks, in the bank of `n_questions`, of pairs that may not be drawn. `outcome` (n_questions,): of each
+    question as evidence, where pairs with the other one may not be drawn either.
     """
     universe = 2 * len(among) * (len(among) - 1)
     barred = np.empty(0, dtype=np.int64) if exclude is None else exclude
 
     def allowed(local: NDArray[np.int64]) -> NDArray[np.int64]:
         pairs = _from_ranks(local, len(among))
+        if outcome is not None:
+            happened = outcome[among[pairs.evidence]] == pairs.outcome
+            pairs = IndexedPairs(*(column[happened] for column in pairs))
         ranks = _ranks(IndexedPairs(among[pairs.evidence], among[pairs.target], pairs.outcome), n_questions)
         return ranks[~np.isin(ranks, barred)]
 

@@ -276,6 +276,11 @@ class Instrument(ABC):
         """The other way round."""
         raise TypeError(f"{self.name} does not pair questions")
 
+    def outcome_of_evidence(self, questions: Sequence["Question"]) -> np.ndarray | None:
+        """The one outcome that each question has as evidence, int8 (N,), where only such pairs are candidates; None
+        where both are."""
+        return None
+
     def ranks_of(self, keys: Collection[str], questions: Sequence["Question"]) -> np.ndarray:
         """The ranks (bandit's) of the pairs with these keys, int64, increasing; other items' keys are passed over."""
         raise TypeError(f"{self.name} does not pair questions")

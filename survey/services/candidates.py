@@ -172,9 +172,13 @@ def candidates_are_outdated(stage: Stage) -> bool:
 
 
 def packed(factors: FactoredScores) -> np.ndarray:
-    """Factors as one int32 array (2, N, 2 rank + 2): evidence, target, and the two biases."""
+    """Factors as one int32 array (2, N, 2 rank + 2): evidence, target, and the two biases; and, where outcomes really
+    happened, one column more with the outcome of each question."""
     biases = np.stack([factors.evidence_bias, factors.target_bias], axis=2)
-    return np.concatenate([factors.evidence, factors.target, biases], axis=2, dtype="<i4")
+    parts = [factors.evidence, factors.target, biases]
+    if factors.happened is not None:
+        parts.append(np.broadcast_to(factors.happened[None, :, None], (2, factors.n_questions, 1)))
+    return np.concatenate(parts, axis=2, dtype="<i4")
 
 
 def unpacked(array: np.ndarray) -> FactoredScores:
@@ -184,6 +188,7 @@ def unpacked(array: np.ndarray) -> FactoredScores:
         target=array[:, :, rank : 2 * rank],
         evidence_bias=array[:, :, 2 * rank],
         target_bias=array[:, :, 2 * rank + 1],
+        happened=array[0, :, -1] if array.shape[2] % 2 else None,
     )
 
 
@@ -357,6 +362,7 @@ def _from_everything(
             epsilon=design.epsilon,
             floor=design.floor,
             exclude=exclude,
+            outcome=factors.happened,
         )
     else:
         drawn = bandit.draw_exhaustively(design=design, n=n, scores=factors, rng=rng, exclude=exclude)

@@ -131,6 +131,7 @@ def _distilled(
     bank = pair_scorer.Questions(
         texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
     )
+    happened = registry.of_study(following.study).outcome_of_evidence(questions)
     scorer = pair_scorer.distil(
         folders=folders,
         questions=bank,
@@ -144,6 +145,7 @@ def _distilled(
         folders=folders,
         questions=bank,
         rng=generator(following.seed, "fidelity"),
+        outcome=happened,
         progress=held.heartbeat,
     )
     factors = FactoredScores(
@@ -151,6 +153,7 @@ def _distilled(
         target=scorer.target,
         evidence_bias=scorer.evidence_bias,
         target_bias=scorer.target_bias,
+        happened=happened,
     )
     return factors, {"scored_pairs": len(scorer.scored), "rank": scorer.rank, **fidelity}
 

@@ -114,6 +114,9 @@ class BeliefUpdate(Instrument):
     def pairs_of_rows(self, rows: np.ndarray) -> Pairs:
         return Pairs(evidence=rows["evidence"], target=rows["target"], outcome=rows["outcome"])
 
+    def outcome_of_evidence(self, questions: Sequence[Question]) -> np.ndarray | None:
+        return None if self.real is None else self.real.outcome_of(questions)
+
     def ranks_of(self, keys: Collection[str], questions: Sequence[Question]) -> np.ndarray:
         index = {question.position: place for place, question in enumerate(questions)}
         found = []
@@ -123,7 +126,9 @@ class BeliefUpdate(Instrument):
                 found.append((index[evidence], index[target], outcome))
         columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
         pairs = Pairs(evidence=columns[0], target=columns[1], outcome=columns[2])
-        return np.unique(rank_of(pairs, len(questions)))
+        ranks = np.unique(rank_of(pairs, len(questions)))
+        happened = self.outcome_of_evidence(questions)
+        return ranks if happened is None else ranks[happened[ranks // 2 // (len(questions) - 1)] == ranks % 2]
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         target = questions[row["target"]].position

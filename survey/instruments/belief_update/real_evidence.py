@@ -86,11 +86,6 @@ def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Qu
         )
         return
     yield from _of_answers(study, options, filtered)
-    if study.settings.candidates.kind == "exhaustive":
-        yield (
-            ("candidates", "kind"),
-            'real evidence draws from the pairs that happened, which are not ranked all at once: use kind = "pool"',
-        )
 
 
 def _of_answers(

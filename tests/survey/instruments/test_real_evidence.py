@@ -241,13 +241,6 @@ def test_it_refuses_to_show_replies_that_were_not_imported() -> None:
 
 
 @pytest.mark.django_db
-def test_it_refuses_to_draw_real_evidence_from_all_pairs() -> None:
-    answered(core.bank())
-    said = refused(instrument=REAL, candidates={"kind": "exhaustive"})
-    assert "candidates.kind: real evidence draws from the pairs that happened" in said and 'use kind = "pool"' in said
-
-
-@pytest.mark.django_db
 def test_the_command_says_what_was_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     answered(core.bank(), leave_out=3)
     file = tmp_path / "study.toml"

@@ -1,5 +1,6 @@
 """Candidates that are all pairs there are: strata of exact sizes, drawn from stored factors alone."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from predictors import pair_scorer
 from survey.exceptions import StateRefused
-from survey.models import CandidateSet, Question, Stage
+from survey.instruments.belief_update.models import Pair
+from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Stage
 from survey.services import candidates, files, jobs, planning
 from survey.services.verifying import verify_stage
 from tests.survey import cast
@@ -187,8 +189,11 @@ def test_packed_factors_come_back_as_they_were() -> None:
     rng = np.random.default_rng(5)
     packed = rng.integers(-100, 100, (2, 7, 2 * 4 + 2)).astype("<i4")
     factors = candidates.unpacked(packed)
-    assert factors.rank == 4 and factors.n_questions == 7
+    assert factors.rank == 4 and factors.n_questions == 7 and factors.happened is None
     assert np.array_equal(candidates.packed(factors), packed)
+    real = dataclasses.replace(factors, happened=np.array([0, 1, 1, 0, 0, 0, 1]))
+    again = candidates.unpacked(candidates.packed(real))
+    assert again.rank == 4 and again.sha256 == real.sha256 != factors.sha256
 
 
 def test_pairs_scored_before_a_flag_was_set_are_never_planned(
@@ -206,6 +211,75 @@ def test_the_lists_of_the_admin_show_fidelity(scorer: list[dict[str, Any]], admi
     planned_by_predictor(**two())
     page = admin_client.get("/admin/survey/candidateset/").content.decode()
     assert "fresh pairs: Spearman 0.930 (0.920 to 0.940), 97.0% of the top tenth" in page
+
+
+# Where evidence is what a model really answered
+
+
+def real_bank(**overrides: Any) -> dict[str, Any]:
+    """A bank that a model has answered, right but for every third question, and a study on it."""
+    bank = cast.bank()
+    model = LanguageModel.objects.create(name="parrot")
+    ModelAnswer.objects.bulk_create(
+        ModelAnswer(language_model=model, question=question, correct=question.position % 3 != 0)
+        for question in bank.questions.order_by("position")
+    )
+    options = {"evidence": "real", "language_model": "parrot"}
+    return {**overrides, "instrument": {"kind": "belief_update", "options": options}}
+
+
+def happened(stage: Stage) -> bool:
+    pairs = Pair.objects.filter(item__slots__stage=stage, evidence__isnull=False).select_related("evidence")
+    return all(pair.outcome == (pair.evidence.position % 3 != 0) for pair in pairs)
+
+
+def test_all_pairs_that_happened_are_cut_into_exact_strata(scorer: list[dict[str, Any]]) -> None:
+    stage = planned_by_predictor(**real_bank(**two()))
+    assert happened(stage.study.stages.get(index=1)) and happened(stage)
+    stored = CandidateSet.objects.get(stage=stage)
+    assert (stored.universe_size, stored.size, stored.probability) == (UNIVERSE // 2, UNIVERSE // 2, 1)
+    sizes = {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()}
+    assert sizes == {"top": (156, 9), "rest": (UNIVERSE // 2 - 156, 3)}
+    by_pair = all_scores(stage)
+    outcome = np.arange(40) % 3 != 0
+    off = ~np.eye(40, dtype=bool)
+    possible = np.sort(by_pair[outcome.astype(int), np.arange(40)][off])[::-1]
+    top = stage.strata.get(name="top")
+    assert (top.lowest_score, top.highest_score) == (possible[155], possible[0])
+    for slot in stage.slots.select_related("stratum"):
+        chance = 9 / 156 if slot.stratum.name == "top" else 3 / (UNIVERSE // 2 - 156)
+        assert (slot.inclusion_probability, slot.pool_probability) == (pytest.approx(chance), 1.0)
+
+
+def test_a_plan_of_what_happened_is_rebuilt_from_its_factors(scorer: list[dict[str, Any]]) -> None:
+    stage = planned_by_predictor(**real_bank(**two(shortlist=300)))
+    assert happened(stage)
+    assert {stratum.name: stratum.size for stratum in stage.strata.all()} == {
+        "chosen": 30,
+        "others": UNIVERSE // 2 - 30,
+    }
+    assert verify_stage(stage).differences == []
+
+
+def test_a_test_set_of_what_happened_leaves_out_what_was_planned_before(scorer: list[dict[str, Any]]) -> None:
+    design = {"kind": "test_set", "pairs": 4, "responses_per_pair": 2, "top_fraction": 0.05, "bottom_fraction": 0.05}
+    overrides = two(design)
+    overrides["stages"][1]["sittings"] = 3
+    first = cast.closed_stage(**real_bank(**overrides))
+    cast.run_until(first, "plan")
+    second = planning.plan_stage(cast.stage_of(first.study, 2), short_booklets=True)
+    assert happened(second)
+    assert sum(stratum.size for stratum in second.strata.all()) == UNIVERSE // 2 - 12
+    before = set(first.slots.values_list("item__key", flat=True))
+    assert not before & set(second.slots.values_list("item__key", flat=True))
+
+
+@pytest.mark.torch
+def test_fidelity_is_that_of_the_pairs_that_happened() -> None:
+    stage = planned_by_predictor(**real_bank(**two(scored_pairs=1000, rank=8)))
+    # 1,000 of 3,120 pairs were scored, of both outcomes; measured is on all others that happened.
+    assert 900 < CandidateSet.objects.get(stage=stage).fidelity["uniform"]["n"] < UNIVERSE // 2
+    assert happened(stage) and verify_stage(stage).differences == []
 
 
 @pytest.mark.torch
