@@ -250,8 +250,8 @@ def _axes() -> list[str]:
         found.append(f'<path d="M{_LEFT},{y}H{WIDTH - _RIGHT}" stroke="currentColor" stroke-opacity="0.25"/>')
         found.append(f'<text x="{_LEFT - 8}" y="{y}" text-anchor="end" dominant-baseline="middle">{percent}</text>')
     for place, (lower, upper) in enumerate(REGIONS):
-        x, y = f"{_across(place):.1f}", HEIGHT - _BOTTOM + 20
-        found.append(f'<text x="{x}" y="{y}" text-anchor="middle">{lower} to {upper} %</text>')
+        x, below = f"{_across(place):.1f}", HEIGHT - _BOTTOM + 20
+        found.append(f'<text x="{x}" y="{below}" text-anchor="middle">{lower} to {upper} %</text>')
     middle, side = (WIDTH + _LEFT - _RIGHT) / 2, (HEIGHT + _TOP - _BOTTOM) / 2
     return [
         *found,

@@ -175,7 +175,7 @@ def packed(factors: FactoredScores) -> np.ndarray:
     """Factors as one int32 array (2, N, 2 rank + 2): evidence, target, and the two biases; and, where outcomes really
     happened, one column more with the outcome of each question."""
     biases = np.stack([factors.evidence_bias, factors.target_bias], axis=2)
-    parts = [factors.evidence, factors.target, biases]
+    parts: list[NDArray[np.integer]] = [factors.evidence, factors.target, biases]
     if factors.happened is not None:
         parts.append(np.broadcast_to(factors.happened[None, :, None], (2, factors.n_questions, 1)))
     return np.concatenate(parts, axis=2, dtype="<i4")
