@@ -48,7 +48,8 @@ Key = tuple[str, ...]
 class Screen:
     """A page, what it is, and under which combinations of levels (their numbers) it was seen.
 
-    `kinds`: of the items that it was seen with. `origins`: the pages that it was reached from by a path that not every walk takes; it is seen wherever they are.
+    `kinds`: of the items that it was seen with. `origins`: the pages that it was reached from by a path that not every
+    walk takes; it is seen wherever they are.
     """
 
     name: str
