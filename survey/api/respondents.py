@@ -19,6 +19,7 @@ from survey.services.answering import advance, sitting_for
 from survey.services.flow import Step, current_step
 from survey.services.identities import PanelIds
 from survey.services.reports import report_question
+from survey.services.timing import record_unfinished
 
 from . import schema  # noqa: F401  (registers the ways of logging in with the OpenAPI schema)
 from .serializers import (
@@ -26,6 +27,7 @@ from .serializers import (
     BeginSerializer,
     BegunSerializer,
     ErrorSerializer,
+    LeftSerializer,
     ReportedSerializer,
     ReportSerializer,
     StepSerializer,
@@ -155,6 +157,26 @@ class CurrentStep(RespondentView):
         with translation.override(sitting.language):
             step = advance(sitting=sitting, step=body.validated_data["step"], data=_as_a_form(request.data))
             return Response(_step(sitting, step))
+
+
+class LeftScreens(RespondentView):
+    authentication_classes = (SittingToken,)
+    throttle_classes = ()  # A few a step are kept, and no more.
+
+    @extend_schema(
+        operation_id="sitting_left",
+        request=LeftSerializer,
+        responses={204: OpenApiResponse(description="Taken note of, or nothing of it kept."), **errors(400, 403)},
+        tags=["respondents"],
+    )
+    def post(self, request: Request) -> Response:
+        """Say that a step was left without an answer. Nothing moves, and the sitting is not kept alive by it."""
+        sitting = sitting_for(request.headers.get(TOKEN_HEADER))
+        body = LeftSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        measured: Any = request.data
+        record_unfinished(sitting=sitting, step=str(body.validated_data["step"]), data=measured)
+        return Response(status=204)
 
 
 class QuestionReports(RespondentView):

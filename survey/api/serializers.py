@@ -299,7 +299,24 @@ class BegunSerializer(serializers.Serializer[Any]):
 class AnswerSerializer(serializers.Serializer[Any]):
     """`step` and, beside it, one key for each check or field of the step; a page to read has none. How a number in the
     field `value` came about may be told as `value_by` (typed, track, track_keys, prefilled), `value_first` and
-    `value_changes`; anything else there is dropped."""
+    `value_changes`; anything else there is dropped. What was measured may be told as in `sitting_left`."""
+
+    step = serializers.IntegerField(min_value=0, max_value=10**9)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "the first item, left after twelve seconds",
+            value={"step": 3, "client_shown_ms": 140, "client_hidden_ms": 0, "client_pastes": 1},
+            request_only=True,
+        )
+    ]
+)
+class LeftSerializer(serializers.Serializer[Any]):
+    """`step` and, beside it, what was measured, each a whole number or left out: client_shown_ms,
+    client_first_touch_ms, client_submitted_ms, client_hidden_ms, client_focus_losses, client_copies, client_pastes,
+    client_changes, client_first_value. Anything else is dropped."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
 

@@ -21,5 +21,6 @@ urlpatterns = [
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.Estimates.as_view(), name="estimates"),
     path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),
+    path("sitting/left/", respondents.LeftScreens.as_view(), name="sitting-left"),
     path("sitting/report/", respondents.QuestionReports.as_view(), name="sitting-report"),
 ]

@@ -51,6 +51,20 @@ def test_without_a_sitting_or_with_another_studys_it_is_dropped(client: Client, 
     assert not UnfinishedScreen.objects.exists()
 
 
+def test_another_front_end_tells_it_by_api(client: Client, study: Study) -> None:
+    address = "/api/v1/sitting/left/"
+    sitting = cast.begin(study)
+    header = {"X-Sitting-Token": sitting.token}
+    body = {"step": 1, "client_hidden_ms": 20, "client_shown_ms": "x", "other": [1]}
+    told = client.post(address, body, content_type="application/json", headers=header)
+    assert (told.status_code, told.content) == (204, b"")
+    assert UnfinishedScreen.objects.get().client == {"hidden_ms": 20}
+    assert client.post(address, {"step": 5}, content_type="application/json", headers=header).status_code == 204
+    assert client.post(address, {}, content_type="application/json", headers=header).status_code == 400
+    assert client.post(address, body, content_type="application/json").status_code == 403
+    assert UnfinishedScreen.objects.count() == 1
+
+
 def test_looking_at_its_address_does_nothing(client: Client, study: Study) -> None:
     go_to(client, "item", screen="prior")
     assert client.get(BEACON).status_code == 405
