@@ -174,8 +174,8 @@ class LeftScreens(RespondentView):
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
         body = LeftSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        measured: Any = request.data
-        record_unfinished(sitting=sitting, step=str(body.validated_data["step"]), data=measured)
+        given = body.validated_data
+        record_unfinished(sitting=sitting, step=str(given["step"]), data=given)
         return Response(status=204)
 
 

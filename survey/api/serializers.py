@@ -10,6 +10,7 @@ from survey.models.checks import LONGEST_REPORT
 from survey.services import debriefing
 from survey.services.flow import Step
 from survey.services.forms import options_of
+from survey.services.timing import CLIENT_FIELDS, CLIENT_LIMIT
 from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 
 
@@ -314,11 +315,16 @@ class AnswerSerializer(serializers.Serializer[Any]):
     ]
 )
 class LeftSerializer(serializers.Serializer[Any]):
-    """`step` and, beside it, what was measured, each a whole number or left out: client_shown_ms,
-    client_first_touch_ms, client_submitted_ms, client_hidden_ms, client_focus_losses, client_copies, client_pastes,
-    client_changes, client_first_value. Anything else is dropped."""
+    """`step` and, beside it, what was measured; what is left out was not."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
+
+    def get_fields(self) -> dict[str, Any]:
+        measured = {
+            f"client_{name}": serializers.IntegerField(min_value=0, max_value=CLIENT_LIMIT, required=False)
+            for name in CLIENT_FIELDS
+        }
+        return {**super().get_fields(), **measured}
 
 
 @extend_schema_serializer(

@@ -55,12 +55,13 @@ def test_another_front_end_tells_it_by_api(client: Client, study: Study) -> None
     address = "/api/v1/sitting/left/"
     sitting = cast.begin(study)
     header = {"X-Sitting-Token": sitting.token}
-    body = {"step": 1, "client_hidden_ms": 20, "client_shown_ms": "x", "other": [1]}
+    body = {"step": 1, "client_hidden_ms": 20, "other": [1]}
     told = client.post(address, body, content_type="application/json", headers=header)
     assert (told.status_code, told.content) == (204, b"")
     assert UnfinishedScreen.objects.get().client == {"hidden_ms": 20}
     assert client.post(address, {"step": 5}, content_type="application/json", headers=header).status_code == 204
-    assert client.post(address, {}, content_type="application/json", headers=header).status_code == 400
+    for wrong in ({}, {"step": 1, "client_shown_ms": "x"}, {"step": 1, "client_pastes": -1}, [1]):
+        assert client.post(address, wrong, content_type="application/json", headers=header).status_code == 400
     assert client.post(address, body, content_type="application/json").status_code == 403
     assert UnfinishedScreen.objects.count() == 1
 
