@@ -9,6 +9,7 @@ from survey.analysis.estimates import Figure
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services import estimating
+from survey.services.conditions import pairs_of
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,16 @@ class Row:
     notes: str
 
 
-def context(study: Study, by: Sequence[str]) -> dict[str, Any]:
+def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> dict[str, Any]:
     """What the page shows: all figures and, inside each part of the divisions in `by`, the first threshold's."""
-    shown: dict[str, Any] = {"divisions": estimating.division_names(study), "by": [*dict.fromkeys(by)]}
+    shown: dict[str, Any] = {
+        "divisions": estimating.division_names(study),
+        "by": [*dict.fromkeys(by)],
+        "conditions": pairs_of(study),
+        "condition": [*dict.fromkeys(condition)],
+    }
     try:
-        report = estimating.kept_estimate(study, by=shown["by"])
+        report = estimating.kept_estimate(study, by=shown["by"], condition=shown["condition"])
     except HunchError as exc:
         return {**shown, "problem": exc.message}
     others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])

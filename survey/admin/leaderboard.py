@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from survey.models import Study
 from survey.selectors.leaderboard import SORTS, Figure, Line, leaderboard
+from survey.services.conditions import pairs_of
 
 WEIGHTINGS = {
     ("sampled", "design"): "sampled, weighted",
@@ -40,19 +42,31 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
     sort = query.get("sort", "")
     sort = sort if sort in SORTS else "evaluated"
     reverse = query.get("reverse") == "1"
+    conditions = pairs_of(study)
+    level = query.get("condition", "")
+    level = level if level in conditions else ""
     return {
-        "heads": {name: _head(name, sort, reverse) for name in HEADS},
-        "lines": [_shown(line) for line in leaderboard(study, sort=sort, reverse=reverse)],
+        "heads": {name: _head(name, sort, reverse, level) for name in HEADS},
+        "lines": [_shown(line) for line in leaderboard(study, sort=sort, reverse=reverse, level=level)],
+        "conditions": conditions,
+        "condition": level,
     }
 
 
-def _head(name: str, sort: str, reverse: bool) -> Head:
+def _head(name: str, sort: str, reverse: bool, level: str) -> Head:
     title, is_number = HEADS[name]
     is_sorted = name == sort
     falls = SORTS[name][1] != reverse
     return Head(
         title=title,
-        link=f"?sort={name}&reverse=1" if is_sorted and not reverse else f"?sort={name}",
+        link="?"
+        + urlencode(
+            {
+                "sort": name,
+                **({"reverse": 1} if is_sorted and not reverse else {}),
+                **({"condition": level} if level else {}),
+            }
+        ),
         order=("descending" if falls else "ascending") if is_sorted else "",
         is_number=is_number,
     )

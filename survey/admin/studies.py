@@ -323,7 +323,7 @@ class StudyAdmin(StudyFilePages):
             "estimates.html",
             title=f"Estimates: {study.title}",
             study=study,
-            **estimates.context(study, request.GET.getlist("by")),
+            **estimates.context(study, request.GET.getlist("by"), request.GET.getlist("condition")),
         )
 
     def alignment_view(self, request: HttpRequest, pk: int) -> HttpResponse:

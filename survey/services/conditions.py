@@ -30,7 +30,7 @@ def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int)
 def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     """Needs the stage's lock: its arrivals say which place in the blocks this sitting has."""
     drawn = []
-    for condition in _of(stage.study, "sitting"):
+    for condition in _of(sitting.file, "sitting"):
         level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
         drawn.append(
             ConditionLevel(
@@ -50,7 +50,7 @@ def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
     A repeat has the level of the item that it asks again, where that item is in the same booklet: the two must differ
     in nothing.
     """
-    conditions = _of(sitting.stage.study, "item")
+    conditions = _of(sitting.file, "item")
     if not conditions:
         return
     booklet = Booklet.objects.values_list("number", flat=True).get(sitting=sitting)
@@ -77,8 +77,8 @@ def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
     AssignmentCondition.objects.bulk_create(drawn)
 
 
-def _of(study: Study, per: str) -> list[ConditionConfig]:
-    return [condition for condition in study.settings.conditions if condition.per == per]
+def _of(config: StudyConfig, per: str) -> list[ConditionConfig]:
+    return [condition for condition in config.conditions if condition.per == per]
 
 
 def combinations(config: StudyConfig) -> list[dict[str, str]]:
@@ -120,19 +120,24 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
 # Which answers
 
 
+def pairs_of(study: Study) -> list[str]:
+    """FACTOR=LEVEL for every level of every factor, in the file's order."""
+    return [f"{condition.factor}={level}" for condition in study.settings.conditions for level in condition.levels]
+
+
 def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
     """FACTOR=LEVEL, any number of times, as factor to level: answers are wanted that have all of them.
 
     Raises:
         HunchError: the study has no such factor or level; with those there are.
     """
-    known = {condition.factor: condition.levels for condition in study.settings.conditions}
+    known = pairs_of(study)
     chosen: dict[str, str] = {}
     for one in given:
-        factor, _equals, level = one.partition("=")
-        if level not in known.get(factor, ()):
-            there_are = ", ".join(f"{name}={one}" for name, levels in known.items() for one in levels) or "none"
+        if one not in known:
+            there_are = ", ".join(known) or "none"
             raise HunchError(f"condition: {study.slug} has no {one!r}; there are: {there_are}", code="invalid")
+        factor, _equals, level = one.partition("=")
         if chosen.setdefault(factor, level) != level:
             raise HunchError(f"condition: an answer has one level of {factor}; name one", code="invalid")
     return chosen

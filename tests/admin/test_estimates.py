@@ -8,7 +8,7 @@ from django.urls import reverse
 from survey.models import Study
 from survey.services import estimating
 from tests.admin.conftest import client_of
-from tests.cast import open_study
+from tests.cast import begin, open_study, walk
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +40,17 @@ def test_a_study_without_answers_says_so(as_superuser: Client) -> None:
 
 def test_a_division_that_does_not_exist_is_no_error_page(as_superuser: Client, study: Study) -> None:
     assert "weather is not one of outcome" in as_superuser.get(page_of(study, "?by=weather")).content.decode()
+
+
+def test_answers_under_a_level_are_a_link_away(as_superuser: Client) -> None:
+    study = open_study(slug="levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}])
+    for _person in range(4):
+        walk(begin(study))
+    address = f"/admin/survey/study/{study.pk}/estimates/"
+    assert '<a href="?condition=mode%3Dfield">mode=field</a>' in as_superuser.get(address).content.decode()
+    body = as_superuser.get(address, {"condition": "mode=field"}).content.decode()
+    assert "6 answers of 2 respondents" in body and "Only answers under mode=field." in body
+    assert "there are: mode=field, mode=choice" in as_superuser.get(address, {"condition": "odd"}).content.decode()
 
 
 def test_only_who_may_see_the_study_sees_them(study: Study) -> None:

@@ -59,6 +59,20 @@ def test_an_address_that_means_nothing_sorts_by_stage(judged: Study, query: dict
     assert {name: head.order for name, head in heads.items() if head.order} == {"evaluated": "ascending"}
 
 
+def test_it_judges_by_the_answers_under_a_level_and_keeps_it_when_sorting(as_researcher: Client) -> None:
+    study = cast.study(slug="levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}])
+    first, second = study.stages.order_by("index")
+    run = PredictorRun.objects.create(stage=first, name="bert", role="main", seed=1, input_sha256="x", example_count=12)
+    figures: dict[str, Any] = {"n": 6, "auc": {"overall": 0.71}, "nll": {"overall": 0.5}}
+    under = {"mode=field": {"weighted": {**figures, "n": 3, "auc": {"overall": 0.83}}}}
+    Evaluation.objects.create(predictor_run=run, stage=second, metrics={"weighted": figures, "levels": under})
+    body = as_researcher.get(address(study, "?condition=mode%3Dfield")).content.decode()
+    assert "0.830" in body and "0.710" not in body and 'href="?sort=auc&amp;condition=mode%3Dfield"' in body
+    assert '<a href="?condition=mode%3Dfield" aria-current="true">mode=field</a>' in body
+    body = as_researcher.get(address(study, "?condition=mode%3Dodd")).content.decode()
+    assert "0.710" in body and "0.830" not in body
+
+
 def test_it_needs_the_permission_to_look_at_studies(judged: Study, onlooker: User) -> None:
     assert client_of(onlooker).get(address(judged)).status_code == 403
     assert Client().get(address(judged)).status_code == 302

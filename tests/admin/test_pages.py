@@ -293,6 +293,20 @@ def test_a_list_is_narrowed_to_a_stage_and_an_unknown_one_is_ignored(study: Stud
         assert response.context["cl"].result_count == Slot.objects.count()
 
 
+def test_people_and_answers_are_narrowed_to_a_level(study: Study, as_researcher: Client) -> None:
+    sittings = {
+        pk: Sitting.objects.get(pk=pk).levels()["framing"] for pk in Sitting.objects.values_list("pk", flat=True)
+    }
+    plain = [pk for pk, level in sittings.items() if level == "plain"]
+    assert 0 < len(plain) < len(sittings)
+    found = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=plain"})
+    assert found.context["cl"].result_count == len(plain)
+    found = as_researcher.get("/admin/survey/assignment/", {"study": study.slug, "condition": "framing=plain"})
+    assert found.context["cl"].result_count == Assignment.objects.filter(sitting__in=plain).count()
+    found = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=odd"})
+    assert found.context["cl"].result_count == len(sittings)
+
+
 def test_an_answers_page_shows_what_the_instrument_exports(study: Study, as_researcher: Client) -> None:
     answer = stage_of(study).slots.get(number=1).assignments.get()
     body = as_researcher.get(f"/admin/survey/assignment/{answer.pk}/change/").content.decode()
