@@ -229,8 +229,8 @@ def due_steps(*, now: datetime | None = None) -> list[JobStep]:
     closed = Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN], settled_at__isnull=True)
     for stage in closed.select_related("study__bank"):
         try:
-            if staging.pipeline_is_done(stage):  # Which queues what is missing.
-                staging.open_if_automatic(stage.following())
+            # The first of the two queues what is missing.
+            if staging.pipeline_is_done(stage) and staging.open_if_automatic(stage.following()):
                 Stage.objects.filter(pk=stage.pk).update(settled_at=now)
         except Exception:
             # One study that cannot go on (an instrument that is no longer installed) must not stop all others.

@@ -4,14 +4,16 @@ Closing admits nobody and waits until nobody inside can give an answer that coun
 the steps of `next_steps` follow, each a row that says what it works on, so that whatever dies is found and done again.
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 
 from predictors import training as predictor_training
-from survey.exceptions import StateRefused
+from survey.exceptions import HunchError, StateRefused
 from survey.instruments import registry
 from survey.models import (
     Assignment,
@@ -37,6 +39,7 @@ from .retention import refuse_without_retention
 from .rewards import refuse_low_pay, refuse_low_pay_by_pilot
 from .seeds import derive
 
+logger = logging.getLogger(__name__)
 Kind = JobStep.Kind
 BASELINES = ("previous_correct", "same_task")  # They cost nothing to train.
 
@@ -384,7 +387,15 @@ def failed_steps(stage: Stage) -> list[JobStep]:
     return list(stage.job_steps.filter(state=JobStep.State.FAILED).order_by("pk"))
 
 
-def open_if_automatic(stage: Stage | None) -> None:
-    """The stage after a planned one opens by itself where the study file says so."""
-    if stage is not None and stage.state == Stage.State.PLANNED and stage.settings.opens == "automatically":
+def open_if_automatic(stage: Stage | None) -> bool:
+    """The stage after a planned one opens by itself where the study file says so. False where it may not open (the pay,
+    the term of the data): beat asks again, so that it opens once a person has mended that."""
+    if stage is None or stage.state != Stage.State.PLANNED or stage.settings.opens != "automatically":
+        return True
+    try:
         open_stage(stage, via="worker")
+    except HunchError as exc:
+        if cache.add(f"survey.stays_closed:{stage.pk}", True, timeout=3600):  # Once an hour is enough.
+            logger.warning("%s does not open by itself: %s", stage, exc.message)
+        return False
+    return True

@@ -1,5 +1,8 @@
 """A withdrawal and what happens at the same moment, on PostgreSQL with real threads."""
 
+import threading
+from typing import Any
+
 import pytest
 from django.utils import timezone
 
@@ -38,6 +41,30 @@ def test_many_withdrawals_of_one_person_are_one() -> None:
     no_errors(results)
     assert len({done.pk for done in results}) == 1
     assert Withdrawal.objects.get().answers == 3
+
+
+def test_a_withdrawal_waits_for_the_snapshot_that_is_being_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.closed_stage()
+    gone = stage.sittings.select_related("respondent").order_by("pk").first()
+    assert gone is not None
+    taken, withdrawn = threading.Event(), threading.Event()
+    as_it_is = staging.answer_digest
+
+    def slow_digest(*given: Any) -> str:
+        taken.set()
+        withdrawn.wait(timeout=0.5)  # Which it must not be: the rows were read, and are not marked yet.
+        return as_it_is(*given)
+
+    def take_back_meanwhile() -> Withdrawal:
+        taken.wait(timeout=30)
+        done = take_back(gone)
+        withdrawn.set()
+        return done
+
+    monkeypatch.setattr(staging, "answer_digest", slow_digest)
+    no_errors(together(lambda: staging.freeze(stage), take_back_meanwhile))
+    assert SnapshotAnswer.objects.filter(assignment__sitting=gone, withdrawn_at__isnull=False).count() == 3
+    assert SnapshotAnswer.objects.filter(assignment__state="withdrawn", withdrawn_at__isnull=True).count() == 0
 
 
 @pytest.mark.parametrize("_time", range(3))
