@@ -199,7 +199,8 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert f"wrote {out}/belief_changes.csv (3 rows)" in told
     assert sorted(path.name for path in out.iterdir()) == [
         "amendments.csv", "answers.csv", "belief_changes.csv", "checks.csv", "codebook.csv", "codebook.md", "forms.csv",
-        "leaderboard.csv", "practice.csv", "question_reports.csv", "steps.csv", "unfinished_screens.csv",
+        "leaderboard.csv", "practice.csv", "question_reports.csv", "questions.csv", "steps.csv",
+        "unfinished_screens.csv",
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1
 
