@@ -30,6 +30,7 @@ CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'<input type="hidden"[^>]*>'), ""),
     (re.compile(r' (?:form)?action="[^"]*"'), ""),
     (re.compile(r' data-beacon="[^"]*"'), ""),
+    (re.compile(r" autofocus"), ""),
     (re.compile(r' href="(?!#|\.\./)[^"]*"'), ' href="#"'),
     (re.compile(r'type="submit"'), 'type="button"'),
     (re.compile(r"\n\s*\n+"), "\n"),
@@ -116,7 +117,7 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
             {
                 "number": number,
                 "file": file,
-                "name": f"{name}{again}".replace("-", " "),
+                "name": " ".join([screen.name, *_kind(walk, screen)]).replace("-", " "),
                 "title": screen.title,
                 "levels": ", ".join(f"{factor}: {level}" for factor, level in _common(walk, screen).items()),
                 "main": mark_safe(found[1] if found else ""),  # noqa: S308 - as the page itself was rendered

@@ -55,7 +55,7 @@ def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
         by_slot = {one.slot_id: one for one in sitting.assignments.select_related("slot")}
         for one in by_slot.values():
             if one.slot.role == Slot.Role.REPEAT:
-                first, again = by_slot[one.slot.repeat_of_id].conditions.get(), one.conditions.get()
+                first, again = by_slot[one.slot.repeat_of_id or 0].conditions.get(), one.conditions.get()
                 assert (first.level, first.probability, first.seed) == (again.level, again.probability, again.seed)
                 seen.add(again.level)
     assert seen == {"machine", "anybody"}
