@@ -91,7 +91,9 @@ def test_plan_stage_says_how_many_slots_it_drew() -> None:
 
 def test_open_stage_plans_the_first_stage_and_says_where_it_is() -> None:
     cast.study()
-    assert run("open_stage", "cast") == "cast stage 1 is open for 4 people at /s/cast/\n"
+    opened, locked = run("open_stage", "cast").splitlines()
+    assert opened == "cast stage 1 is open for 4 people at /s/cast/"
+    assert locked.startswith(f"the study file is locked ({Study.objects.get().source_sha256})")
 
 
 def test_pause_stage_and_open_stage_go_back_and_forth() -> None:

@@ -17,7 +17,8 @@ TWO = [{"sittings": 4}, {"sittings": 4}]
 def test_opening_the_first_stage_plans_it() -> None:
     stage = cast.open_stage()
     assert stage.state == "open" and stage.opened_at and stage.plan_sha256
-    assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == ["plan_stage", "open_stage"]
+    done = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
+    assert done == ["plan_stage", "lock_study", "open_stage"]
 
 
 def test_who_did_it_is_written_down(django_user_model: type) -> None:
