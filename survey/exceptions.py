@@ -1,6 +1,6 @@
 """What can go wrong at the boundary, one class a decision of the caller. Imports nothing of survey."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -86,6 +86,16 @@ class FileErrors(HunchError):
         super().__init__("\n".join(self.lines))
 
 
+def _by_field(detail: Any, name: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Messages by field, one level deep: what is wrong inside a field stands under `outer.inner`."""
+    if isinstance(detail, Mapping):
+        for inner, messages in detail.items():
+            yield from _by_field(messages, f"{name}.{inner}" if name else str(inner))
+    else:
+        messages = detail if isinstance(detail, Sequence) and not isinstance(detail, str) else [detail]
+        yield name or "body", [str(message) for message in messages]
+
+
 def api_exception_handler(exc: Exception, context: Any) -> Any:
     """One JSON shape for every error of the API: {"error": {"code", "message", "fields"?}}."""
     from rest_framework.exceptions import APIException, ValidationError
@@ -102,7 +112,8 @@ def api_exception_handler(exc: Exception, context: Any) -> Any:
     if response is None:
         return None
     if isinstance(exc, ValidationError):
-        body = {"code": "invalid", "message": "Some fields were not accepted.", "fields": response.data}
+        refused = FieldErrors(dict(_by_field(response.data)))
+        body = {"code": refused.code, "message": refused.message, "fields": refused.errors}
     elif isinstance(exc, APIException):
         body = {"code": str(exc.get_codes()), "message": str(exc.detail)}
     else:
