@@ -81,7 +81,7 @@ class Watched(Client):
         self.seen: list[str] = []
 
     def request(self, **request: Any) -> Any:
-        response = super().request(**request)
+        response: Any = super().request(**request)
         body = b"".join(response.streaming_content) if response.streaming else response.content
         headers = [f"{name}: {value}" for name, value in response.headers.items()]
         cookies = [morsel.OutputString() for morsel in response.cookies.values()]
@@ -237,7 +237,8 @@ def test_what_is_stored_is_encrypted_or_hashed(study: Study, kind: str, monkeypa
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608 - a table of ours
-            found += [f"{table}: {bytes(v) if isinstance(v, memoryview) else v}" for row in cursor for v in row]
+            values = [bytes(v) if isinstance(v, memoryview) else v for row in cursor for v in row]
+            found += [f"{table}: {value!r}" for value in values]
     assert_clean(found, "tables")
 
 

@@ -66,6 +66,7 @@ def test_a_speeder_reads_more_words_a_second_than_the_limit() -> None:
     stage = full_stage(flags={"speeder": {"seconds_per_item": 0, "words_per_second": 6}})
     # Evidence and target have seven words each ("what is the river of 0"): six in the bank, and the options none.
     pair = stage.slots.order_by("number")[0].item.pair
+    assert pair.evidence is not None
     words = pair.target.word_count + pair.evidence.word_count
     Response.objects.update(server_ms=60_000)
     quick, slow = sittings_of(stage)[:2]
