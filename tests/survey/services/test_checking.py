@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
 from survey.models import AuditEntry, Study
@@ -14,6 +15,7 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 
+SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").glob("*.toml") if "budget" not in path.name)
 PAID = {**cast.PROLIFIC, "reward": 200, "spending_cap": 100_000}
 
 
@@ -135,3 +137,9 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
     assert ended.value.code == 1
     told_as_json = json.loads(out.getvalue())
     assert told_as_json["ok"] is False and told_as_json["findings"][0]["field"] == "data.retention_until"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
+    found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
+    assert told(found) == []
