@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import StreamingHttpResponse
 from django.urls import reverse
@@ -54,11 +54,22 @@ class MayExport(BasePermission):
 
 class ResearcherView(APIView):
     permission_classes = (MayExport,)
+    filters: ClassVar[tuple[str, ...]] = ()  # What the query may hold.
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """A misspelt filter must not be taken for no filter: its figures would be those of all answers."""
+        super().initial(request, *args, **kwargs)
+        there_are = ", ".join(self.filters) or "none here"
+        unknown = sorted(set(request.query_params) - set(self.filters))
+        if unknown:
+            raise ValidationError({name: [f"There is no such filter. There are: {there_are}."] for name in unknown})
 
 
 class StudyList(ResearcherView):
     @extend_schema(
-        operation_id="studies", responses={200: StudySerializer(many=True), **errors(401, 403)}, tags=["researchers"]
+        operation_id="studies",
+        responses={200: StudySerializer(many=True), **errors(400, 401, 403, 429)},
+        tags=["researchers"],
     )
     def get(self, request: Request) -> Response:
         """Every study, the newest first."""
@@ -83,7 +94,7 @@ class StudyList(ResearcherView):
 class StageList(ResearcherView):
     @extend_schema(
         operation_id="stages",
-        responses={200: StageSerializer(many=True), **errors(401, 403, 404)},
+        responses={200: StageSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -114,12 +125,14 @@ class StageList(ResearcherView):
 
 
 class Leaderboard(ResearcherView):
+    filters = ("condition",)
+
     @extend_schema(
         operation_id="leaderboard",
         parameters=[
             OpenApiParameter("condition", str, description="FACTOR=LEVEL: judged by the answers under it alone.")
         ],
-        responses={200: LeaderboardLineSerializer(many=True), **errors(401, 403, 404)},
+        responses={200: LeaderboardLineSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -147,6 +160,8 @@ class Leaderboard(ResearcherView):
 
 
 class Estimates(ResearcherView):
+    filters = ("condition", "by")
+
     @extend_schema(
         operation_id="estimates",
         parameters=[
@@ -158,7 +173,7 @@ class Estimates(ResearcherView):
                 description="Also inside each part of this: outcome, target_task, a condition, ...",
             ),
         ],
-        responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409)},
+        responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -172,10 +187,12 @@ class Estimates(ResearcherView):
 
 
 class Alignment(ResearcherView):
+    filters = ("condition",)
+
     @extend_schema(
         operation_id="alignment",
         parameters=[CONDITION],
-        responses={200: AlignmentSerializer, **errors(401, 403, 404, 409)},
+        responses={200: AlignmentSerializer, **errors(400, 401, 403, 404, 409, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -187,6 +204,8 @@ class Alignment(ResearcherView):
 
 
 class HumanCalibration(ResearcherView):
+    filters = ("people_study", "model", "condition")
+
     @extend_schema(
         operation_id="human_calibration",
         parameters=[
@@ -196,7 +215,7 @@ class HumanCalibration(ResearcherView):
             OpenApiParameter("model", str, many=True, description="Only these language models; all without it."),
             CONDITION,
         ],
-        responses={200: HumanCalibrationSerializer, **errors(400, 401, 403, 404, 409)},
+        responses={200: HumanCalibrationSerializer, **errors(400, 401, 403, 404, 409, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -218,6 +237,8 @@ class HumanCalibration(ResearcherView):
 
 
 class AnswerList(ResearcherView):
+    filters = ("stage", "condition", "cursor")
+
     @extend_schema(
         operation_id="answers",
         parameters=[
@@ -225,7 +246,7 @@ class AnswerList(ResearcherView):
             CONDITION,
             OpenApiParameter("cursor", str, description="From the `next` of the page before."),
         ],
-        responses={200: AnswerPageSerializer, **errors(400, 401, 403, 404)},
+        responses={200: AnswerPageSerializer, **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -258,6 +279,7 @@ class WhateverIsAccepted(DefaultContentNegotiation):
 
 class AnswerFile(ResearcherView):
     content_negotiation_class = WhateverIsAccepted
+    filters = ("stage", "condition")
 
     @extend_schema(
         operation_id="answers_csv",
@@ -266,7 +288,7 @@ class AnswerFile(ResearcherView):
             (200, "text/csv"): OpenApiResponse(
                 OpenApiTypes.STR, description="docs/codebook.md says what the columns mean."
             ),
-            **errors(400, 401, 403, 404),
+            **errors(400, 401, 403, 404, 429),
         },
         tags=["researchers"],
     )

@@ -21,7 +21,7 @@ from survey.services.identities import PanelIds
 from survey.services.reports import report_question
 from survey.services.timing import record_unfinished
 
-from . import schema  # noqa: F401  (registers the ways of logging in with the OpenAPI schema)
+from .schema import REFUSALS  # which registers the ways of logging in with the OpenAPI schema as well
 from .serializers import (
     AnswerSerializer,
     BeginSerializer,
@@ -36,10 +36,11 @@ from .serializers import (
 )
 
 TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
+REFUSED_BODIES = (413, 415)  # Wherever something is sent: too large, or no JSON.
 
 
 def errors(*statuses: int) -> dict[Any, Any]:
-    return {status: OpenApiResponse(ErrorSerializer) for status in statuses}
+    return {status: OpenApiResponse(ErrorSerializer, description=REFUSALS.get(status, "")) for status in statuses}
 
 
 class SittingToken(BaseAuthentication):
@@ -58,7 +59,7 @@ class StudyInfo(RespondentView):
     @extend_schema(
         operation_id="study_info",
         parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
-        responses={200: StudyInfoSerializer, **errors(404, 422)},
+        responses={200: StudyInfoSerializer, **errors(404, 422, 429)},
         tags=["respondents"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -97,7 +98,7 @@ class SittingBegin(RespondentView):
         responses={
             201: BegunSerializer,
             200: OpenApiResponse(BegunSerializer, description="The person had begun before; the same sitting."),
-            **errors(400, 403, 404, 422),
+            **errors(400, 403, 404, *REFUSED_BODIES, 422, 429),
         },
         tags=["respondents"],
     )
@@ -146,7 +147,7 @@ class CurrentStep(RespondentView):
     @extend_schema(
         operation_id="sitting_answer",
         request=AnswerSerializer,
-        responses={200: StepSerializer, **errors(400, 403, 409, 422)},
+        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -166,7 +167,10 @@ class LeftScreens(RespondentView):
     @extend_schema(
         operation_id="sitting_left",
         request=LeftSerializer,
-        responses={204: OpenApiResponse(description="Taken note of, or nothing of it kept."), **errors(400, 403)},
+        responses={
+            204: OpenApiResponse(description="Taken note of, or nothing of it kept."),
+            **errors(400, 403, *REFUSED_BODIES),
+        },
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -186,7 +190,7 @@ class QuestionReports(RespondentView):
     @extend_schema(
         operation_id="sitting_report",
         request=ReportSerializer,
-        responses={200: ReportedSerializer, **errors(400, 403, 409, 422)},
+        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:

@@ -1,8 +1,20 @@
-"""How our own ways of logging in stand in the OpenAPI schema."""
+"""What the OpenAPI schema says of our own: the ways of logging in, and what each refusal means."""
 
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+REFUSALS = {
+    400: "The body or the query cannot be read as what is asked for.",
+    401: "No token, or one that is unknown or was revoked.",
+    403: "Not for this person: see `code`.",
+    404: "There is nothing of that name.",
+    409: "Not now: a step that has not been reached, or a study that is not so far.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "Answers that were not accepted, by field. Nothing was stored; the step is still the same.",
+    429: "Too many requests from one address; `Retry-After` says when.",
+}
 
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):

@@ -42,7 +42,7 @@ def study_of(slug: str) -> Study:
     Raises:
         NotFound: there is no such study.
     """
-    study = Study.objects.filter(slug=slug).first()
+    study = None if "\x00" in slug else Study.objects.filter(slug=slug).first()  # PostgreSQL cannot look for a NUL
     if study is None:
         raise NotFound(_("There is no study at this address. Please check the link you were given."))
     return study

@@ -1,0 +1,214 @@
+"""Bodies, headers and queries that no client of ours sends: each is refused in the one shape, and nothing is stored."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from survey.api import researchers
+from survey.api.urls import urlpatterns
+from survey.models import Respondent, Response
+from tests import cast
+from tests.api.test_researchers import token_of
+from tests.api.test_respondents import BEGIN, STEP, Person, error_of
+
+pytestmark = pytest.mark.django_db
+REPORT, LEFT = "/api/v1/sitting/report/", "/api/v1/sitting/left/"
+TAKES_BODIES = (BEGIN, STEP, REPORT, LEFT)
+STUDY = "/api/v1/studies/cast/"
+
+
+@pytest.fixture
+def person(client: Client) -> Person:
+    cast.open_study()
+    return Person(client).go_to("item")
+
+
+@pytest.fixture
+def reader() -> Client:
+    cast.open_study()
+    return Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
+
+
+def send(person: Person, path: str, body: bytes, **given: Any) -> Any:
+    given = {"content_type": "application/json", **given}
+    return person.client.generic("POST", path, body, headers={"X-Sitting-Token": person.token}, **given)
+
+
+UNREADABLE = {
+    "deep lists": b'{"step": 1, "value": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep objects": b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
+    "nine levels": json.dumps({"step": 1, "a": [[[[[[[[1]]]]]]]]}).encode(),
+    "half a character in a name": b'{"step": 1, "\\ud800": {"a": 1}}',
+    "half a character in an inner name": b'{"step": 1, "parameters": [{"\\ud800": 5}]}',
+    "no JSON": b'{"step": 1,',
+    "no UTF-8": b'{"step": 1, "value": "\xff"}',
+    "a byte order mark": b'\xef\xbb\xbf{"step": 1}',
+    "not a number": b'{"step": 1, "value": NaN}',
+    "infinity": b'{"step": -Infinity}',
+    "5,000 digits": b'{"step": 1, "value": ' + b"9" * 5_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("path", TAKES_BODIES)
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_body_that_cannot_be_read_is_a_bad_request(person: Person, path: str, name: str) -> None:
+    response = send(person, path, UNREADABLE[name])
+    assert (response.status_code, error_of(response)["code"]) == (400, "parse_error")
+    assert "sys." not in error_of(response)["message"]
+    assert Respondent.objects.count() == 1 and not Response.objects.exists()
+
+
+@pytest.mark.parametrize("path", TAKES_BODIES)
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "x", ""])
+def test_a_body_that_says_it_is_no_json_is_refused(person: Person, path: str, kind: str) -> None:
+    response = send(person, path, b'{"step": 3, "value": 60}', content_type=kind)
+    assert (response.status_code, error_of(response)["code"]) == (415, "unsupported_media_type")
+    assert not Response.objects.exists()
+
+
+@pytest.mark.parametrize("path", TAKES_BODIES)
+def test_a_body_that_is_too_large_is_refused(person: Person, path: str) -> None:
+    response = send(person, path, b'{"step": 1, "value": "' + b"x" * 3_000_000 + b'"}')
+    assert (response.status_code, error_of(response)["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("value", ["a\x00", "\ud800", "\udc00x", 1e400, -1e400, 10**4000, [[1]], {"a": 1}, True, 1e-9])
+def test_a_value_that_is_no_answer_is_named(person: Person, value: Any) -> None:
+    body = json.dumps({"step": person.step["number"], "value": value}).replace("Infinity", "1e400").encode()
+    response = send(person, STEP, body)
+    assert response.status_code == 422
+    assert list(error_of(response)["fields"]) == ["value"]
+    assert not Response.objects.exists()
+
+
+@pytest.mark.parametrize("step", [1e400, 10**4000, "\ud800", "\x00", [[1]], {"a": 1}, True])
+def test_a_step_that_is_no_number_is_named(person: Person, step: Any) -> None:
+    response = send(person, STEP, json.dumps({"step": step}).replace("Infinity", "1e400").encode())
+    assert response.status_code == 400
+    assert list(error_of(response)["fields"]) == ["step"]
+
+
+def test_what_is_wrong_inside_a_field_is_told_by_its_place(client: Client) -> None:
+    cast.open_study()
+    body = {"consent": True, "parameters": {"pid": "x" * 201, "sid": [1]}}
+    response = client.post(BEGIN, body, content_type="application/json")
+    assert response.status_code == 400
+    assert set(error_of(response)["fields"]) == {"parameters.pid", "parameters.sid"}
+    assert error_of(response)["message"].startswith("parameters.pid: ")
+
+
+@pytest.mark.parametrize("token", ["\x00", "é:é", "x" * 5_000, ":", "a:b:c", "\ufeff"])
+def test_a_token_of_any_bytes_is_unknown(client: Client, token: str) -> None:
+    for response in (client.get(STEP, headers={"X-Sitting-Token": token}), client.get(STEP)):
+        assert (response.status_code, error_of(response)["code"]) == (403, "sitting_unknown")
+
+
+def documented() -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    return paths
+
+
+def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named(reader: Client) -> None:
+    for path, operations in documented().items():
+        for method in ("get", "post", "put", "patch", "delete", "trace", "head", "query"):
+            if method in operations or (method == "head" and "get" in operations):
+                continue
+            response = reader.generic(method.upper(), path.replace("{slug}", "cast"))
+            assert response.status_code == 405, (method, path)
+            allowed = {one.strip().lower() for one in response.headers["Allow"].split(",")}
+            assert allowed - {"head", "options"} == set(operations), (method, path)
+            if method != "head":
+                assert error_of(response)["code"] == "method_not_allowed"
+
+
+def test_answers_come_as_json_alone(person: Person) -> None:
+    for accept in ("text/html", "application/xml", "nonsense"):
+        response = person.client.get(STEP, headers={"X-Sitting-Token": person.token, "Accept": accept})
+        assert (response.status_code, error_of(response)["code"]) == (406, "not_acceptable")
+    assert person.client.get(f"{STUDY}?format=xml").headers["Content-Type"] == "application/json"
+
+
+# Researchers
+
+
+def researchers_views() -> dict[str, Any]:
+    views = {f"/api/v1/{pattern.pattern}": pattern.callback.view_class for pattern in urlpatterns}
+    return {
+        path.replace("<slug:slug>", "{slug}"): view
+        for path, view in views.items()
+        if issubclass(view, researchers.ResearcherView)
+    }
+
+
+def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
+    paths = documented()
+    assert len(researchers_views()) == 8
+    for path, view in researchers_views().items():
+        named = (
+            [given["name"] for given in paths[path]["get"]["parameters"] if given["in"] == "query"]
+            if ("parameters" in paths[path]["get"])
+            else []
+        )
+        assert sorted(view.filters) == sorted(named), path
+
+
+@pytest.mark.parametrize("path", sorted(researchers_views()))
+def test_a_filter_that_does_not_exist_is_refused_and_the_others_are_named(reader: Client, path: str) -> None:
+    view = researchers_views()[path]
+    response = reader.get(path.replace("{slug}", "cast"), {"stge": "1"})
+    error = error_of(response)
+    assert (response.status_code, error["code"], list(error["fields"])) == (400, "invalid", ["stge"])
+    for name in view.filters or ["none here"]:
+        assert name in error["message"]
+
+
+@pytest.mark.parametrize("path", sorted(set(researchers_views()) - {"/api/v1/studies/"}))
+def test_a_study_that_does_not_exist_is_told(reader: Client, path: str) -> None:
+    response = reader.get(path.replace("{slug}", "nobody"))
+    assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", sorted(researchers_views()))
+@pytest.mark.parametrize(
+    ("header", "status", "code"),
+    [
+        (None, 401, "not_authenticated"),
+        ("Token", 401, "authentication_failed"),
+        ("Token a b", 401, "authentication_failed"),
+        ("Token \x00", 401, "authentication_failed"),
+        ("Token é", 401, "authentication_failed"),
+        ("Bearer x", 401, "not_authenticated"),
+        ("Basic eDp5", 401, "not_authenticated"),
+    ],
+)
+def test_a_wrong_token_is_told(client: Client, path: str, header: str | None, status: int, code: str) -> None:
+    response = client.get(path.replace("{slug}", "cast"), headers={"Authorization": header} if header else {})
+    assert (response.status_code, error_of(response)["code"]) == (status, code)
+    assert response.headers["WWW-Authenticate"] == "Token"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("answers/?stage=999999", 404),
+        ("answers/?stage=0", 404),
+        ("answers/?stage=%00", 400),
+        ("answers/?cursor=999999-999999999", 200),
+        ("answers/?condition=%00=%00", 400),
+        ("answers/?condition=", 400),
+        ("leaderboard/?condition=%00", 400),
+        ("estimates/?by=%00", 400),
+        ("human-calibration/", 400),
+        ("human-calibration/?people_study=%00", 404),
+        ("human-calibration/?people_study=nobody", 404),
+        ("human-calibration/?people_study=cast&model=%00", 409),
+    ],
+)
+def test_a_filter_that_means_nothing_is_told_in_words(reader: Client, query: str, status: int) -> None:
+    response = reader.get(STUDY + query)
+    assert response.status_code == status, response.content
+    if status >= 400:
+        assert error_of(response)["message"]
