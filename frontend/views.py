@@ -152,7 +152,12 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         return render(
             request,
             "frontend/declined.html",
-            {"study": study, "config": config, **_code(study, CompletionCode.Outcome.NO_CONSENT)},
+            {
+                "study": study,
+                "config": config,
+                "title": _("You do not take part"),
+                **_code(study, CompletionCode.Outcome.NO_CONSENT),
+            },
         )
     enrolment.stage_to_join(study)
     return render(
@@ -161,6 +166,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         {
             "study": study,
             "config": config,
+            "title": config.consent.title or _("Your consent"),
             "consent": config.consent,
             "words": words,
             "has_changed": has_changed,

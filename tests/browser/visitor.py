@@ -1,0 +1,150 @@
+"""Somebody at the pages in a real browser, who looks at each of them in every way that a reader may need."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from axe_playwright_python.base import AXE_SCRIPT
+from django.conf import settings
+
+NARROW, ZOOMED = {"width": 320, "height": 640}, {"width": 320, "height": 256}  # 1280 x 1024 at 400 % is 320 x 256
+SPACED = (
+    "* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; }"
+    "p { margin-bottom: 2em !important; }"
+)
+LAYOUTS = {"320 px": (NARROW, ""), "400 %": (ZOOMED, ""), "text spacing": (NARROW, SPACED)}
+HEAVIEST = 50_000
+RULES = {
+    "runOnly": {
+        "type": "tag",
+        "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    },
+    "resultTypes": ["violations"],
+}
+# A reader's own style is not the page's: made in this way the policy on content does not speak of it.
+RESTYLE = """css => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(css);
+  document.adoptedStyleSheets = css ? [sheet] : [];
+}"""
+AXE = """async rules => (await axe.run(rules)).violations.map(
+  found => `${found.id}: ${found.nodes.map(node => node.target + " " + node.failureSummary).join("; ")}`)"""
+FACTS = """() => ({
+  width: document.documentElement.scrollWidth,
+  lang: document.documentElement.lang,
+  headings: [...document.querySelectorAll("h1")].map(heading => heading.innerText.trim()),
+  title: document.title,
+  problem: document.querySelector(".error-summary li") !== null,
+  moving: document.getAnimations().length,
+})"""
+WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .filter(entry => entry.initiatorType !== "beacon").reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
+ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"
+PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
+
+
+class Visitor:
+    """A browser of their own. `problems` is what they have found, one sentence each; `seen` the states they were in."""
+
+    def __init__(
+        self,
+        browser: Any,
+        root: str,
+        *,
+        layouts: Sequence[str] = tuple(LAYOUTS),
+        schemes: Sequence[str] = ("light", "dark"),
+        **options: Any,
+    ) -> None:
+        self.root, self.layouts, self.schemes = root, layouts, schemes
+        self.problems: list[str] = []
+        self.seen: list[str] = []
+        self.context = browser.new_context(viewport=NARROW, **options)
+        self.page = self.context.new_page()
+        self.context.on("request", self._note_request)
+        self.page.on("console", self._note_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+
+    def _note_request(self, request: Any) -> None:
+        address = urlsplit(request.url)
+        if address.scheme != "data" and f"{address.scheme}://{address.netloc}" != self.root:
+            self.problems.append(f"another host: {request.url}")
+
+    def _note_console(self, message: Any) -> None:
+        # The browser notes each page of refusal, which is meant. All else is a complaint.
+        refused = re.search(r"the server responded with a status of (4\d\d|500)", message.text)
+        if message.type in ("error", "warning") and not refused:
+            self.problems.append(f"console: {message.text}")
+
+    def go(self, path: str) -> None:
+        self.page.goto(self.root + path)
+
+    def press(self, name: str) -> None:
+        """The button or link of that name, and the page that it leads to."""
+        self.page.locator("button:visible, a.button:visible").get_by_text(name, exact=True).click()
+        self.page.wait_for_load_state()
+
+    def send_unanswered(self) -> None:
+        """As a browser without scripts of ours may, without any button."""
+        with self.page.expect_navigation():
+            self.page.evaluate("document.querySelector('form').submit()")
+
+    @property
+    def kind(self) -> str:
+        return str(self.page.locator("main").get_attribute("data-kind") or "")
+
+    def look(self, state: str, *, language: str = "en", title: str = "") -> None:
+        """Every scheme and layout of the page that is shown, once for each state.
+
+        Args:
+            title: what the page is called, where that is not its heading.
+        """
+        if state in self.seen:
+            return
+        self.seen.append(state)
+        page, say = self.page, lambda words: self.problems.append(f"{state}: {words}")
+        facts = page.evaluate(FACTS)
+        if facts["lang"] != language:
+            say(f"lang is {facts['lang']}")
+        if len(facts["headings"]) != 1:
+            say(f"{len(facts['headings'])} main headings")
+        elif (title or facts["headings"][0]) not in facts["title"]:
+            say(f"the title does not say {facts['headings'][0]!r}: {facts['title']!r}")
+        if facts["problem"] != facts["title"].startswith(PROBLEM[language]):
+            say(f"problem shown: {facts['problem']}, and the title is {facts['title']!r}")
+        if facts["problem"] and page.evaluate("document.activeElement.className") != "error-summary":
+            say("the summary of errors has no focus")
+        if (weight := page.evaluate(WEIGHT) + ICON.stat().st_size) > HEAVIEST:
+            say(f"{weight} bytes")
+        page.evaluate(AXE_SCRIPT)
+        for layout in self.layouts:
+            size, css = LAYOUTS[layout]
+            page.set_viewport_size(size)
+            page.evaluate(RESTYLE, css)
+            for scheme in self.schemes:
+                page.emulate_media(color_scheme=scheme)
+                if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+                    say(f"{layout}, {scheme}: {width} px wide")
+                for violation in page.evaluate(AXE, RULES):
+                    say(f"{layout}, {scheme}: {violation}")
+        page.evaluate(RESTYLE, "")
+        page.set_viewport_size(NARROW)
+
+    def fill(self, right: Sequence[str], *, wrong: bool = False) -> None:
+        """Answer what is shown: the option that is right, else the same or the first one; a number, some words."""
+        page = self.page
+        for group in page.locator("fieldset.field").all():
+            labels = group.locator("label[data-option]")
+            texts = labels.all_inner_texts()
+            if not texts:
+                continue
+            fitting = [place for place, text in enumerate(texts) if text.startswith(tuple(right)) != wrong]
+            same = group.locator("input[value=same]")
+            (same if same.count() else labels.nth(fitting[0] if fitting else 0)).click()
+        for field in page.locator("#step-form input:visible:not([type=radio], [type=checkbox], [type=range])").all():
+            field.fill("60" if field.get_attribute("inputmode") == "numeric" else "water")
+        for area in page.locator("#step-form textarea:visible").all():
+            area.fill("So it seemed to me.")
+
+    def close(self) -> None:
+        self.context.close()
