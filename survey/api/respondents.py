@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from survey.services.identities import PanelIds
 from survey.services.reports import report_question
 from survey.services.timing import record_unfinished
 
+from . import examples
 from .schema import REFUSALS  # which registers the ways of logging in with the OpenAPI schema as well
 from .serializers import (
     AnswerSerializer,
@@ -40,7 +41,17 @@ REFUSED_BODIES = (413, 415)  # Wherever something is sent: too large, or no JSON
 
 
 def errors(*statuses: int) -> dict[Any, Any]:
-    return {status: OpenApiResponse(ErrorSerializer, description=REFUSALS.get(status, "")) for status in statuses}
+    return {
+        status: OpenApiResponse(
+            ErrorSerializer,
+            description=REFUSALS[status],
+            examples=[
+                OpenApiExample(name, value=body, response_only=True, status_codes=[str(status)])
+                for name, body in examples.ERRORS[status].items()
+            ],
+        )
+        for status in statuses
+    }
 
 
 class SittingToken(BaseAuthentication):

@@ -13,6 +13,8 @@ from survey.services.forms import options_of
 from survey.services.timing import CLIENT_FIELDS, CLIENT_LIMIT
 from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 
+from . import examples
+
 
 class ErrorBodySerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="For machines.")
@@ -29,20 +31,6 @@ class ErrorBodySerializer(serializers.Serializer[Any]):
         return declared
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "an answer outside 0 to 100",
-            value={
-                "error": {
-                    "code": "invalid",
-                    "message": "value: The highest answer is 100. Enter a number from 0 to 100.",
-                    "fields": {"value": ["The highest answer is 100. Enter a number from 0 to 100."]},
-                }
-            },
-        )
-    ]
-)
 class ErrorSerializer(serializers.Serializer[Any]):
     error = ErrorBodySerializer()
 
@@ -155,6 +143,9 @@ class StepFieldSerializer(serializers.Serializer[Any]):
     minimum = serializers.IntegerField(allow_null=True)
     maximum = serializers.IntegerField(allow_null=True)
     max_length = serializers.IntegerField(allow_null=True, help_text="Characters of a text.")
+    initial = serializers.IntegerField(
+        allow_null=True, help_text="The number that stands there at the start, where the study prefills one."
+    )
     options = serializers.ListField(child=serializers.CharField(), help_text="What may be sent.")
     labels = serializers.ListField(
         child=serializers.CharField(allow_blank=True),
@@ -190,56 +181,9 @@ class CheckSerializer(serializers.Serializer[Any]):
     options = CheckOptionSerializer(many=True)
 
 
-PRIOR_STEP = {
-    "number": 3,
-    "kind": "item",
-    "title": "How likely is a correct answer?",
-    "text": "",
-    "position": 1,
-    "total": 15,
-    "screen": {
-        "name": "prior",
-        "title": "How likely is a correct answer?",
-        "parts": {
-            "target": {"kind": "question", "value": "<b>What is 7 times 8?</b>"},
-            "variant": {
-                "kind": "text",
-                "value": "answerer=model; models=different; evidence=hypothetical; language=en",
-            },
-        },
-        "words": {
-            "each": "Each item is about a different model. What you see in one says nothing about the next.",
-            "intro": "A large language model is asked this question:",
-            "ask": "How likely is it that the model answers it correctly?",
-        },
-        "fields": [
-            {
-                "name": "value",
-                "type": "integer",
-                "label": "Your answer in percent, from 0 to 100",
-                "required": True,
-                "minimum": 0,
-                "maximum": 100,
-                "max_length": None,
-                "options": [],
-                "labels": [],
-                "exclusive": [],
-                "hint": "",
-            }
-        ],
-    },
-    "checks": [],
-    "attempt": 0,
-    "hints": [],
-    "feedback": [],
-    "fields": [],
-    "outcome": "",
-    "code": "",
-    "completion_url": "",
-}
-
-
-@extend_schema_serializer(examples=[OpenApiExample("the first item", value=PRIOR_STEP, response_only=True)])
+@extend_schema_serializer(
+    examples=[OpenApiExample(name, value=step, response_only=True) for name, step in examples.STEPS.items()]
+)
 class StepSerializer(serializers.Serializer[Any]):
     """What a sitting is shown now."""
 
@@ -275,7 +219,11 @@ class StepSerializer(serializers.Serializer[Any]):
     examples=[
         OpenApiExample(
             "begun",
-            value={"token": "8c9f…:Yw3…", "person": "0f8b2a6f5a2e4c0c9d1e7b3a4c5d6e7f", "step": PRIOR_STEP},
+            value={
+                "token": "8c9f…:Yw3…",
+                "person": "0f8b2a6f5a2e4c0c9d1e7b3a4c5d6e7f",
+                "step": examples.STEPS["instructions"],
+            },
             response_only=True,
         )
     ]
@@ -287,15 +235,7 @@ class BegunSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(
-    examples=[
-        OpenApiExample("a prior", value={"step": 3, "value": 62}, request_only=True),
-        OpenApiExample(
-            "a posterior where the direction is asked for",
-            value={"step": 4, "direction": "higher", "value": 70, "value_by": "typed", "value_first": 70},
-            request_only=True,
-        ),
-        OpenApiExample("comprehension checks", value={"step": 2, "what_number_means": "2"}, request_only=True),
-    ]
+    examples=[OpenApiExample(name, value=answer, request_only=True) for name, answer in examples.ANSWERS.items()]
 )
 class AnswerSerializer(serializers.Serializer[Any]):
     """`step` and, beside it, one key for each check or field of the step; a page to read has none. How a number in the
@@ -364,6 +304,7 @@ def step_field(name: str, field: forms.Field) -> dict[str, Any]:
         "minimum": getattr(field, "min_value", None),
         "maximum": getattr(field, "max_value", None),
         "max_length": getattr(field, "max_length", None),
+        "initial": field.initial,
         "options": options,
         "labels": [str(label) for _value, label in choices],
         "exclusive": [],
@@ -383,6 +324,7 @@ def study_field(field: FieldConfig) -> dict[str, Any]:
         "minimum": field.minimum,
         "maximum": field.maximum,
         "max_length": (field.max_characters or LONGEST_TEXT) if field.kind == "text" else None,
+        "initial": None,
         "options": [value for value, _words in options],
         "labels": [words for _value, words in options],
         "exclusive": alone if field.kind == "multiple" else [],
@@ -404,6 +346,7 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
             "minimum": None,
             "maximum": None,
             "max_length": None,
+            "initial": None,
             "options": [value for value, _words in question.options],
             "labels": [words for _value, words in question.options],
             "exclusive": [],

@@ -6,34 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import schemathesis
-from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, transaction
+from django.db import transaction
 from django.test import Client
-from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
-from survey.wsgi import application
 from tests import cast
+from tests.api.documented import CHECKS, connection_kept, operations
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    response_headers_conformance,
-]
 EXAMPLES = 12
 RESPONDENTS = {"study_info", "sitting_begin", "sitting_step", "sitting_answer", "sitting_left", "sitting_report"}
 RESEARCHERS = {
@@ -41,34 +24,14 @@ RESEARCHERS = {
     *("alignment", "human_calibration", "leaderboard", "estimates"),
 }
 ANSWERED_AT = ("checks", "item", "form")
-METHODS = ("get", "post", "put", "patch", "delete", "trace")
-
-
-@pytest.fixture(scope="module")
-def document() -> Any:
-    return SchemaGenerator().get_schema(request=None, public=True)
-
-
-@pytest.fixture(scope="module")
-def operations(document: Any) -> dict[str, Any]:
-    schema = schemathesis.openapi.from_dict(document)
-    schema.app = application
-    found = [result.ok() for result in schema.get_all_operations()]
-    return {operation.definition.raw["operationId"]: operation for operation in found}
 
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What a request writes is taken back, so that each begins alike. As Django's own test client has it, a request in
-    process does not close the connection of the test."""
-    connected = [signal for signal in (request_started, request_finished) if signal.disconnect(close_old_connections)]
-    try:
-        with transaction.atomic():
-            yield
-            transaction.set_rollback(True)
-    finally:
-        for signal in connected:
-            signal.connect(close_old_connections)
+    """What a request writes is taken back, so that each begins alike."""
+    with connection_kept(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> Counter[int]:
@@ -96,16 +59,16 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
     return seen
 
 
-def test_every_operation_is_tried(operations: dict[str, Any]) -> None:
-    assert set(operations) == RESPONDENTS | RESEARCHERS
+def test_every_operation_is_tried() -> None:
+    assert set(operations()) == RESPONDENTS | RESEARCHERS
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", sorted(RESPONDENTS - {"sitting_answer", "sitting_step"}))
-def test_respondents_are_answered_as_documented(operations: dict[str, Any], name: str, mode: GenerationMode) -> None:
+def test_respondents_are_answered_as_documented(name: str, mode: GenerationMode) -> None:
     cast.open_study()
     person = Person(Client()).go_to("item")
-    seen = send_generated(operations[name], mode, {"X-Sitting-Token": person.token})
+    seen = send_generated(operations()[name], mode, {"X-Sitting-Token": person.token})
     # A wish for a language that is not there is the one thing that a generated address can have wrong.
     fits = mode is GenerationMode.POSITIVE or name == "study_info"
     assert any(status < 300 or status == 409 for status in seen) == fits, seen
@@ -113,19 +76,19 @@ def test_respondents_are_answered_as_documented(operations: dict[str, Any], name
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("kind", ANSWERED_AT)
-def test_steps_are_answered_as_documented(operations: dict[str, Any], kind: str, mode: GenerationMode) -> None:
+def test_steps_are_answered_as_documented(kind: str, mode: GenerationMode) -> None:
     cast.open_study()
     person = Person(Client()).go_to(kind)
-    seen = send_generated(operations["sitting_answer"], mode, {"X-Sitting-Token": person.token})
+    seen = send_generated(operations()["sitting_answer"], mode, {"X-Sitting-Token": person.token})
     assert set(seen) <= ({200, 409, 422} if mode is GenerationMode.POSITIVE else {400}), seen
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", sorted(RESEARCHERS))
-def test_researchers_are_answered_as_documented(operations: dict[str, Any], name: str, mode: GenerationMode) -> None:
+def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode) -> None:
     study = cast.open_study()
     cast.walk(cast.begin(study))
-    operation = operations[name]
+    operation = operations()[name]
     if mode is GenerationMode.NEGATIVE and not operation.query:
         return  # nothing in its address can be wrong
     seen = send_generated(operation, mode, {"Authorization": f"Token {token_of('reader', may_export=True)}"})
@@ -133,9 +96,9 @@ def test_researchers_are_answered_as_documented(operations: dict[str, Any], name
 
 
 @pytest.mark.parametrize("name", sorted(RESEARCHERS))
-def test_researchers_without_a_good_token_are_told_so(operations: dict[str, Any], name: str) -> None:
+def test_researchers_without_a_good_token_are_told_so(name: str) -> None:
     cast.open_study()
     forged = {"Authorization": "Token forged"}
-    assert set(send_generated(operations[name], GenerationMode.POSITIVE, forged)) == {401}
+    assert set(send_generated(operations()[name], GenerationMode.POSITIVE, forged)) == {401}
     may_not = {"Authorization": f"Token {token_of('other', may_export=False)}"}
-    assert set(send_generated(operations[name], GenerationMode.POSITIVE, may_not)) == {403}
+    assert set(send_generated(operations()[name], GenerationMode.POSITIVE, may_not)) == {403}

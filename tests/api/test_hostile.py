@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from drf_spectacular.generators import SchemaGenerator
 
 from survey.api import researchers
 from survey.api.urls import urlpatterns
 from survey.models import Respondent, Response
 from tests import cast
+from tests.api.documented import document
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person, error_of
 
@@ -106,13 +106,8 @@ def test_a_token_of_any_bytes_is_unknown(client: Client, token: str) -> None:
         assert (response.status_code, error_of(response)["code"]) == (403, "sitting_unknown")
 
 
-def documented() -> dict[str, dict[str, Any]]:
-    paths: dict[str, dict[str, Any]] = SchemaGenerator().get_schema(request=None, public=True)["paths"]
-    return paths
-
-
 def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named(reader: Client) -> None:
-    for path, operations in documented().items():
+    for path, operations in document()["paths"].items():
         for method in ("get", "post", "put", "patch", "delete", "trace", "head", "query"):
             if method in operations or (method == "head" and "get" in operations):
                 continue
@@ -135,7 +130,9 @@ def test_answers_come_as_json_alone(person: Person) -> None:
 
 
 def researchers_views() -> dict[str, Any]:
-    views = {f"/api/v1/{pattern.pattern}": pattern.callback.view_class for pattern in urlpatterns}
+    views: dict[str, Any] = {
+        f"/api/v1/{pattern.pattern}": vars(pattern.callback)["view_class"] for pattern in urlpatterns
+    }
     return {
         path.replace("<slug:slug>", "{slug}"): view
         for path, view in views.items()
@@ -144,15 +141,10 @@ def researchers_views() -> dict[str, Any]:
 
 
 def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
-    paths = documented()
     assert len(researchers_views()) == 8
     for path, view in researchers_views().items():
-        named = (
-            [given["name"] for given in paths[path]["get"]["parameters"] if given["in"] == "query"]
-            if ("parameters" in paths[path]["get"])
-            else []
-        )
-        assert sorted(view.filters) == sorted(named), path
+        parameters = document()["paths"][path]["get"].get("parameters", ())
+        assert sorted(view.filters) == sorted(one["name"] for one in parameters if one["in"] == "query"), path
 
 
 @pytest.mark.parametrize("path", sorted(researchers_views()))

@@ -1,0 +1,66 @@
+"""The API as its OpenAPI document has it: every answer that comes through here is checked against the document."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from drf_spectacular.generators import SchemaGenerator
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from survey.wsgi import application
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+]
+
+
+@cache
+def document() -> dict[str, Any]:
+    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return made
+
+
+@cache
+def operations() -> dict[str, Any]:
+    """Every operation of the document by its id, to be called in process."""
+    schema = schemathesis.openapi.from_dict(document())
+    schema.app = application
+    found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
+    return {operation.definition.raw["operationId"]: operation for operation in found}
+
+
+@contextmanager
+def connection_kept() -> Iterator[None]:
+    """As Django's own test client has it: a request in process does not close the connection of the test."""
+    connected = [signal for signal in (request_started, request_finished) if signal.disconnect(close_old_connections)]
+    try:
+        yield
+    finally:
+        for signal in connected:
+            signal.connect(close_old_connections)
+
+
+def call(
+    name: str, *, path: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, **given: Any
+) -> Any:
+    """Call an operation; its answer, which fits the document."""
+    case = operations()[name].Case(path_parameters=dict(path or {}), **given)
+    with connection_kept():
+        response = case.call(headers=dict(headers or {}))
+    case.validate_response(response, checks=CHECKS)
+    return response
