@@ -358,6 +358,10 @@ class Instrument(ABC):
     def prefetch(self) -> Sequence[str]:
         """Relations of Assignment that the above read, to fetch ahead."""
 
+    def label_relations(self) -> Sequence[str]:
+        """Those of them that labels, estimands and divisions read: a large study's answers are read often for these."""
+        return self.prefetch()
+
     def extra_files(self, assignments: Iterable["Assignment"], study: "Study") -> Iterable[ExtraFile]:
         return ()
 

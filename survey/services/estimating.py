@@ -6,7 +6,7 @@ how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from survey.instruments import registry
 from survey.instruments.registry import Estimands, Instrument
 from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
 from survey.selectors.questions import eligible_questions
-from survey.selectors.stages import with_answers
+from survey.selectors.stages import with_labels
 from survey.study_file import DesignConfig
 
 from . import files
@@ -256,7 +256,9 @@ class _SlotRow:
 
 def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
     relations = [
-        relation.removeprefix("slot__") for relation in instrument.prefetch() if relation.startswith("slot__item__")
+        relation.removeprefix("slot__")
+        for relation in instrument.label_relations()
+        if relation.startswith("slot__item__")
     ]
     rows = list(
         stage.slots.filter(role__in=COUNTING)
@@ -289,14 +291,22 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
     return found
 
 
-def counted(stage: Stage, roles: Sequence[str], levels: Mapping[str, str] | None = None) -> list[Assignment]:
+def counted(
+    stage: Stage,
+    roles: Sequence[str],
+    levels: Mapping[str, str] | None = None,
+    *,
+    slots: Collection[int] | None = None,
+) -> list[Assignment]:
     """Complete answers in time, in the order of the plan, without those that a rule leaves out or that were withdrawn
-    since the freeze. `levels`: only those under these levels of the study's factors."""
+    since the freeze. `levels`: only those under these levels of the study's factors; `slots`: only those to these."""
     rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles).exclude(
         snapshots__withdrawn_at__isnull=False
     )
+    if slots is not None:
+        rows = rows.filter(slot__in=slots)
     without = left_out(stage)
-    answers = with_answers(rows, stage.study).prefetch_related(*relations_of(stage.study))
+    answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study))
     return [
         answer
         for answer in answers.order_by("slot__number")
@@ -621,8 +631,9 @@ def _noise(
         again = counted(stage, [Slot.Role.REPEAT], levels)
         first: dict[tuple[int, int | None], Assignment] = {
             (answer.sitting_id, answer.slot_id): answer
-            for answer in counted(stage, COUNTING, levels)
-            if answer.slot_id in {one.slot.repeat_of_id for one in again}
+            for answer in counted(
+                stage, COUNTING, levels, slots={one.slot.repeat_of_id for one in again if one.slot.repeat_of_id}
+            )
         }
         for answer in again:
             before = first.get((answer.sitting_id, answer.slot.repeat_of_id))

@@ -291,6 +291,9 @@ class BeliefUpdate(Instrument):
             "slot__item__pair__answer__language_model",
         )
 
+    def label_relations(self) -> Sequence[str]:
+        return ("responses__belief", "slot__item__pair__evidence__task", "slot__item__pair__target__task")
+
     def extra_files(self, assignments: Iterable[Assignment], study: Study) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options(study).threshold),)
 
