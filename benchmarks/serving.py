@@ -53,8 +53,8 @@ def main() -> int:
         figures[database] = one = json.loads(told)
         print(
             f"{database}: {one['requests_per_second']:.0f} requests a second, "
-            f"{one['sittings_per_minute']:.0f} sittings a minute; a page takes {one['p50_ms']:.0f} ms (p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); "
-            f"errors: {one['errors']}"
+            f"{one['sittings_per_minute']:.0f} sittings a minute; a page takes {one['p50_ms']:.0f} ms "
+            f"(p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); errors: {one['errors']}"
         )
     print(json.dumps(figures))
     return 0

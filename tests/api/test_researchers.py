@@ -70,7 +70,7 @@ def test_the_streamed_csv_is_the_export_byte_for_byte(reader: Client, study: Stu
     response = reader.get("/api/v1/studies/cast/answers.csv")
     assert response.streaming
     assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
-    assert b"".join(response.streaming_content) == (tmp_path / "answers.csv").read_bytes()
+    assert response.getvalue() == (tmp_path / "answers.csv").read_bytes()
 
 
 def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, study: Study) -> None:

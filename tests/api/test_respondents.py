@@ -103,6 +103,7 @@ def test_no_body_holds_what_a_prior_must_not_know(client: Client, study: Study) 
         if screen and screen["name"] == "prior":
             priors += 1
             pair = Assignment.objects.get(position=priors).slot.item.pair
+            assert pair.evidence is not None
             assert json.dumps(pair.target.text) in json.dumps(json.loads(response.content))
             assert json.dumps(pair.evidence.text)[1:-1] not in json.dumps(json.loads(response.content))
             assert set(screen["parts"]) == {"target", "variant"}

@@ -1,0 +1,41 @@
+"""docs/rest.md says what the API does: kinds, types, statuses and measured times are compared with the document."""
+
+import re
+from pathlib import Path
+
+from survey.api.schema import REFUSALS
+from survey.services.timing import CLIENT_FIELDS
+from tests.api.documented import document
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs/rest.md").read_text()
+
+
+def rows(header: str) -> set[str]:
+    """The first column of the table with that header."""
+    table = TEXT.split(f"| {header} |", 1)[1].split("\n\n", 1)[0]
+    return {cell.strip("` ") for line in table.splitlines()[2:] for cell in line.split("|")[1].split(",")}
+
+
+def values_of(schema: str, name: str) -> set[str]:
+    told = document()["components"]["schemas"][schema]["properties"][name]
+    reference = told.get("$ref") or next((one["$ref"] for one in told.get("allOf", ())), "")
+    return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else told["enum"])
+
+
+def test_every_kind_of_step_and_type_of_field_is_told() -> None:
+    assert rows("`kind`") == values_of("Step", "kind")
+    assert rows("a field's `type`") == values_of("StepField", "type")
+
+
+def test_every_status_of_an_error_is_told() -> None:
+    assert rows("status") == {str(status) for status in (*REFUSALS, 405, 406)}
+
+
+def test_everything_that_can_be_measured_is_told() -> None:
+    assert set(re.findall(r"client_(\w+)", TEXT)) == set(CLIENT_FIELDS)
+
+
+def test_every_address_of_respondents_is_told() -> None:
+    for path, operations in document()["paths"].items():
+        if any("respondents" in operation["tags"] for operation in operations.values()):
+            assert path.removeprefix("/api/v1/").replace("{slug}", "SLUG") in TEXT, path
