@@ -49,12 +49,12 @@ def state_of(visitor: Visitor) -> str:
     return kind
 
 
-def walk(visitor: Visitor, language: str, *, until: str = "end", errors: bool = True) -> None:
+def walk(visitor: Visitor, language: str, *, until: str = "end") -> None:
     """Look at every page of a sitting, first as it comes and then as it is when it was sent unanswered."""
     page, words = visitor.page, BUTTONS[language]
-    while visitor.kind != until:
+    for kind in visitor.pages(until):
         state = state_of(visitor)
-        if errors and f"{state}, unanswered" not in visitor.seen and visitor.kind not in ("instructions",):
+        if f"{state}, unanswered" not in visitor.seen and kind != "instructions":
             visitor.look(state, language=language)
             for field in page.locator("[data-prefilled] input:visible").all():
                 field.fill("")
@@ -66,7 +66,7 @@ def walk(visitor: Visitor, language: str, *, until: str = "end", errors: bool = 
                 continue
         else:
             visitor.look(state, language=language)
-        if visitor.kind == "debriefing":
+        if kind == "debriefing":
             visitor.press(words["use"])
         else:
             visitor.fill(RIGHT)
@@ -81,8 +81,7 @@ def begin(visitor: Visitor, person: str, language: str = "en") -> None:
 
 def hurry(visitor: Visitor, until: str, *, screen: str = "") -> None:
     """Answer without looking."""
-    page = visitor.page
-    while visitor.kind != until or (screen and not page.locator(f"[data-screen={screen}]").count()):
+    for _kind in visitor.pages(until, screen=screen):
         visitor.fill(RIGHT)
         visitor.press("Continue")
 

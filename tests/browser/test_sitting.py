@@ -1,4 +1,4 @@
-"""A whole sitting in a real browser on a narrow screen: with and without scripts, by keyboard, checked by axe."""
+"""A whole sitting in a real browser on a narrow screen, checked by axe."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,12 +38,6 @@ def page_of(browser: Any, complaints: list[str], **options: Any) -> Iterator[Any
 @pytest.fixture(params=["light", "dark"])
 def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
     yield from page_of(browser, complaints, color_scheme=request.param)
-
-
-@pytest.fixture
-def plain_page(browser: Any, complaints: list[str]) -> Iterator[Any]:
-    """Without JavaScript."""
-    yield from page_of(browser, complaints, java_script_enabled=False)
 
 
 def look(page: Any) -> None:
@@ -96,20 +90,6 @@ def test_a_whole_sitting_on_a_narrow_screen(page: Any, live_server: Any, study: 
         assert client["shown_ms"] <= client["first_touch_ms"] <= client["submitted_ms"]
         # The second answer is a direction and a number.
         assert (client["changes"], client["first_value"]) == {"prior": (1, 60), "posterior": (2, 70)}[screen]
-
-
-def test_a_whole_sitting_without_scripts(
-    plain_page: Any, live_server: Any, study: Study, complaints: list[str]
-) -> None:
-    plain_page.goto(entrance(live_server))
-    plain_page.get_by_role("link", name="Continue").click()
-    plain_page.get_by_role("button", name="I agree").click()
-    while not at_the_end(plain_page):
-        fill(plain_page)
-        plain_page.get_by_role("button", name="Continue").click()
-    assert plain_page.locator("[data-code]").inner_text() == study.completion_code("completed")
-    assert Belief.objects.count() == 6
-    assert complaints == []
 
 
 @pytest.mark.parametrize("page", ["dark"], indirect=True)

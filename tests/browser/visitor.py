@@ -1,7 +1,7 @@
 """Somebody at the pages in a real browser, who looks at each of them in every way that a reader may need."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -92,6 +92,14 @@ class Visitor:
     @property
     def kind(self) -> str:
         return str(self.page.locator("main").get_attribute("data-kind") or "")
+
+    def pages(self, until: str, *, screen: str = "") -> Iterator[str]:
+        """The kind of each page on the way to one of that kind (and screen); whoever asks has to go on from each."""
+        for _page in range(80):
+            if self.kind == until and (not screen or self.page.locator(f"[data-screen={screen}]").count()):
+                return
+            yield self.kind
+        raise AssertionError(f"never came to {until}: is at {self.kind}, {self.page.title()}")
 
     def look(self, state: str, *, language: str = "en", title: str = "") -> None:
         """Every scheme and layout of the page that is shown, once for each state.
