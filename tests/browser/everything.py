@@ -3,6 +3,11 @@
 from typing import Any
 
 from survey.models import Bank, LanguageModel, ModelAnswer, Study
+from survey.services import debriefing
+from survey.services.answering import advance
+from survey.services.flow import Step, current_step
+from survey.services.forms import options_of
+from survey.services.identities import PanelIds
 from tests import cast
 
 RIGHT = ("Right", "Richtig")
@@ -213,3 +218,25 @@ def open_study(**overrides: Any) -> Study:
     if not Bank.objects.exists():
         bank()
     return cast.open_study(**{**EVERYTHING, **overrides})
+
+
+def take_part(study: Study, person: str, *, pages: int = 1000) -> None:
+    """So many pages of a sitting, by the services alone."""
+    sitting = cast.begin(study, PanelIds("prolific", person, "study", f"session{person}"))
+    for _page in range(pages):
+        sitting.refresh_from_db()
+        step = current_step(sitting)
+        if step.kind == "end":
+            return
+        advance(sitting=sitting, step=step.number, data=_answers(step))
+
+
+def _answers(step: Step) -> dict[str, Any]:
+    if step.kind == "debriefing":
+        return {debriefing.FIELD: debriefing.USE}
+    if step.kind == "attention":
+        return {check.name: "1" for check in step.checks}
+    if step.kind != "form":
+        return cast.answers_for(step, confidence="60")
+    numbers_and_words = {"number": "30", "text": "So.", "likert": "1"}
+    return {field.name: numbers_and_words.get(field.kind) or options_of(field)[0][0] for field in step.block.fields}
