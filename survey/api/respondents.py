@@ -90,6 +90,7 @@ class StudyInfo(RespondentView):
                 "title": config.title,
                 "language": language,
                 "languages": list(study.settings.languages),
+                "bank_language": study.settings.texts.bank_language,
                 "welcome": config.texts.welcome,
                 "minutes": config.texts.minutes,
                 "contact": config.texts.contact,

@@ -53,6 +53,7 @@ class ConsentTextSerializer(serializers.Serializer[Any]):
                 "title": "What do you expect of a language model?",
                 "language": "en",
                 "languages": ["en"],
+                "bank_language": "",
                 "welcome": "In this short study you say what you expect of a language model.",
                 "minutes": 12,
                 "contact": "",
@@ -70,6 +71,7 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     language = serializers.CharField(help_text="Of these texts.")
     languages = serializers.ListField(child=serializers.CharField(), help_text="Those that can be asked for.")
+    bank_language = serializers.CharField(allow_blank=True, help_text="Of the questions, where it is another one.")
     welcome = serializers.CharField()
     minutes = serializers.IntegerField(help_text="What a sitting takes.")
     contact = serializers.CharField(allow_blank=True)

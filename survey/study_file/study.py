@@ -33,6 +33,7 @@ class TextsConfig(Strict):
 
     language: Language = "en"
     languages: list[Language] = Field(default=[], max_length=2)
+    bank_language: str = Field(default="", pattern=r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$", max_length=20)
     welcome: Text = Field(default=WELCOME, validate_default=True)
     minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
     contact: Contact = ""

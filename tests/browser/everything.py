@@ -195,6 +195,7 @@ EVERYTHING: dict[str, Any] = {
     "blocks": BLOCKS,
     "texts": {
         "languages": ["en", "de"],
+        "bank_language": "en",
         "welcome": both("You are invited to a short study.", "Sie sind zu einer kurzen Studie eingeladen."),
         "minutes": 10,
         "contact": "a-person-with-a-long-name@university.example.org",

@@ -276,3 +276,23 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     assert refusal(visitor) == "full"
     visitor.look("full at the door")
     assert visitor.problems == []
+
+
+def test_what_is_wrong_with_a_page_is_found(visitor: Visitor) -> None:
+    """Or all the others here would find nothing whatever the pages were."""
+    open_study()
+    begin(visitor, "a")
+    hurry(visitor, "item")
+    visitor.page.evaluate("""() => {
+      document.querySelector("label[for=id_value]").remove();
+      document.querySelector(".progress").style.color = "#999";
+      document.documentElement.lang = "xx";
+      document.querySelector("main").insertAdjacentHTML("beforeend",
+        "<h1>Another</h1><img src='https://example.org/a.png'>");
+      document.querySelector("h1").style.width = "400px";
+    }""")
+    visitor.page.wait_for_timeout(100)
+    visitor.look("spoilt")
+    found = "\n".join(visitor.problems)
+    for sign in ("label:", "color-contrast:", "image-alt:", "lang is xx", "2 main headings", "px wide", "console: "):
+        assert sign in found, sign

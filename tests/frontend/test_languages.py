@@ -186,3 +186,28 @@ def test_what_must_differ_must_differ_in_every_language() -> None:
     blocks = [*TWO_LANGUAGES["blocks"][:2], {"kind": "checks", "checks": [check]}, *TWO_LANGUAGES["blocks"][3:]]
     with pytest.raises(ValueError, match=r"blocks.3.checks.1.options: in de: two options are the same"):
         parse(in_two(blocks=blocks))
+
+
+def test_questions_in_another_language_are_marked_as_such_and_the_example_is_not(client: Client) -> None:
+    practice = {
+        "kind": "practice",
+        "example": {"target": "Eine Frage?", "evidence": "Noch eine?", "outcome": "correct"},
+    }
+    consent, end = ({"kind": kind, "text": "Ein Text."} for kind in ("consent", "end"))
+    texts = {"language": "de", "welcome": "Willkommen.", "bank_language": "en"}
+    cast.open_study(texts=texts, blocks=[consent, practice, {"kind": "items"}, end])
+    client.get("/s/cast/")
+    page = begin(client)
+    assert '<div class="question" data-part="target">' in client.get("/s/cast/sitting").content.decode()
+    while page.main["data-kind"] == "practice":
+        page = send(client, page, value="50", direction="same")
+    assert '<div class="question" data-part="target" lang="en">' in client.get("/s/cast/sitting").content.decode()
+    send(client, page, value="50")
+    body = client.get("/s/cast/sitting").content.decode()
+    assert body.count('<div class="question" data-part="') == body.count(' lang="en">') == 2
+    assert client.get("/api/v1/studies/cast/").json()["bank_language"] == "en"
+
+
+def test_a_language_that_is_none_is_refused() -> None:
+    with pytest.raises(FileErrors, match="bank_language"):
+        cast.study(texts={"bank_language": "English please"})
