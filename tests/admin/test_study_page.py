@@ -164,7 +164,7 @@ def test_a_fresh_study_is_planned_opened_paused_and_resumed(as_researcher: Clien
         as_researcher.post(action(fresh, 1, name))
         assert stage_of(fresh).state == state
     done = list(AuditEntry.objects.filter(via="admin").order_by("pk").values_list("action", flat=True))
-    assert done == ["plan_stage", "open_stage", "pause_stage", "open_stage"]
+    assert done == ["plan_stage", "lock_study", "open_stage", "pause_stage", "open_stage"]
 
 
 def test_a_refused_action_says_why(study: Study, as_researcher: Client) -> None:

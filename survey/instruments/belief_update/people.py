@@ -7,6 +7,7 @@ bank's questions, since the truth depends on tasks and ids, which no page shows.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,8 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World
 
 
 @lru_cache(maxsize=4)
-def _world(study_id: int, null: bool) -> World:
+def _world(study_id: int, created_at: datetime, null: bool) -> World:
+    """The world of a study. Its time of creation tells it from a deleted one whose number it got."""
     from survey.models import Study
     from survey.selectors.questions import eligible_questions
 
@@ -86,7 +88,7 @@ def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
 
 class BeliefPerson(SimulatedPerson):
     def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
-        self.world = _world(study.pk, null)
+        self.world = _world(study.pk, study.created_at, null)
         self.person = self.world.truth.person(seed)
         self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self._asked: set[int] = set()
