@@ -86,6 +86,7 @@ def go_to(page: Any, live_server: Any, kind: str) -> None:
         answer(page)
 
 
+@pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_every_page_holds_on_a_narrow_screen(page: Any, live_server: Any, study: Study, complaints: list[str]) -> None:
     begin(page, live_server)
     while kind_of(page) != "end":

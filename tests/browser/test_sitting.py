@@ -71,6 +71,7 @@ def at_the_end(page: Any) -> bool:
     return bool(page.locator("main").get_attribute("data-kind") == "end")
 
 
+@pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_a_whole_sitting_on_a_narrow_screen(page: Any, live_server: Any, study: Study, complaints: list[str]) -> None:
     page.goto(entrance(live_server))
     assert "PROLIFIC" not in page.url
