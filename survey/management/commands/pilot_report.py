@@ -9,9 +9,7 @@ from survey.services import piloting, studies
 
 
 class Command(HunchCommand):
-    help = (
-        "What a pilot taught: minutes and losses by screen, checks that failed, remarks, the pay by the hour."
-    )
+    help = "What a pilot taught: minutes and losses by screen, checks that failed, remarks, the pay by the hour."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
