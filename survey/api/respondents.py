@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils import translation
+from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
@@ -62,8 +63,15 @@ class SittingToken(BaseAuthentication):
 
 
 class RespondentView(APIView):
+    """Who asks stands in a header that no cache knows, so that nothing on the way may keep what is answered."""
+
     authentication_classes: Any = ()
     permission_classes = (AllowAny,)
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        answered = super().finalize_response(request, response, *args, **kwargs)
+        add_never_cache_headers(answered)
+        return answered
 
 
 class StudyInfo(RespondentView):

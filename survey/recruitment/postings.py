@@ -158,7 +158,8 @@ def draft(
     if posting.external_id:
         return posting
     # A draft whose answer got lost is there already, under its internal name.
-    found = next((one for one in client.studies() if one.get("internal_name") == posting.internal_name), None)
+    namesakes = [one for one in client.studies() if one.get("internal_name") == posting.internal_name]
+    found = next((one for one in namesakes if _is_our_own(client.study(str(one.get("id"))), study)), None)
     if found is None:
         posting.draft = draft_body(posting, root=root or public_root())
         posting.save(update_fields=["draft"])
@@ -171,6 +172,16 @@ def draft(
     _tell_the_manifest(posting, posting.draft)
     record("draft_posting", posting, by=by, via=via, external_id=posting.external_id, places=posting.places)
     return posting
+
+
+def _is_our_own(told: Mapping[str, Any], study: Study) -> bool:
+    """Whether a draft of that name has this study's codes. Another installation (a rehearsal's, one before a database
+    was made anew) may have drafted a study of the same name, which pays by its own codes and leads to its own door."""
+    codes = told.get("completion_codes")
+    if not isinstance(codes, list) or not codes:
+        return True
+    ours = set(study.codes.values_list("code", flat=True))
+    return any(isinstance(entry, Mapping) and entry.get("code") in ours for entry in codes)
 
 
 @transaction.atomic

@@ -77,7 +77,7 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     try:
         header, payload = (json.loads(_decoded(piece)) for piece in pieces[:2])
         signature = _decoded(pieces[2])
-    except (ValueError, binascii.Error) as exc:
+    except (ValueError, binascii.Error, RecursionError) as exc:
         raise BadToken("not a token") from exc
     if not isinstance(header, dict) or not isinstance(payload, dict):
         raise BadToken("not a token")

@@ -34,7 +34,7 @@ CLAIM_WINDOW = 50
 PANEL_ID = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
 # Other panels have other ids; no brace, bracket, percent or dollar sign, in which placeholders stand.
 GENERIC_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
-NOT_FILLED_IN = re.compile(r"undefined|null|none|nil|nan|[A-Z]+(_[A-Z]+)*_ID")
+NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P?ID")
 
 
 def study_of(slug: str) -> Study:
@@ -76,10 +76,10 @@ def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
 
 
 def _is_panel_id(value: str, *, name: str, kind: str) -> bool:
-    if kind == "prolific":
-        return PANEL_ID.match(value) is not None
+    # Everybody whom a broken link brings carries the same word, and would be taken for one person.
     unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
-    return GENERIC_ID.match(value) is not None and not unfilled
+    form = PANEL_ID if kind == "prolific" else GENERIC_ID
+    return form.match(value) is not None and not unfilled
 
 
 def new_open_person() -> PanelIds:

@@ -51,7 +51,17 @@ class CodesConfig(Strict):
 PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 LINK_PARAMETER = "link"
 # A parameter of a panel's entry address. What the pages and the API call so themselves cannot be told from it.
-OWN_PARAMETERS = ("consent", "csrfmiddlewaretoken", "person", "language", "link", "step", "screen", "prolific_token")
+OWN_PARAMETERS = (
+    "consent",
+    "csrfmiddlewaretoken",
+    "person",
+    "parameters",
+    "language",
+    "link",
+    "step",
+    "screen",
+    "prolific_token",
+)
 
 
 def _not_our_own(name: str) -> str:

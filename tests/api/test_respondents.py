@@ -82,6 +82,12 @@ def test_a_whole_sitting_over_the_api(client: Client, study: Study) -> None:
     assert Sitting.objects.get().state == Sitting.State.COMPLETE
 
 
+def test_nothing_on_the_way_keeps_a_step(client: Client, study: Study) -> None:
+    person = Person(client).go_to("item")
+    for response in (client.get(STEP, headers={"X-Sitting-Token": person.token}), client.get("/api/v1/studies/cast/")):
+        assert response.status_code == 200 and "no-store" in response.headers["Cache-Control"]
+
+
 def test_a_step_describes_its_fields(client: Client, study: Study) -> None:
     person = Person(client).go_to("item")
     (field,) = person.step["screen"]["fields"]

@@ -59,6 +59,8 @@ def test_without_the_panels_ids_nobody_begins(client: Client, panel_study: Study
     "query",
     [
         "?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID=a&SESSION_ID=b",
+        "?PROLIFIC_PID=PROLIFIC_PID&STUDY_ID=a&SESSION_ID=b",
+        "?PROLIFIC_PID=undefined&STUDY_ID=a&SESSION_ID=b",
         "?PROLIFIC_PID=a",
         "?PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=" + "c" * 65,
     ],

@@ -78,6 +78,8 @@ def test_each_outcome_leads_to_its_own_address_and_else_to_the_common_one(client
         "pid=%25%25pid%25%25&survey=s&tic=t",
         "pid=PID&survey=s&tic=t",
         "pid=undefined&survey=s&tic=t",
+        "pid=NULL&survey=s&tic=t",
+        "pid=a&survey=s&tic=None",
         "pid=PARTICIPANT_ID&survey=s&tic=t",
         "pid=a&survey=s",
         "tic=t",

@@ -151,7 +151,9 @@ def test_a_wrong_token_is_refused(fake: FakeProlific, place: dict[str, Any], cla
     assert refusal(the_study(signed_entry=True), signed(fake, place, **claims)) == "not_sent_by_panel"
 
 
-@pytest.mark.parametrize("token", ["", "a.b.c", "....", "é.é.é", "e30.e30.e30", "W10.W10.W10", "x" * 9000])
+@pytest.mark.parametrize(
+    "token", ["", "a.b.c", "....", "é.é.é", "e30.e30.e30", "W10.W10.W10", "x" * 9000, "W1tb" * 1500 + ".e30.e30"]
+)
 def test_what_is_no_token_is_refused(place: dict[str, Any], token: str) -> None:
     assert refusal(the_study(signed_entry=True), given(place, prolific_token=token)) == "not_sent_by_panel"
 

@@ -122,6 +122,18 @@ def test_a_draft_whose_answer_got_lost_is_found_again_and_not_made_twice(fake: F
     assert Posting.objects.count() == 1
 
 
+def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the_lost_draft(fake: FakeProlific) -> None:
+    stage = first_stage()
+    theirs = fake._create(
+        {
+            **postings.draft_body(postings._row(stage, places=None, reward=600, by=None), root="http://testserver"),
+            "completion_codes": [{"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}],
+        }
+    )
+    posting = postings.draft(stage, root="http://testserver")
+    assert posting.external_id in fake.studies and posting.external_id != theirs["id"]
+
+
 @pytest.mark.parametrize(("panel", "field"), [({"reward": None}, "reward"), ({"kind": "open"}, "kind")])
 def test_a_study_without_panel_or_reward_is_not_drafted(fake: FakeProlific, panel: dict[str, Any], field: str) -> None:
     study = cast.open_study(panel={"kind": "open"} if "kind" in panel else cast.PROLIFIC)

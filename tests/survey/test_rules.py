@@ -95,6 +95,7 @@ def test_a_refusal_names_the_line_of_its_table() -> None:
     [
         ({"kind": "generic", "parameters": {"person": "consent"}}, "used by the pages themselves"),
         ({"kind": "generic", "parameters": {"person": "Link"}}, "used by the pages themselves"),
+        ({"kind": "generic", "parameters": {"study": "parameters"}}, "used by the pages themselves"),
         ({"kind": "generic", "parameters": {"person": "p id"}}, "panel.parameters.person"),
         ({"kind": "generic", "parameters": {"person": "id", "submission": "ID"}}, "two parameters have the same name"),
         ({"kind": "prolific", "parameters": {"person": "pid"}}, 'only a panel of the kind "generic" has parameters'),
