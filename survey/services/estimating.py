@@ -223,6 +223,7 @@ def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[s
         *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
         SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
         *study.stages.order_by("index").values_list("state", "plan_sha256"),
+        study.source_sha256,  # Its rules may be other ones since.
         *_exclusion_mark(study),
     ]
     key = f"survey.estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"

@@ -156,6 +156,7 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
             snapshots__withdrawn_at__isnull=True,
             snapshots__isnull=False,
             slot__role=Slot.Role.SAMPLED,
+            sitting__exclusion__isnull=True,
         ).select_related("slot__item", "slot__stage__study")
     )
     learning = [answer for answer in answers if answer.slot.stage.settings.teaches]

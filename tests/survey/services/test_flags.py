@@ -13,6 +13,7 @@ from survey.services import estimating, exporting, jobs, staging
 from survey.services.calibrating import _counted
 from survey.services.flags import flags_of, left_out, rules_in_words
 from survey.services.verifying import verify_stage
+from survey.services.withdrawal import runs_that_learnt_from
 from tests.survey import cast
 from tests.survey.answers import answer, run_study
 
@@ -282,6 +283,29 @@ def test_predictors_are_judged_without_those_who_are_left_out() -> None:
     assert 0 < out < 12
     judged = second.evaluations.first()
     assert judged is not None and judged.metrics["naive"]["n"] == 72 - 6 * out
+
+
+def test_a_page_from_the_cache_follows_a_rule_that_was_amended() -> None:
+    rule = {"seconds_per_item": 1.0, "words_per_second": 0}
+    stage = full_stage(flags={"speeder": rule}, exclusions={"flags": ["speeder"]})
+    Response.objects.filter(assignment__sitting=sittings_of(stage)[0]).update(server_ms=300)
+    assert estimating.kept_estimate(stage.study).answers == 9
+    stage.study.config["flags"]["speeder"]["seconds_per_item"] = 0.5
+    stage.study.source_sha256 = "1" * 64
+    stage.study.save()
+    assert estimating.kept_estimate(cast.stage_of(stage.study).study).answers == 12
+
+
+def test_predictors_did_not_learn_from_who_was_left_out() -> None:
+    stage = varied(full_stage(**LEAVE_OUT, stages=[{"sittings": 4}] * 2, predictor={"name": "same_task"}))
+    out, *others = sittings_of(stage)
+    unchanged = Response.objects.get(assignment__sitting=others[0], assignment__position=1, number=2)
+    unchanged.belief.value = 51
+    unchanged.belief.save()
+    jobs.run_inline(stage)
+    assert Exclusion.objects.get().sitting == out
+    assert runs_that_learnt_from(out.respondent) == []
+    assert runs_that_learnt_from(others[0].respondent)
 
 
 def test_answering_after_the_freeze_changes_no_exclusion() -> None:
