@@ -183,6 +183,7 @@ class _World:
     pilots_over: frozenset[int]
     learnt: int  # The last stage that trained something, or is about to; 0 for none.
     stages: int
+    posted: frozenset[int]  # Those that a panel has been told of.
 
     @classmethod
     def of(cls, study: Study) -> "_World":
@@ -202,6 +203,7 @@ class _World:
             pilots_over=frozenset(stage.index for stage in stages if stage.is_pilot and stage.state == State.FROZEN),
             learnt=max(ended, default=0),
             stages=len(stages),
+            posted=frozenset(study.postings.values_list("stage__index", flat=True)),
         )
 
     @property
@@ -238,6 +240,8 @@ class _World:
         index = int(change.path[1]) + 1 if len(change.path) > 1 else 0
         if change.new is None and len(change.path) == 2 and index in self.planned:
             return f"stage {index} is planned: it cannot be left out any more"
+        if change.new is None and len(change.path) == 2 and index in self.posted:
+            return f"stage {index} is posted at the panel: it cannot be left out any more"
         if len(change.path) > 2 and change.path[2] in RUNNING and index > self.learnt:
             return ""
         if index in self.planned:

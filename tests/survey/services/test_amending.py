@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import transaction
 
 from survey.exceptions import FileErrors, StateRefused
-from survey.models import Amendment, AuditEntry, Sitting, Stage, Study
+from survey.models import Amendment, AuditEntry, Posting, Sitting, Stage, Study
 from survey.services import amending, exporting, jobs, planning, staging
 from survey.services.answering import advance
 from survey.services.flow import current_step
@@ -250,6 +250,15 @@ def test_a_stage_that_is_planned_from_answers_is_not_touched_meanwhile() -> None
     assert "stage 2 is being planned" in lines[0]
     lines = refusals(study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"})
     assert "stage 1 has trained by it" in lines[0]
+
+
+def test_a_stage_that_is_posted_at_a_panel_is_not_left_out(locked: Study) -> None:
+    last = locked.stages.order_by("-index")[0]
+    Posting.objects.create(
+        study=locked, stage=last, panel="prolific", internal_name="p", reward=1, places=1, currency="USD",
+        expected_minutes=1,
+    )  # fmt: skip
+    assert "stage 2 is posted at the panel" in refusals(locked, stages=[{"sittings": 4}])[0]
 
 
 def test_an_amendment_is_never_changed(locked: Study) -> None:
