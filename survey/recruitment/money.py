@@ -65,11 +65,11 @@ def locked_study(study: Study) -> Study:
 
 def owed(posting: Posting) -> list[Owed]:
     """Who is owed what: finished after the panel's time, turned away after consent, points; each once."""
-    panel = posting.study.settings.panel
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
     paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
-    points = points_of(sittings.values()) if panel.bonus_per_point else {}
+    has_points = any(promised(posting.study, sitting).point for sitting in sittings.values())
+    points = points_of(sittings.values()) if has_points else {}
     found: list[Owed] = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
@@ -78,14 +78,34 @@ def owed(posting: Posting) -> list[Owed]:
         is_complete = sitting.state == Sitting.State.COMPLETE
         if is_complete and row.status == TIMED_OUT:
             found.append(Owed(row, Kind.LATE, posting.reward))
-        if sitting.state == Sitting.State.TURNED_AWAY and row.status in ENDED_UNPAID and panel.turned_away_pay:
-            found.append(Owed(row, Kind.TURNED_AWAY, panel.turned_away_pay))
+        pay = promised(posting.study, sitting)
+        if sitting.state == Sitting.State.TURNED_AWAY and row.status in ENDED_UNPAID and pay.turned_away:
+            found.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
         if is_complete and (row.status in PAID or row.status == TIMED_OUT):
-            cents = points.get(sitting.pk, Decimal(0)) * panel.bonus_per_point
+            cents = points.get(sitting.pk, Decimal(0)) * pay.point
             amount = int(cents.quantize(Decimal(1), rounding=ROUND_HALF_UP))
             if amount > 0:
                 found.append(Owed(row, Kind.SCORE, amount))
     return [one for one in found if (one.submission.pk, one.kind.value) not in paid]
+
+
+@dataclass(frozen=True)
+class Promised:
+    """Cents, by what somebody may earn."""
+
+    reward: int
+    turned_away: int
+    point: int
+
+
+def promised(study: Study, sitting: Sitting) -> Promised:
+    """By the file that the sitting began with, which told the person; by the one in force where that is more."""
+    files = [found.panel for found in (study.settings_of(sitting.study_sha256), study.settings)]
+    return Promised(
+        reward=max(panel.reward or 0 for panel in files),
+        turned_away=max(panel.turned_away_pay for panel in files),
+        point=max(panel.bonus_per_point for panel in files),
+    )
 
 
 def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitting]:

@@ -11,16 +11,17 @@ from typing import Any
 
 from survey.exceptions import StateRefused
 from survey.instruments.registry import Column
-from survey.models import CompletionCode, Sitting, Study
+from survey.models import AuditEntry, CompletionCode, Respondent, Sitting, Study
 from survey.services.auditing import record
 from survey.services.endings import outcome_of
 from survey.services.flags import marks_of
 from survey.services.identities import unseal
 
-from .money import points_of
+from .money import points_of, promised
 
 KINDS = ("generic", "links")
 FILE = "owed.csv"
+LISTED = "see_panel_identities"  # In the audit.
 COLUMNS = (
     Column("respondent", "text", "Pseudonym."),
     Column("stage", "number", "The stage, from 1."),
@@ -62,20 +63,35 @@ def owed_list(study: Study) -> list[OwedLine]:
         .order_by("stage__index", "started_at", "pk")
     )
     codes = dict(CompletionCode.objects.filter(study=study).values_list("outcome", "code"))
-    points = points_of(sittings) if panel.bonus_per_point else {}
+    points = points_of(sittings) if any(promised(study, sitting).point for sitting in sittings) else {}
     flags = marks_of(study, [sitting.pk for sitting in sittings])
     lines = []
     for sitting in sittings:
-        amount = 0
-        if sitting.state == Sitting.State.COMPLETE:
-            bonus = points.get(sitting.pk, Decimal(0)) * panel.bonus_per_point
-            amount = (panel.reward or 0) + max(0, int(bonus.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
-        elif sitting.state == Sitting.State.TURNED_AWAY:
-            amount = panel.turned_away_pay
+        amount = owed_for(study, sitting, points.get(sitting.pk, Decimal(0)))
         lines.append(
             OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, flags.get(sitting.pk, ()))
         )
     return lines
+
+
+def owed_for(study: Study, sitting: Sitting, points: Decimal) -> int:
+    """Cents, reward and bonus together."""
+    pay = promised(study, sitting)
+    if sitting.state == Sitting.State.COMPLETE:
+        return pay.reward + max(0, int((points * pay.point).quantize(Decimal(1), rounding=ROUND_HALF_UP)))
+    return pay.turned_away if sitting.state == Sitting.State.TURNED_AWAY else 0
+
+
+def waits_for_list(study: Study, respondent: Respondent) -> bool:
+    """Whether somebody is owed something, and no list to pay from was asked for, with the panel's ids, since their end.
+
+    What is paid from a list is not written down here: without the ids nobody could be paid any more.
+    """
+    sittings = list(respondent.sittings.filter(ended_at__isnull=False))
+    points = points_of(sittings)
+    ends = [one.ended_at for one in sittings if one.ended_at and owed_for(study, one, points.get(one.pk, Decimal(0)))]
+    lists = AuditEntry.objects.filter(action=LISTED, subject=str(study))
+    return bool(ends) and not lists.filter(at__gt=max(ends)).exists()
 
 
 def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
@@ -96,7 +112,7 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, vi
     """
     if study.settings.panel.kind != "generic":
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
-    record("see_panel_identities", study, by=by, via=via, people=len(lines))
+    record(LISTED, study, by=by, via=via, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):
         identity = getattr(line.sitting.respondent, "panel_identity", None)
         ids = unseal(bytes(identity.ids_encrypted).decode()) if identity is not None else None

@@ -21,6 +21,7 @@ from survey.services.auditing import record
 from survey.services.retention import is_over
 
 from .money import owed
+from .owed_list import waits_for_list
 from .statuses import AWAITING_REVIEW, UNDER_WAY
 from .submissions import PURGED
 
@@ -172,7 +173,9 @@ def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submissio
     if study.settings.panel.kind in ("open", "links"):
         return False
     if not rows.exists():  # The panel was not read since, or pays from a list: the whole study's end decides.
-        return bool(payments_open(study))
+        return bool(payments_open(study)) or (
+            study.settings.panel.kind == "generic" and waits_for_list(study, identity.respondent)
+        )
     batches = PaymentBatch.objects.filter(payments__submission__in=rows)
     if _posting_open(rows, batches):
         return True

@@ -6,16 +6,17 @@ import pytest
 from django.utils import timezone
 
 from survey.exceptions import StateRefused
-from survey.models import Payment, PaymentBatch, Posting, Score
+from survey.models import Payment, PaymentBatch, Posting, Response, Score
 from survey.recruitment import money, reconciliation
 from survey.recruitment.errors import PanelError, PanelRefused, PanelUnreachable
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.prolific import ProlificClient, open_client
 from survey.recruitment.reconciliation import Action
 from survey.recruitment.submissions import read_posting
+from survey.services import amending
 from survey.services.expiry import expire_sitting
 from tests import cast
-from tests.recruitment.world import arrives, begins, posted, row_of
+from tests.recruitment.world import PAY, arrives, begins, posted, row_of
 
 pytestmark = pytest.mark.django_db
 State = PaymentBatch.State
@@ -80,6 +81,25 @@ def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific) -> None:
     read_posting(posting)
     (one,) = money.owed(posting)
     assert (one.kind, one.amount) == (Payment.Kind.SCORE, 18)  # 2.5 points at 7 cents, half a cent up
+
+
+def test_points_are_paid_at_least_as_the_file_said_that_the_person_began_with(fake: FakeProlific) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    Score.objects.create(
+        response=Response.objects.filter(assignment__sitting=sitting)[0], value=3, rule="r", version="1"
+    )
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    fake.submissions[place["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    text = cast.study_text(
+        panel={**cast.PROLIFIC, **PAY, "bonus_per_point": 2}, sitting={"items": 1}, stages=[{"sittings": 6}]
+    )
+    amending.amend(posting.study, text=text, source_name="new.toml", reason="less money")
+    posting = Posting.objects.get(pk=posting.pk)
+    assert posting.study.settings.panel.bonus_per_point == 2
+    assert [one.amount for one in money.owed(posting)] == [21]
 
 
 def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake: FakeProlific) -> None:

@@ -2,18 +2,23 @@
 
 import csv
 import stat
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
-from survey.recruitment.owed_list import owed_list
+from survey.recruitment import purging
+from survey.recruitment.owed_list import owed_for, owed_list
+from survey.services import amending
 from survey.services.answering import advance
 from survey.services.enrolment import begin_sitting
 from survey.services.identities import PanelIds
+from survey.services.withdrawal import withdraw
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +51,11 @@ def study() -> Study:
     away = comes(made, "PERSON-away", until="checks")
     Sitting.objects.filter(pk=away.pk).update(state="turned_away", ended_at=away.started_at)
     return made
+
+
+def amended(study: Study, panel: dict[str, Any]) -> None:
+    text = cast.study_text(panel=panel, sitting={"items": 1}, flags={"hidden": {}, "speeder": {}})
+    amending.amend(study, text=text, source_name="new.toml", reason="another pay")
 
 
 def run(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -124,6 +134,35 @@ def test_there_is_nobody_to_approve_at_a_panel_that_cannot_be_asked(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "has no panel that could be told" in refused("reconcile", "cast", "--approve", capsys=capsys)
+
+
+def test_who_withdrew_keeps_the_ids_until_a_list_to_pay_from_was_made(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = Sitting.objects.get(state="complete")
+    withdraw(respondent=done.respondent, now=timezone.now())
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    assert purging.purge_withdrawn() == 0
+    out = tmp_path / "owed.csv"
+    run("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
+    assert {row["person"]: row["owed"] for row in table_in(out)}["PERSON-done"] == "250"
+    assert purging.purge_withdrawn() == 1
+    assert bytes(done.respondent.panel_identity.ids_encrypted) == b""
+
+
+def test_who_withdrew_without_anything_to_be_paid_is_forgotten_at_once(study: Study) -> None:
+    inside = Sitting.objects.get(state="live")
+    withdraw(respondent=inside.respondent, now=timezone.now())
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    assert purging.purge_withdrawn() == 1
+
+
+def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:
+    amended(study, {"kind": "generic", "reward": 100, "turned_away_pay": 50})
+    study = Study.objects.get(pk=study.pk)
+    lines = {line.sitting.state: line.amount for line in owed_list(study)}
+    assert (lines["complete"], lines["turned_away"]) == (250, 50)
+    assert owed_for(study, comes(study, "PERSON-later"), Decimal(0)) == 100
 
 
 def test_links_have_no_panels_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
