@@ -134,7 +134,7 @@ def pilot_report(study: Study) -> PilotReport:
         withdrawn=len(everybody) - len(people),
         minutes=Spread.of(minutes),
         screens=_screens(people),
-        checks=[*_checks(study, people), *_attention(people)],
+        checks=[*_checks(people), *_attention(people)],
         outcomes=outcomes,
         shares=shares,
         remarks=_remarks(people),
@@ -167,14 +167,15 @@ def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
     return [ScreenLine(kind, name, Spread.of(seconds.get((kind, name), [])), left[kind, name]) for kind, name in order]
 
 
-def _checks(study: Study, people: Sequence[Sitting]) -> Iterable[CheckLine]:
+def _checks(people: Sequence[Sitting]) -> Iterable[CheckLine]:
     shown: Counter[str] = Counter()
     failed: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
     for attempt, answers in CheckAttempt.objects.filter(sitting__in=people).values_list("attempt", "answers"):
         for name, chosen in answers.items():
             shown[name] += attempt == 1
             failed[attempt][name] += chosen != 0  # In the file the right option comes first.
-    words = {check.name: str(check.question) for block in study.settings.blocks for check in block.checks}
+    files = {sitting.study_sha256: sitting.file for sitting in people}.values()
+    words = {check.name: str(check.question) for file in files for block in file.blocks for check in block.checks}
     for name in shown:
         yield CheckLine(name, words.get(name, ""), shown[name], failed[1][name], failed[2][name])
 
@@ -214,8 +215,8 @@ def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, flo
 def _remarks(people: Sequence[Sitting]) -> list[Remark]:
     texts = {
         (block.name or "form", field.name): str(field.label)
-        for sitting in people[:1]
-        for block in sitting.file.blocks
+        for file in {sitting.study_sha256: sitting.file for sitting in people}.values()
+        for block in file.blocks
         for field in block.fields
         if field.kind == "text"
     }

@@ -106,8 +106,10 @@ def _forms(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
 
 
 def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    comprehension = {check.name: check for block in study.settings.blocks for check in block.checks}
     for row in _rows(CheckAttempt.objects.all(), study, stage):
+        # Indices are of the file that the sitting began with: a later one may have other options, or none.
+        file = study.settings_of(row.sitting.study_sha256)
+        comprehension = {check.name: check for block in file.blocks for check in block.checks}
         for name, answer in sorted(row.answers.items()):
             shown = row.shown.get(name)
             yield [
@@ -115,8 +117,9 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
                 *("comprehension", name, row.attempt, None),
                 *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), _time(row.at)),
             ]
-    attention = {check.name: check for check in study.settings.sitting.attention_checks}
     for row in _rows(AttentionAnswer.objects.all(), study, stage):
+        file = study.settings_of(row.sitting.study_sha256)
+        attention = {check.name: check for check in file.sitting.attention_checks}
         yield [
             *_who(row.sitting, study),
             *("attention", row.name, 1, row.position),
@@ -142,7 +145,7 @@ def _reports(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
 def _words(
     checks: Mapping[str, CheckConfig] | Mapping[str, AttentionCheckConfig], name: str, answer: int
 ) -> str | None:
-    """None where an amendment took the check, or the option, out of the file."""
+    """None where the file has no such check, or option."""
     check = checks.get(name)
     return str(check.options[answer]) if check is not None and answer < len(check.options) else None
 

@@ -13,6 +13,8 @@ from survey.models import Amendment, AuditEntry, Posting, Sitting, Stage, Study
 from survey.services import amending, exporting, jobs, planning, staging
 from survey.services.answering import advance
 from survey.services.flow import current_step
+from survey.services.piloting import pilot_report
+from survey.services.sitting_files import sitting_files
 from survey.services.verifying import verify_stage
 from tests import cast
 
@@ -204,6 +206,27 @@ def test_a_sitting_of_a_pilot_finishes_though_its_blocks_are_gone() -> None:
     assert step.kind == "form"
     assert advance(sitting=sitting, step=step.number, data=cast.answers_for(step)).kind == "debriefing"
     assert cast.walk(sitting).outcome == "completed"
+
+
+def test_a_pilots_checks_are_exported_in_the_words_that_were_shown() -> None:
+    study = cast.open_study(**PILOTED)
+    cast.walk(cast.begin(study), until="form")
+    first, second = cast.BASE["blocks"][2]["checks"]
+    amend(study, blocks=block("checks", checks=[{**first, "options": ["other words", "no"]}, second]), **PILOTED)
+    checks = next(file for file in sitting_files(fresh(study)) if file.name == "checks.csv")
+    place = [column.name for column in checks.columns].index("answer_text")
+    assert [row[place] for row in checks.rows] == ["right one", "right"]
+
+
+def test_a_pilots_report_has_remarks_to_a_question_that_came_while_it_ran() -> None:
+    fields = [*cast.BASE["blocks"][4]["fields"], {"name": "more", "label": "What else?", "kind": "text"}]
+    study = cast.open_study(**PILOTED)
+    cast.walk(cast.begin(study))
+    amend(study, blocks=block("form", fields=fields), **PILOTED)
+    later = cast.begin(fresh(study))
+    step = cast.walk(later, until="form")
+    advance(sitting=later, step=step.number, data=cast.answers_for(step, more="too long"))
+    assert ("What else?", "too long") in {(one.where, one.text) for one in pilot_report(fresh(study)).remarks}
 
 
 def test_it_is_in_every_export(locked: Study, tmp_path: Path) -> None:
