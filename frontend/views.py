@@ -6,6 +6,7 @@ back button and a second click do no harm.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from survey.exceptions import EntryRefused, FieldErrors, HunchError, SittingUnknown
+from survey.exceptions import EntryRefused, FieldErrors, HunchError, OutOfOrder, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
 from survey.services import enrolment, entry, reports
 from survey.services.answering import advance, sitting_for
@@ -201,10 +202,23 @@ def sitting(request: HttpRequest, study: Study) -> HttpResponse:
         if not STEP_NUMBER.fullmatch(number):
             raise HunchError(_("This page was sent in a form that we cannot read. Please go on from where you are."))
         try:
+            _note_remark(current, int(number), request.POST)
             advance(sitting=current, step=int(number), data=request.POST)
         except FieldErrors as refusal:
             return _step_page(request, study, current, data=request.POST, errors=refusal.errors)
         return see_other("frontend:sitting", study)
+
+
+def _note_remark(sitting: Sitting, number: int, given: Mapping[str, Any]) -> None:
+    """Who writes what is wrong with a question and then presses Continue, not the button beside it, has said it."""
+    words = given.get(reports.FIELD, "")
+    if not words.strip():
+        return
+    step = current_step(sitting)
+    if step.number != number or step.screen is None or step.kind != "item":
+        return
+    with suppress(OutOfOrder):  # A second click was faster: its remark is the same.
+        reports.report_question(sitting=sitting, position=step.position, screen=step.screen.name, text=words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

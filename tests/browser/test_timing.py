@@ -68,6 +68,25 @@ def test_a_page_that_is_left_tells_so_once_and_one_that_is_sent_does_not(
     assert complaints == []
 
 
+@pytest.mark.parametrize("name", ["elements", "dataset"])
+def test_a_question_may_be_called_what_a_form_of_the_browsers_is_made_of(
+    page: Any, live_server: Any, complaints: list[str], name: str
+) -> None:
+    form = {"kind": "form", "name": "first", "fields": [{"name": name, "label": "Which?", "kind": "text"}]}
+    consent, end = cast.BASE["blocks"][0], cast.BASE["blocks"][-1]
+    cast.open_study(blocks=[consent, form, {"kind": "items"}, end])
+    page.goto(f"{live_server.url}/s/cast/")
+    page.goto(f"{live_server.url}/s/cast/consent")
+    with page.expect_navigation():
+        page.get_by_role("button", name="I agree").click()
+    page.reload()
+    assert the_word_on_it(page).name == "first"
+    page.get_by_label("Which?").fill("iron")
+    submit(page)
+    assert ScreenTiming.objects.get(kind="form").client["submitted_ms"] > 0
+    assert complaints == []
+
+
 def test_what_was_typed_and_not_sent_stays_in_the_browser(
     page: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,6 +218,23 @@ def test_a_double_click_is_one_report(client: Client, at_prior: Any) -> None:
     assert QuestionReport.objects.count() == 1
 
 
+def test_a_remark_that_is_sent_with_continue_is_kept_and_the_answer_too(client: Client, at_prior: Any) -> None:
+    send(client, at_prior, value="", report="Two options are the same")  # refused: a number is missing
+    page = send(client, at_prior, value="37", report="Two options are the same")
+    assert page.form["data-screen"] == "posterior"
+    send(client, at_prior, value="37", report="Two options are the same")  # a second click
+    stored = QuestionReport.objects.get()
+    assert (stored.text, stored.screen, Belief.objects.get().value) == ("Two options are the same", "prior", 37)
+
+
+def test_a_remark_that_is_too_long_keeps_what_was_entered(client: Client, at_prior: Any) -> None:
+    response = post(client, at_prior, SITTING, value="37", report="x" * 3000)
+    body = response.content.decode()
+    assert response.status_code == 422 and 'href="#id_report"' in body
+    assert [one["value"] for one in read(body).inputs if one.get("name") == "value"] == ["37"]
+    assert not QuestionReport.objects.exists() and not Belief.objects.exists()
+
+
 def test_a_report_without_words_is_asked_for_again_with_the_field_open(client: Client, at_prior: Any) -> None:
     response = post(client, at_prior, REPORT, value="37", position="1", report=" ")
     body = response.content.decode()

@@ -5,6 +5,9 @@
   const form = document.getElementById("step-form");
   if (!form) return;
   const now = () => Math.round(performance.now());
+  // By attribute and selector: a question called "elements" or "dataset" would stand in the place of form.elements.
+  const named = (name) => form.querySelector(`[name="${name}"]`);
+  const beacon = form.getAttribute("data-beacon");
   const inputs = [...form.querySelectorAll("input:not([type=hidden]), textarea, select")];
   const facts = {
     shown_ms: now(),
@@ -49,12 +52,12 @@
     form.querySelector("button").removeAttribute("aria-disabled");
   });
   window.addEventListener("pagehide", () => {
-    if (sent || !navigator.sendBeacon || !form.dataset.beacon) return;
+    if (sent || !navigator.sendBeacon || !beacon) return;
     countHidden();
     const word = new FormData();
-    for (const name of ["csrfmiddlewaretoken", "step"]) word.append(name, form.elements.namedItem(name).value);
+    for (const name of ["csrfmiddlewaretoken", "step"]) word.append(name, named(name).value);
     for (const [name, value] of Object.entries(facts)) word.append(`client_${name}`, value);
-    navigator.sendBeacon(form.dataset.beacon, word);
+    navigator.sendBeacon(beacon, word);
   });
   form.addEventListener("submit", (event) => {
     if (sent) {
@@ -65,7 +68,7 @@
     facts.submitted_ms = now();
     countHidden();
     for (const [name, value] of Object.entries(facts)) {
-      const field = form.elements.namedItem(`client_${name}`);
+      const field = named(`client_${name}`);
       if (field) field.value = value;
     }
     form.querySelector("button").setAttribute("aria-disabled", "true");
