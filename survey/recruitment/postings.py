@@ -236,6 +236,7 @@ def adopt(
     study = stage.study
     told = client.study(external_id)
     with transaction.atomic():
+        locked_stage(stage.pk)  # Stages before the study, as everywhere.
         locked_study(study)
         if Posting.objects.filter(panel=study.settings.panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
