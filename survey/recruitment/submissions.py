@@ -29,6 +29,11 @@ CHUNK = 100
 PURGED = "purged-"  # In the place of a submission's hash that was removed for good.
 
 
+def is_forgotten(posting: Posting) -> bool:
+    """Whether its people's ids and hashes were removed for good: what the panel says would bring them back."""
+    return posting.submissions.filter(submission_hash__startswith=PURGED).exists()
+
+
 def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> int:
     """Read a posting's state and all its submissions; return how many there are.
 
@@ -36,7 +41,7 @@ def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> i
         PanelError: what was read before it stays.
         StateRefused: its people's ids were removed for good.
     """
-    if posting.submissions.filter(submission_hash__startswith=PURGED).exists():
+    if is_forgotten(posting):
         raise StateRefused(f"{posting}: its people were forgotten (purge_identities); reading it would bring them back")
     if client is None:
         with open_client() as own:
@@ -70,6 +75,8 @@ def read_all() -> int:
     done = 0
     under_way = Posting.objects.exclude(external_id="").exclude(state=OVER)
     for posting in under_way.select_related("study", "stage"):
+        if is_forgotten(posting):
+            continue
         try:
             with open_client() as client:
                 read_posting(posting, client=client)

@@ -23,7 +23,7 @@ from survey.services.identities import PanelIds, seal, unseal
 
 from .errors import PanelError, PanelMissing
 from .prolific import ProlificClient, is_configured, open_client
-from .submissions import read_posting, store
+from .submissions import is_forgotten, read_posting, store
 
 SIGNATURE = "X-Prolific-Request-Signature"
 STAMP = "X-Prolific-Request-Timestamp"
@@ -139,7 +139,7 @@ def _read_what_it_is_about(event: WebhookEvent, client: ProlificClient) -> State
         return State.IGNORED
     if event.event_type.startswith("study."):
         posting = Posting.objects.filter(external_id=resource).select_related("study").first()
-        if posting is None:
+        if posting is None or is_forgotten(posting):
             return State.IGNORED
         read_posting(posting, client=client)
         return State.DONE
@@ -151,7 +151,7 @@ def _read_what_it_is_about(event: WebhookEvent, client: ProlificClient) -> State
     except PanelMissing:
         return State.IGNORED
     posting = Posting.objects.filter(external_id=str(told.get("study_id") or "")).select_related("study").first()
-    if posting is None:
+    if posting is None or is_forgotten(posting):
         return State.IGNORED
     store(posting, [told], read_at=asked_at)
     return State.DONE

@@ -10,13 +10,13 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.exceptions import EntryRefused, HunchError, StateRefused
-from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission
-from survey.recruitment import money, purging, reconciliation
+from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission, WebhookEvent
+from survey.recruitment import money, purging, reconciliation, webhooks
 from survey.recruitment.fake import FakeProlific
-from survey.recruitment.submissions import read_posting
+from survey.recruitment.submissions import read_all, read_posting
 from survey.services import jobs, staging
 from survey.services.enrolment import begin_sitting
-from survey.services.identities import PanelIds
+from survey.services.identities import PanelIds, seal
 from survey.services.withdrawal import withdraw
 from survey.tasks import look_after_data
 from tests import cast
@@ -120,6 +120,31 @@ def test_the_hashes_go_with_them_once_the_study_is_over(fake: FakeProlific) -> N
     assert Submission.objects.get().submission_hash.startswith("purged-")
     with pytest.raises(StateRefused, match="would bring them back"):
         read_posting(posting)
+
+
+def test_the_panel_is_read_on_though_the_people_of_one_study_were_forgotten(fake: FakeProlific) -> None:
+    posting = posted(sittings=1)
+    finished(fake, posting)
+    close(posting)
+    approved(fake, posting)
+    assert purging.purge(posting.study, before=soon(), with_hashes=True).hashes == 1
+    before = Submission.objects.count()
+    Posting.objects.update(state="PAUSED")
+    assert read_all() == 0
+    (external_id,) = list(fake.submissions)
+    for number, (kind, resource) in enumerate(
+        [("study.status.change", posting.external_id), ("submission.status.change", external_id)]
+    ):
+        body = seal(PanelIds("prolific", "", "", resource)).encode()
+        WebhookEvent.objects.create(
+            event_id=f"e{number}",
+            event_type=kind,
+            body_encrypted=body,
+            due_at=timezone.now(),
+        )
+    webhooks.work_on_events()
+    assert {event.state for event in WebhookEvent.objects.all()} == {WebhookEvent.State.IGNORED}
+    assert Submission.objects.count() == before
 
 
 def test_the_command_shows_first_and_says_what_stays(fake: FakeProlific) -> None:
