@@ -350,7 +350,8 @@ def test_what_was_answered_before_an_error_is_kept(server):
     refusing.clear()
     before = len(server.seen)
     estimator.predict_proba(PAIRS[:6])
-    assert len(server.seen) - before == 3
+    # By what was asked: a request that was on its way when the error came may be seen late.
+    assert len({question_in(seen) for seen in server.seen[before:]}) == 3
 
 
 def test_progress_counts_pairs_and_may_stop(server):
