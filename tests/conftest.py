@@ -56,7 +56,11 @@ def uses_database(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--database-only"):
         return
-    wanted = [item for item in items if uses_database(item) and item.get_closest_marker("browser") is None]
+    wanted = [
+        item
+        for item in items
+        if uses_database(item) and not any(item.get_closest_marker(name) for name in ("browser", "any_database"))
+    ]
     unwanted = [item for item in items if item not in set(wanted)]
     config.hook.pytest_deselected(items=unwanted)
     items[:] = wanted

@@ -15,7 +15,7 @@ from tests.admin.conftest import client_of
 from tests.survey import cast
 from tests.survey.foresight import N, belief_study, even, model, people_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 API = "/api/v1/studies/beliefs/human-calibration/"
 
 

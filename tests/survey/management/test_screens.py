@@ -15,7 +15,7 @@ from survey.management.screens.walking import MOST_COMBINATIONS, chosen_combinat
 from survey.study_file import StudyConfig
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def both(en: str, de: str) -> dict[str, str]:

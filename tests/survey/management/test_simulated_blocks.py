@@ -10,7 +10,7 @@ from survey.models import AttentionAnswer, DataChoice, FormAnswer, Sitting, Stud
 from tests import cast
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 NONSENSE = {
     "name": "swim",
     "after_item": 3,
