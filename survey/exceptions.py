@@ -9,6 +9,8 @@ class HunchError(Exception):
 
     code = "error"
     status = 400
+    # What else a program is told, beside the code and the sentence.
+    details: Mapping[str, str] = {}
 
     def __init__(self, message: str, *, code: str | None = None, status: int | None = None) -> None:
         super().__init__(message)
@@ -104,7 +106,7 @@ def api_exception_handler(exc: Exception, context: Any) -> Any:
 
     if isinstance(exc, HunchError):
         set_rollback()
-        body: dict[str, Any] = {"code": exc.code, "message": exc.message}
+        body: dict[str, Any] = {"code": exc.code, "message": exc.message, **exc.details}
         if isinstance(exc, FieldErrors):
             body["fields"] = exc.errors
         return Response({"error": body}, status=exc.status)

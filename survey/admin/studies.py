@@ -14,7 +14,6 @@ from django.http import (
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
@@ -374,13 +373,6 @@ class StudyAdmin(StudyFilePages):
         if study is None:
             raise Http404
         return study
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/study/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )
 
 
 def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list[StageAction]:

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -47,7 +48,11 @@ class StudyFilePages(ReadOnlyAdmin):
         ]
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        raise NotImplementedError
+        return TemplateResponse(
+            request,
+            f"admin/survey/study/{template}",
+            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
+        )
 
     def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Shows what would change first; only the second button changes it."""

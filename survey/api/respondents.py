@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.exceptions import EntryRefused, FieldErrors
-from survey.models import Sitting, Study
+from survey.models import CompletionCode, Sitting, Study
 from survey.services import enrolment, entry, reports
 from survey.services.answering import advance, sitting_for
 from survey.services.flow import Step, current_step
@@ -134,16 +134,26 @@ class SittingBegin(RespondentView):
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        if not given["consent"]:
-            raise FieldErrors({"consent": [_("Nobody takes part without consent. Nothing has been recorded.")]})
+        if not given["consent"] and study.settings.panel.kind == "open":
+            raise _without_consent()
         ids = _person(request, study, given)
         earlier = enrolment.find_sitting(study, ids)
-        sitting = enrolment.begin_sitting(
-            study=study,
-            ids=ids,
-            language=language,
-            simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
-        )
+        if not given["consent"]:
+            refusal = _without_consent()
+            if earlier is None:
+                refusal.details = _ending(study, CompletionCode.Outcome.NO_CONSENT)
+            raise refusal
+        try:
+            sitting = enrolment.begin_sitting(
+                study=study,
+                ids=ids,
+                language=language,
+                simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+            )
+        except EntryRefused as refused:
+            if refused.code == "full" and study.settings.panel.kind != "open":
+                refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL)
+            raise
         person = ids.person if study.settings.panel.kind == "open" else None
         return Response(
             {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
@@ -263,6 +273,16 @@ def _as_a_form(body: Any) -> dict[str, str | list[str]]:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
+
+
+def _without_consent() -> FieldErrors:
+    return FieldErrors({"consent": [_("Nobody takes part without consent. Nothing has been recorded.")]})
+
+
+def _ending(study: Study, outcome: str) -> dict[str, str]:
+    """What the pages show as well to those whom nothing is stored of."""
+    code = study.completion_code(outcome)
+    return {"completion_code": code, "completion_url": study.settings.panel.address_after(outcome, code)}
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:

@@ -24,6 +24,12 @@ class ErrorBodySerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Messages by field, where fields were not accepted.",
     )
+    completion_code = serializers.CharField(
+        required=False, help_text="For people of a panel who do not agree, or find all places taken: what they earned."
+    )
+    completion_url = serializers.CharField(
+        required=False, allow_blank=True, help_text="The panel's address for that code."
+    )
 
     def get_fields(self) -> dict[str, Any]:
         declared = super().get_fields()

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import Assignment, PanelIdentity, Respondent, Sitting, Study
+from survey.models import Assignment, Booklet, PanelIdentity, Respondent, Sitting, Study
 from survey.services.entry import simulated_mark
 from survey.services.flow import current_step
 from survey.services.staging import pause_stage
@@ -280,3 +281,16 @@ def test_answering_is_not_throttled(client: Client, study: Study, monkeypatch: p
     monkeypatch.setattr(AnonRateThrottle, "wait", lambda _: 1.0)
     assert client.get("/api/v1/studies/cast/").status_code == 429
     assert client.get(STEP, headers={"X-Sitting-Token": person.token}).status_code == 200
+
+
+def test_who_does_not_agree_or_finds_all_places_taken_is_given_the_panels_code(client: Client) -> None:
+    study = cast.open_study(panel=cast.PROLIFIC)
+    refused = client.post(BEGIN, {"consent": False, **PANEL}, content_type="application/json")
+    assert refused.status_code == 422
+    assert refused.json()["error"]["completion_code"] == study.completion_code("no_consent")
+    Booklet.objects.update(claimed_at=timezone.now())
+    full = client.post(BEGIN, {"consent": True, **PANEL}, content_type="application/json").json()["error"]
+    assert (full["code"], full["completion_code"]) == ("full", study.completion_code("study_full"))
+    nobody = client.post(BEGIN, {"consent": False}, content_type="application/json").json()["error"]
+    assert "completion_code" not in nobody
+    assert not Sitting.objects.exists() and not PanelIdentity.objects.exists()

@@ -26,8 +26,8 @@ from tests import cast
 from tests.frontend.pages import read, send
 
 pytestmark = pytest.mark.django_db
-IDS = {"person": "Zq7PERSONzq7", "study": "Zq7STUDYzq7", "submission": "Zq7SUBMISSIONzq7"}
-MARK = "zq7"  # In whatever case: every id has it, and nothing else does.
+IDS = {"person": "Zq7Kx9wPERSONzq7kx9w", "study": "Zq7Kx9wSTUDYzq7kx9w", "submission": "Zq7Kx9wSUBMISSIONzq7kx9w"}
+MARK = "zq7kx9w"  # In whatever case: every id has it, and no random token does by chance.
 PANELS: dict[str, dict[str, Any]] = {
     "prolific": {"panel": cast.PROLIFIC},
     "generic": {
@@ -108,7 +108,7 @@ def parameters(study: Study, monkeypatch: pytest.MonkeyPatch, *, end: str = "") 
     names = study.settings.panel.parameter_names
     if "submission" in names or study.settings.panel.kind != "links":
         return {name: IDS[what] + end for what, name in names.items()}
-    token = ("zq7" * 7 + "x" + end)[:22]
+    token = ("zq7kx9w" * 3 + "x" + end)[:22]
     monkeypatch.setattr("survey.services.links.secrets.token_urlsafe", lambda size: token)
     make_links(study, count=1, root="http://testserver")
     return {names["person"]: token}
@@ -167,7 +167,7 @@ def test_a_whole_sitting_leaves_no_trace_of_who_it_was(
 
 
 def other_link(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    token = "y" + "zq7" * 7
+    token = "y" + "zq7kx9w" * 3
     monkeypatch.setattr("survey.services.links.secrets.token_urlsafe", lambda size: token)
     make_links(study, count=1, root="http://testserver")
     return {"link": token}
@@ -245,9 +245,9 @@ def test_what_is_stored_is_encrypted_or_hashed(study: Study, kind: str, monkeypa
 @pytest.mark.parametrize(
     "line",
     [
-        "Not Found: /s/cast/?pid=Zq7PERSONzq7&tic=Zq7SUBMISSIONzq7",
-        "<WSGIRequest: GET '/s/cast/?link=zq7zq7zq7zq7'>",
-        "<QueryDict: {'pid': ['Zq7PERSONzq7'], 'tic': ['Zq7SUBMISSIONzq7']}>",
+        "Not Found: /s/cast/?pid=Zq7Kx9wPERSONzq7kx9w&tic=Zq7Kx9wSUBMISSIONzq7kx9w",
+        "<WSGIRequest: GET '/s/cast/?link=zq7kx9wzq7kx9wzq7kx9wzq7kx9w'>",
+        "<QueryDict: {'pid': ['Zq7Kx9wPERSONzq7kx9w'], 'tic': ['Zq7Kx9wSUBMISSIONzq7kx9w']}>",
         repr(PanelIds("generic", **IDS)),
     ],
 )
