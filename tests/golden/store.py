@@ -1,0 +1,78 @@
+"""Reading and writing the golden studies: one database dump, the stored files, and what was read off them."""
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import serializers
+from django.core.management import call_command
+from django.db import transaction
+
+from survey.models import Stage, Study
+from survey.services import estimating, exporting, verifying
+
+DATA = Path(__file__).parent / "data"
+APPS = ("survey", "belief_update", "own_answers")
+# Snapshots are hashed with it; it guards nothing but these made-up studies.
+IDENTITY_KEY = "Z29sZGVuLXN0dWRpZXMtYXJlLW5vdC1zZWNyZXQtMDE="
+BY_CODE = "code_sha256"  # In a manifest: of the files that drew the plan, so that it differs from release to release.
+
+
+def results_of(study: Study, folder: Path) -> dict[str, bytes]:
+    """Everything that is read off a finished study, by file name. `folder` gets the export."""
+    exporting.write_export(study, folder)
+    found = {f"export/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
+    for stage in Stage.objects.filter(study=study).order_by("index"):
+        seen = verifying.verify_stage(Stage.objects.select_related("study__bank").get(pk=stage.pk))
+        facts = [stage.plan_sha256, stage.snapshot_sha256, seen.slots, seen.answers, seen.withdrawn, seen.differences]
+        found[f"stage_{stage.index}.json"] = as_bytes(facts)
+    factors = [condition.factor for condition in study.settings.conditions]
+    by = [*estimating.division_names(study)[:1], *factors]
+    found["estimates.json"] = as_bytes(estimating.estimate(study, by=by).as_json())
+    return found
+
+
+def as_bytes(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def write_database() -> None:
+    """Every row of our own tables, and every stored file."""
+    DATA.mkdir(exist_ok=True)
+    text = io.StringIO()
+    call_command("dumpdata", *APPS, stdout=text, indent=0)
+    with gzip.GzipFile(DATA / "database.json.gz", "wb", mtime=0) as file:
+        file.write(text.getvalue().encode())
+    with zipfile.ZipFile(DATA / "files.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        root = stored_files()
+        for path in sorted(path for path in root.rglob("*") if path.is_file()):
+            archive.write(path, path.relative_to(root).as_posix())
+
+
+def load_database() -> None:
+    """The stored rows and files, into the test's own database and folder."""
+    # In one transaction: rows refer to rows that come later.
+    with transaction.atomic(), gzip.open(DATA / "database.json.gz", "rt", encoding="utf-8") as file:
+        for row in serializers.deserialize("json", file.read()):
+            row.save()
+    with zipfile.ZipFile(DATA / "files.zip") as archive:
+        archive.extractall(stored_files())
+
+
+def stored_files() -> Path:
+    return Path(settings.STORAGES["default"]["OPTIONS"]["location"])
+
+
+def write_results(slug: str, results: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(DATA / f"{slug}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(results.items()):
+            archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+
+
+def read_results(slug: str) -> dict[str, bytes]:
+    with zipfile.ZipFile(DATA / f"{slug}.zip") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
