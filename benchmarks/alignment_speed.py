@@ -18,7 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from survey.analysis.alignment import PAPER_ALPHAS, Comparison, Trial, weighted_accuracy, weighted_cross_entropy
+from survey.instruments.belief_update.reports.alignment import (
+    PAPER_ALPHAS,
+    Comparison,
+    Trial,
+    weighted_accuracy,
+    weighted_cross_entropy,
+)
 
 LOOPED = 200
 

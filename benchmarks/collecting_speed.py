@@ -101,8 +101,8 @@ def measure(folder: Path, options: argparse.Namespace) -> tuple[float, float, fl
 
     django.setup()
     call_command("migrate", verbosity=0, interactive=False)
-    from survey.services import collecting
-    from survey.services.questions import import_questions
+    from survey.services.banks import collecting
+    from survey.services.banks.importing import import_questions
 
     rows = (
         f"q:{number},made up,Which one is number {number}? (A) this (B) that,B" for number in range(options.questions)

@@ -30,18 +30,18 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
 
     django.setup()
     call_command("migrate", verbosity=0, interactive=False)
-    from survey.management.demonstration import create_demo_study, stage_lines, summary, verdict_on
-    from survey.services import jobs, staging
-    from survey.services.questions import load_starter_bank
+    from survey.services.banks.importing import load_starter_bank
+    from survey.services.stages import jobs, lifecycle
+    from survey.simulator.demonstration import create_demo_study, stage_lines, summary, verdict_on
 
     started = time.monotonic()
     load_starter_bank()
     study = create_demo_study(seed=seed)
     for stage in study.stages.select_related("study__bank").order_by("index"):
-        staging.open_stage(stage)
+        lifecycle.open_stage(stage)
         for number in range(stage.settings.sittings):
             take_part(study, number, null=null)
-        jobs.run_inline(staging.close_stage(stage))
+        jobs.run_inline(lifecycle.close_stage(stage))
     verdict = verdict_on(study, null=null)
     seconds = time.monotonic() - started
     return {
@@ -54,10 +54,10 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
 def take_part(study: Any, number: int, *, null: bool) -> None:
     """One person's whole sitting, through the services that the pages call."""
     from survey.instruments import registry
-    from survey.management.simulation.crowd import seed_of
-    from survey.management.simulation.visitors import readable_parts
-    from survey.services import answering, enrolment
-    from survey.services.flow import current_step
+    from survey.services.sittings import answering, enrolment
+    from survey.services.sittings.flow import current_step
+    from survey.simulator.crowd import seed_of
+    from survey.simulator.visitors import readable_parts
 
     seed = seed_of(study.seed, "every", number)
     person = registry.get(study.instrument).simulated_person(study=study, seed=seed, null=null)

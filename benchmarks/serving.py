@@ -94,12 +94,15 @@ def open_study(sittings: int) -> Any:
 
     django.setup()
     call_command("migrate", verbosity=0, interactive=False)
-    from survey.services import planning, questions, staging, studies
+    from survey.services.banks import importing
+    from survey.services.plans import planning
+    from survey.services.stages import lifecycle
+    from survey.services.studies import creating
 
-    questions.load_starter_bank()
+    importing.load_starter_bank()
     text = STUDY.read_text().replace("sittings = 32", f"sittings = {sittings}")
-    study = studies.create_study(text=text, source_name=STUDY.name)
-    staging.open_stage(planning.plan_stage(study.stages.select_related("study__bank").get(index=1)))
+    study = creating.create_study(text=text, source_name=STUDY.name)
+    lifecycle.open_stage(planning.plan_stage(study.stages.select_related("study__bank").get(index=1)))
     return study
 
 
@@ -129,7 +132,7 @@ def web() -> Iterator[str]:
 def walk(study: Any, base_url: str, options: argparse.Namespace) -> dict[str, Any]:
     import numpy as np
 
-    from survey.management.simulation import Crowd
+    from survey.simulator import Crowd
 
     times: list[float] = []
     statuses: Counter[str] = Counter()

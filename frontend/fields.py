@@ -7,9 +7,9 @@ from typing import Any
 from django.forms import BoundField, RadioSelect
 from django.utils.translation import gettext as _
 
-from survey.services import debriefing, reports
-from survey.services.flow import Step
-from survey.services.forms import given_values, options_of
+from survey.services.sittings import comments, debriefing
+from survey.services.sittings.flow import Step
+from survey.services.sittings.forms import given_values, options_of
 from survey.study_file import FieldConfig
 
 
@@ -161,4 +161,4 @@ def _use_or_withdraw(step: Step, errors: Mapping[str, Sequence[str]]) -> ShownFi
 def report_field(*, entered: str, errors: Sequence[str]) -> ShownField:
     """What is wrong with the question that is shown; beside its own form."""
     label = _("What is wrong? A few words are enough.")
-    return ShownField(name=reports.FIELD, label=label, kind="text", value=entered, errors=errors)
+    return ShownField(name=comments.FIELD, label=label, kind="text", value=entered, errors=errors)

@@ -19,10 +19,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, OutOfOrder, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
-from survey.services import enrolment, entry, reports
-from survey.services.answering import advance, sitting_for
-from survey.services.flow import Step, current_step
-from survey.services.timing import CLIENT_FIELDS, record_unfinished
+from survey.services.sittings import comments, enrolment, entry
+from survey.services.sittings.answering import advance, sitting_for
+from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
 from .fields import report_field, shown_fields
@@ -211,14 +211,14 @@ def sitting(request: HttpRequest, study: Study) -> HttpResponse:
 
 def _note_remark(sitting: Sitting, number: int, given: Mapping[str, Any]) -> None:
     """Who writes what is wrong with a question and then presses Continue, not the button beside it, has said it."""
-    words = given.get(reports.FIELD, "")
+    words = given.get(comments.FIELD, "")
     if not words.strip():
         return
     step = current_step(sitting)
     if step.number != number or step.screen is None or step.kind != "item":
         return
     with suppress(OutOfOrder):  # A second click was faster: its remark is the same.
-        reports.report_question(sitting=sitting, position=step.position, screen=step.screen.name, text=words)
+        comments.report_question(sitting=sitting, position=step.position, screen=step.screen.name, text=words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -231,11 +231,11 @@ def report(request: HttpRequest, study: Study) -> HttpResponse:
     with translation.override(current.language):
         given = request.POST
         try:
-            reports.report_question(
+            comments.report_question(
                 sitting=current,
                 position=given.get("position", ""),
                 screen=given.get("screen", ""),
-                text=given.get(reports.FIELD, ""),
+                text=given.get(comments.FIELD, ""),
             )
         except FieldErrors as refusal:
             return _step_page(request, study, current, data=given, errors=refusal.errors)
@@ -279,8 +279,8 @@ def _step_page(
         fields = shown_fields(step, data=data, errors=errors or {})
         context |= {"thanks": thanks}
         if step.kind == "item":
-            entered = "" if thanks or data is None else data.get(reports.FIELD, "")
-            context["report"] = report_field(entered=entered, errors=(errors or {}).get(reports.FIELD, ()))
+            entered = "" if thanks or data is None else data.get(comments.FIELD, "")
+            context["report"] = report_field(entered=entered, errors=(errors or {}).get(comments.FIELD, ()))
         shown = [*fields, *filter(None, [context.get("report")])]
         context |= {
             "fields": fields,

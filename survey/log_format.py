@@ -24,7 +24,7 @@ def redact(text: str) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-01-31T12:00:00Z INFO survey.services.staging: message`, a traceback joined with ` | `."""
+    """`2026-01-31T12:00:00Z INFO survey.services.stages.lifecycle: message`, a traceback joined with ` | `."""
 
     converter = staticmethod(time.gmtime)
 

@@ -5,7 +5,9 @@ import logging
 from celery import shared_task
 
 from survey.recruitment import purging, submissions, webhooks
-from survey.services import collecting, expiry, jobs
+from survey.services.banks import collecting
+from survey.services.sittings import expiry
+from survey.services.stages import jobs
 
 logger = logging.getLogger(__name__)
 

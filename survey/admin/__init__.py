@@ -1,9 +1,10 @@
-"""Django admin for researchers. Imports models, selectors, services and the registry of instruments; no instrument."""
+"""Django admin for researchers. Imports models, services and the contracts; no instrument."""
 
 from django.contrib import admin
 
 from . import (
     banks,
+    comments,
     language_models,
     links,
     people,
@@ -11,7 +12,6 @@ from . import (
     predictors,
     records,
     recruitment,
-    reports,
     studies,
     study_file,
     users,
@@ -19,6 +19,7 @@ from . import (
 
 __all__ = [
     "banks",
+    "comments",
     "language_models",
     "links",
     "people",
@@ -26,7 +27,6 @@ __all__ = [
     "predictors",
     "records",
     "recruitment",
-    "reports",
     "studies",
     "study_file",
     "users",

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from survey.exceptions import HunchError
+from survey.instruments.belief_update.reports import aligning
 from survey.models import LanguageModel, Study, Task
-from survey.services import aligning
 
 SAMPLES = 500  # enough for a page's intervals; the command takes more
 FAILURES = 50

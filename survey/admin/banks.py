@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from survey.exceptions import HunchError
 from survey.models import Bank, Question, Task
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
-from survey.services import flagging
+from survey.services.banks import question_flags
 
 from .filters import TaskFilter
 
@@ -46,7 +46,7 @@ class FlagForm(forms.ModelForm):
             cleaned["flag_reason"] = ""
         elif not reason:
             self.add_error("flag_reason", "Say why: the reason is kept with the flag.")
-        waiting = flagging.waiting_stage(self.instance.bank_id)
+        waiting = question_flags.waiting_stage(self.instance.bank_id)
         if waiting is not None and "flag" in self.changed_data:
             self.add_error(
                 "flag",
@@ -60,7 +60,7 @@ class FlagActionForm(ActionForm):
     """Beside the list's actions: which flag, and why."""
 
     flag = forms.ChoiceField(choices=Question.Flag.choices, required=False)
-    reason = forms.CharField(max_length=flagging.LONGEST_REASON, required=False)
+    reason = forms.CharField(max_length=question_flags.LONGEST_REASON, required=False)
 
 
 @admin.register(Question)
@@ -124,7 +124,7 @@ class QuestionAdmin(HunchAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not form.changed_data:
             return
-        flagging.flag_questions(
+        question_flags.flag_questions(
             bank=obj.bank,
             external_ids=[obj.external_id],
             kind=obj.flag,
@@ -145,7 +145,7 @@ class QuestionAdmin(HunchAdmin):
                 changed = [
                     question
                     for bank, ids in by_bank.items()
-                    for question in flagging.flag_questions(
+                    for question in question_flags.flag_questions(
                         bank=bank, external_ids=ids, kind=kind, reason=reason, by=request.user, via="admin"
                     )
                 ]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bandit import Estimate
-from survey.analysis.estimates import Figure
 from survey.exceptions import HunchError
 from survey.models import Study
-from survey.services import estimating
-from survey.services.conditions import pairs_of
+from survey.services.answers.conditions import pairs_of
+from survey.services.results import estimating
+from survey.services.results.estimators import Figure
 
 
 @dataclass(frozen=True)

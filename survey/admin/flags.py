@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from survey.models import Exclusion, ScreenTiming, Sitting, Study, UnfinishedScreen
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
-from survey.services.flags import flags_of, marks_of, rules_in_words
+from survey.services.answers.flags import flags_of, marks_of, rules_in_words
 from survey.study_file import FLAGS
 
 KEPT_SECONDS = 60

@@ -5,11 +5,11 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.safestring import SafeString, mark_safe
 
-from survey.analysis.figure7 import calibration_svg
 from survey.exceptions import HunchError, StateRefused
+from survey.instruments.belief_update.reports import calibrating
+from survey.instruments.belief_update.reports.calibrating import HumanCalibration
+from survey.instruments.belief_update.reports.figure7 import calibration_svg
 from survey.models import LanguageModel, Study
-from survey.services import calibrating
-from survey.services.calibrating import HumanCalibration
 
 FILES = {"figure7.csv": "text/csv", "figure7.svg": "image/svg+xml"}
 

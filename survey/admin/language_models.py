@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, LanguageModel, ModelAnswer
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
-from survey.services import collecting
+from survey.services.banks import collecting
 
 State = AnswerCollection.State
 

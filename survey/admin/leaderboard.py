@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from survey.models import Study
-from survey.selectors.leaderboard import SORTS, Figure, Line, leaderboard
-from survey.services.conditions import pairs_of
+from survey.services.answers.conditions import pairs_of
+from survey.services.stages.leaderboard import SORTS, Figure, Line, leaderboard
 
 WEIGHTINGS = {
     ("sampled", "design"): "sampled, weighted",

@@ -11,8 +11,8 @@ from django.template.response import TemplateResponse
 from survey.exceptions import HunchError
 from survey.models import EntryLink, Study
 from survey.read_only_admin import ReadOnlyAdmin
-from survey.services import links
-from survey.services.exporting import csv_line
+from survey.services.base.csv_lines import csv_line
+from survey.services.sittings import links
 
 from .filters import deferred_study, study_filter
 

@@ -30,10 +30,10 @@ from survey.models import (
     Withdrawal,
 )
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, link_to
-from survey.selectors.stages import with_answers
-from survey.services.auditing import record
-from survey.services.identities import unseal
-from survey.services.withdrawal import plan_withdrawal, withdraw
+from survey.services.answers.counting import with_answers
+from survey.services.base.auditing import record
+from survey.services.sittings.identities import unseal
+from survey.services.sittings.withdrawal import plan_withdrawal, withdraw
 
 from .filters import deferred_study, level_filter, stage_filter, study_filter
 from .flags import ExclusionInline, FlagFilter, FlaggedSittings, ScreenTimingInline, UnfinishedScreenInline

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from survey.models import ApiToken, AuditEntry
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
-from survey.services.auditing import record
+from survey.services.base.auditing import record
 
 
 @admin.register(AuditEntry)

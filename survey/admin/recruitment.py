@@ -20,7 +20,7 @@ from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, shortened
 from survey.recruitment import money, postings, reconciliation, submissions
 from survey.recruitment.prolific import is_configured
 from survey.recruitment.reconciliation import Action, Reconciliation
-from survey.services.rewards import hourly_pay
+from survey.services.sittings.hourly_pay import hourly_pay
 
 from .filters import deferred_study, study_filter
 

@@ -21,9 +21,12 @@ from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.recruitment import owed_list
-from survey.selectors.stages import stage_progress
-from survey.services import auditing, exporting, planning, staging
-from survey.services.rewards import hourly_pay
+from survey.services.base import auditing, csv_lines
+from survey.services.plans import planning
+from survey.services.results.export import codebook, contents, files
+from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.stages import lifecycle
+from survey.services.stages.progress import stage_progress
 
 from . import alignment, estimates, flags, human_calibration, leaderboard, study_page
 from .filters import deferred_study, study_filter
@@ -81,32 +84,32 @@ def _plan(stage: Stage, user: Any) -> str:
 
 
 def _plan_uniformly(stage: Stage, user: Any) -> str:
-    staging.choose_uniform(stage, by=user, via="admin")
+    lifecycle.choose_uniform(stage, by=user, via="admin")
     return _plan(Stage.objects.select_related("study__bank").get(pk=stage.pk), user)
 
 
 def _open(stage: Stage, user: Any) -> str:
-    staging.open_stage(stage, by=user, via="admin")
+    lifecycle.open_stage(stage, by=user, via="admin")
     return f"Stage {stage.index} is open."
 
 
 def _pause(stage: Stage, user: Any) -> str:
-    staging.pause_stage(stage, by=user, via="admin")
+    lifecycle.pause_stage(stage, by=user, via="admin")
     return f"Stage {stage.index} is paused."
 
 
 def _close(stage: Stage, user: Any) -> str:
-    staging.close_stage(stage, by=user, via="admin")
+    lifecycle.close_stage(stage, by=user, via="admin")
     return f"Stage {stage.index} is closing. What follows appears under its job steps."
 
 
 def _close_now(stage: Stage, user: Any) -> str:
-    staging.close_stage(stage, now=True, by=user, via="admin")
+    lifecycle.close_stage(stage, now=True, by=user, via="admin")
     return f"Stage {stage.index} is closing now. What follows appears under its job steps."
 
 
 def _retry(stage: Stage, user: Any) -> str:
-    count = staging.retry_steps(stage, by=user, via="admin")
+    count = lifecycle.retry_steps(stage, by=user, via="admin")
     return f"{count} failed step{'' if count == 1 else 's'} of stage {stage.index} queued again."
 
 
@@ -123,7 +126,7 @@ ACTIONS = (
         "Plan uniformly",
         "The stage before left its predictor nothing to learn from: all its answers were alike, or there were none. "
         "This draws the stage uniformly instead of as the study file says, and writes down that it did.",
-        lambda section, all_of_them: _is_next(section, all_of_them) and staging.waits_for_a_choice(section.stage),
+        lambda section, all_of_them: _is_next(section, all_of_them) and lifecycle.waits_for_a_choice(section.stage),
         _plan_uniformly,
         is_final=True,
     ),
@@ -380,21 +383,21 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
 
 
 def _files(study: Study) -> list[str]:
-    names = ["answers.csv", *(extra.name for extra in exporting.extra_files(study))]
+    names = ["answers.csv", *(extra.name for extra in contents.extra_files(study))]
     return [*names, owed_list.FILE] if study.settings.panel.kind in owed_list.KINDS else names
 
 
 def _export(study: Study, name: str) -> Any:
     """The lines of one file of the export; None where there is no such file."""
     if name == "answers.csv":
-        return exporting.answers_csv(study)
+        return files.answers_csv(study)
     if name == "codebook.md":
-        return iter([exporting.codebook_page(study)])
+        return iter([codebook.codebook_page(study)])
     if name == owed_list.FILE and study.settings.panel.kind in owed_list.KINDS:
-        return exporting.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
-    for extra in exporting.extra_files(study):
+        return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
+    for extra in contents.extra_files(study):
         if extra.name == name:
-            return exporting.csv_lines(extra.columns, extra.rows)
+            return csv_lines.csv_lines(extra.columns, extra.rows)
     return None
 
 

@@ -14,8 +14,9 @@ from django.utils.safestring import SafeString
 from survey.exceptions import FileErrors, HunchError, StateRefused
 from survey.models import Amendment, Study, Withdrawal
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
-from survey.services import amending, piloting
-from survey.services.retention import is_over
+from survey.services.base.retention import is_over
+from survey.services.results import piloting
+from survey.services.studies import amending
 
 from .filters import deferred_study, study_filter
 

@@ -18,10 +18,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.exceptions import HunchError
+from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import Study
-from survey.selectors.leaderboard import leaderboard
-from survey.selectors.stages import stage_progress
-from survey.services import aligning, auditing, calibrating, conditions, enrolment, estimating, exporting
+from survey.services.answers import conditions
+from survey.services.base import auditing
+from survey.services.results import estimating
+from survey.services.results.export import columns, contents, files, reading
+from survey.services.sittings import enrolment
+from survey.services.stages.leaderboard import leaderboard
+from survey.services.stages.progress import stage_progress
 
 from .respondents import errors
 from .serializers import (
@@ -252,22 +257,22 @@ class AnswerList(ResearcherView):
     def get(self, request: Request, slug: str) -> Response:
         """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
         study = enrolment.study_of(slug)
-        stage = exporting.stage_of(study, _stage(request))
+        stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
         after = _cursor(request)
         if after == (0, 0):
             auditing.record(
                 "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels)
             )
-        names = [column.name for column in exporting.columns_of(study)]
-        rows = next(exporting.chunks(study, stage=stage, after=after, levels=levels), [])
+        names = [column.name for column in columns.columns_of(study)]
+        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels), [])
         following = None
         if rows:
             last = rows[-1].slot
             query = f"?cursor={last.stage.index}-{last.number}" + (f"&stage={stage}" if stage is not None else "")
             query += "".join(f"&condition={factor}={level}" for factor, level in levels.items())
             following = request.build_absolute_uri(reverse("api:answers", args=[slug]) + query)
-        return Response({"next": following, "results": [_as_json(names, exporting.values_of(r, study)) for r in rows]})
+        return Response({"next": following, "results": [_as_json(names, reading.values_of(r, study)) for r in rows]})
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):
@@ -295,11 +300,11 @@ class AnswerFile(ResearcherView):
     def get(self, request: Request, slug: str) -> Any:
         """answers.csv, streamed: the same bytes as `manage.py export` writes."""
         study = enrolment.study_of(slug)
-        stage = exporting.stage_of(study, _stage(request))
+        stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
         auditing.record("export_answers", study, by=request.user, via="api", form="csv", stage=stage, **_noted(levels))
         response = StreamingHttpResponse(
-            exporting.answers_csv(study, stage=stage, levels=levels), content_type="text/csv; charset=utf-8"
+            files.answers_csv(study, stage=stage, levels=levels), content_type="text/csv; charset=utf-8"
         )
         response["Content-Disposition"] = f'attachment; filename="{study.slug}-answers.csv"'
         return response

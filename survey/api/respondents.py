@@ -15,12 +15,12 @@ from rest_framework.views import APIView
 
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
-from survey.services import enrolment, entry, reports
-from survey.services.answering import advance, sitting_for
-from survey.services.flow import Step, current_step
-from survey.services.identities import PanelIds
-from survey.services.reports import report_question
-from survey.services.timing import record_unfinished
+from survey.services.sittings import comments, enrolment, entry
+from survey.services.sittings.answering import advance, sitting_for
+from survey.services.sittings.comments import report_question
+from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.identities import PanelIds
+from survey.services.sittings.timing import record_unfinished
 
 from . import examples
 from .schema import REFUSALS  # which registers the ways of logging in with the OpenAPI schema as well
@@ -231,7 +231,7 @@ class QuestionReports(RespondentView):
         given = body.validated_data
         with translation.override(sitting.language):
             report_question(
-                sitting=sitting, position=given["position"], screen=given["screen"], text=given[reports.FIELD]
+                sitting=sitting, position=given["position"], screen=given["screen"], text=given[comments.FIELD]
             )
         return Response({"noted": True})
 

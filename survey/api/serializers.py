@@ -7,10 +7,10 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from survey.models.checks import LONGEST_REPORT
-from survey.services import debriefing
-from survey.services.flow import Step
-from survey.services.forms import options_of
-from survey.services.timing import CLIENT_FIELDS, CLIENT_LIMIT
+from survey.services.sittings import debriefing
+from survey.services.sittings.flow import Step
+from survey.services.sittings.forms import options_of
+from survey.services.sittings.timing import CLIENT_FIELDS, CLIENT_LIMIT
 from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 
 from . import examples

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
-from survey.services.auditing import record
-from survey.services.identities import unseal
+from survey.services.base.auditing import record
+from survey.services.sittings.identities import unseal
 
 from .errors import PanelError
 from .prolific import ProlificClient, open_client

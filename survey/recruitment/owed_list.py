@@ -12,10 +12,10 @@ from typing import Any
 from survey.exceptions import StateRefused
 from survey.instruments.registry import Column
 from survey.models import AuditEntry, CompletionCode, Respondent, Sitting, Study
-from survey.services.auditing import record
-from survey.services.endings import outcome_of
-from survey.services.flags import marks_of
-from survey.services.identities import unseal
+from survey.services.answers.flags import marks_of
+from survey.services.base.auditing import record
+from survey.services.sittings.endings import outcome_of
+from survey.services.sittings.identities import unseal
 
 from .money import points_of, promised
 

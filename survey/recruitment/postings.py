@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy
 
 from survey.exceptions import NotFound, StateRefused
 from survey.models import CompletionCode, Posting, Stage, Study
-from survey.selectors.stages import free_booklets
-from survey.services.auditing import record
-from survey.services.locks import locked_stage
-from survey.services.rewards import refuse_low_pay
+from survey.services.base.auditing import record
+from survey.services.base.locks import locked_stage
+from survey.services.sittings.capacity import free_booklets
+from survey.services.sittings.hourly_pay import refuse_low_pay
 from survey.study_file import PROLIFIC_PARAMETERS
 
 from . import registry

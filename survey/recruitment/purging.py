@@ -17,8 +17,8 @@ from django.db.models.functions import Coalesce
 
 from survey.exceptions import HunchError
 from survey.models import PanelIdentity, PaymentBatch, Stage, Study, Submission
-from survey.services.auditing import record
-from survey.services.retention import is_over
+from survey.services.base.auditing import record
+from survey.services.base.retention import is_over
 
 from .money import owed
 from .owed_list import waits_for_list

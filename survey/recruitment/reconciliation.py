@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
-from survey.services.attention import FAILED_TO_REJECT, failed_checks
-from survey.services.auditing import record
-from survey.services.flags import marks_of
-from survey.services.identities import unseal
+from survey.services.answers.flags import marks_of
+from survey.services.base.auditing import record
+from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
+from survey.services.sittings.identities import unseal
 
 from .errors import PanelError
 from .money import Owed, owed, sittings_of

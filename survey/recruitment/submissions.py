@@ -14,8 +14,8 @@ from django.utils.dateparse import parse_datetime
 
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Submission
-from survey.services.expiry import expire_sitting
-from survey.services.identities import PanelIds, seal, submission_hash
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.sittings.identities import PanelIds, seal, submission_hash
 
 from .errors import PanelError
 from .money import sittings_of

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from survey.exceptions import HunchError
 from survey.models import Posting, WebhookEvent
-from survey.services.identities import PanelIds, seal, unseal
+from survey.services.sittings.identities import PanelIds, seal, unseal
 
 from .errors import PanelError, PanelMissing
 from .prolific import ProlificClient, is_configured, open_client

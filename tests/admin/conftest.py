@@ -8,11 +8,11 @@ from django.core.cache import cache
 from django.test import Client
 
 from survey.models import Stage, Study
-from survey.services import jobs, staging
-from survey.services.answering import advance
-from survey.services.flow import current_step
-from survey.services.groups import ensure_researchers_group
-from survey.services.identities import PanelIds
+from survey.services.base.groups import ensure_researchers_group
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import current_step
+from survey.services.sittings.identities import PanelIds
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 
 # What the panel calls its people; no page but one may show any of it.
@@ -57,8 +57,8 @@ def study(db: None) -> Study:
     )
     for number in range(101, 103):
         take_part(made, number)
-    jobs.run_inline(staging.close_stage(stage_of(made)))
-    staging.open_stage(stage_of(made, 2))
+    jobs.run_inline(lifecycle.close_stage(stage_of(made)))
+    lifecycle.open_stage(stage_of(made, 2))
     take_part(made, 201)
     take_part(made, 202, until="item")
     return made

@@ -7,10 +7,10 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.models import ApiToken, LanguageModel, ModelAnswer, Study
-from survey.selectors.questions import eligible_questions
+from survey.services.banks.eligibility import eligible_questions
 from tests.admin.conftest import client_of
 from tests.cast import open_study
-from tests.survey.answers import NO_ROLES, run_study
+from tests.survey.filled import NO_ROLES, run_study
 
 pytestmark = pytest.mark.django_db
 

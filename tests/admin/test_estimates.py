@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.models import Study
-from survey.services import estimating
+from survey.services.results import estimating
 from tests.admin.conftest import client_of
 from tests.cast import begin, open_study, walk
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.models import Response, Sitting, Stage, Study, UnfinishedScreen
-from survey.services import jobs, staging
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 
 from .conftest import stage_of
@@ -71,7 +71,7 @@ def test_the_list_is_narrowed_to_a_flag(quick: Study, as_researcher: Client) -> 
 
 
 def test_a_frozen_stage_names_whom_it_leaves_out(quick: Study, as_researcher: Client) -> None:
-    jobs.run_inline(staging.close_stage(stage_of(quick), now=True))
+    jobs.run_inline(lifecycle.close_stage(stage_of(quick), now=True))
     assert listed(as_researcher, flag="excluded") == {first(quick).pk}
     page = as_researcher.get(f"{LIST}{first(quick).pk}/change/").content.decode()
     assert "[&quot;speeder&quot;]" in page

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
+from survey.instruments.belief_update.reports.calibrating import human_calibration
 from survey.models import ApiToken, Study
-from survey.services.calibrating import human_calibration
 from tests.admin.conftest import client_of
 from tests.survey import cast
 from tests.survey.foresight import N, belief_study, even, model, people_study

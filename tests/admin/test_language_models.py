@@ -79,7 +79,7 @@ def test_replies_are_shown_as_text(bank: Bank, as_researcher: Client) -> None:
 
 
 def test_a_folder_with_no_model_is_told_in_words(bank: Bank, tmp_path: Path) -> None:
-    from survey.services import collecting
+    from survey.services.banks import collecting
 
     pytest.importorskip("torch")
     made = collecting.create_collection(bank=bank, model=f"local:{tmp_path}", name="disk")

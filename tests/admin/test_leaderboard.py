@@ -9,7 +9,7 @@ from django.test import Client
 
 from survey.admin.leaderboard import HEADS, context
 from survey.models import Evaluation, PredictorRun, Study
-from survey.selectors.leaderboard import SORTS
+from survey.services.stages.leaderboard import SORTS
 from tests import cast
 
 from .conftest import client_of

@@ -51,8 +51,8 @@ from survey.models import (
     WebhookEvent,
     Withdrawal,
 )
-from survey.services import jobs, staging
-from survey.services.identities import seal, store_identity
+from survey.services.sittings.identities import seal, store_identity
+from survey.services.stages import jobs, lifecycle
 
 from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
@@ -144,7 +144,7 @@ def busy(study: Study, superuser: User) -> Study:
     )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     EntryLink.objects.create(study=study, number=1, token_hash="0" * 64, created_by=superuser)
-    jobs.run_inline(staging.close_stage(stage_of(study, 2), now=True))
+    jobs.run_inline(lifecycle.close_stage(stage_of(study, 2), now=True))
     return study
 
 

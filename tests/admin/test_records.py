@@ -7,13 +7,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
-from survey.services.candidates import (
-    draw_candidates,
-    drawable_questions,
-    question_set_digest,
-    store_candidates,
-)
-from survey.services.groups import ensure_researchers_group
+from survey.services.base.groups import ensure_researchers_group
+from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
 from tests import cast
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.models import Amendment, Respondent, Response, Stage, Study, Withdrawal
-from survey.services import staging
+from survey.services.stages import lifecycle
 from tests import cast
 
 from .conftest import client_of
@@ -88,8 +88,8 @@ def test_the_page_of_a_pilot(as_researcher: Client) -> None:
 def test_a_pilot_is_closed_and_the_first_main_stage_opened_from_the_page(as_superuser: Client) -> None:
     study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
     assert "stages/2/open" not in as_superuser.get(page(study)).content.decode()
-    staging.close_stage(Stage.objects.get(study=study, index=1))
-    staging.freeze(Stage.objects.get(study=study, index=1))
+    lifecycle.close_stage(Stage.objects.get(study=study, index=1))
+    lifecycle.freeze(Stage.objects.get(study=study, index=1))
     assert "stages/2/open" in as_superuser.get(page(study)).content.decode()
     as_superuser.post(f"/admin/survey/study/{study.pk}/stages/2/open/")
     assert Study.objects.get().locked_at is not None

@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from survey.admin.study_page import COUNTED, Mean, metric_table, sections
 from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
-from survey.services import exporting, jobs, staging
+from survey.services.results.export import files
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 
 from .conftest import client_of, stage_of, take_part
@@ -82,7 +83,7 @@ def test_metrics_are_laid_out_by_part() -> None:
 
 
 def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_researcher: Client) -> None:
-    staging.close_stage(stage_of(study, 2), now=True)
+    lifecycle.close_stage(stage_of(study, 2), now=True)
     jobs.run_inline(stage_of(study, 2))
     first, second = sections(study)
     assert first.judged is None
@@ -123,9 +124,9 @@ def test_a_study_that_does_not_exist_leads_to_the_list(as_researcher: Client) ->
 
 def test_only_what_the_state_allows_is_offered(study: Study, as_researcher: Client) -> None:
     assert offered(as_researcher, study) == {1: [], 2: ["pause", "close", "close-now"]}
-    staging.pause_stage(stage_of(study, 2))
+    lifecycle.pause_stage(stage_of(study, 2))
     assert offered(as_researcher, study)[2] == ["resume", "close", "close-now"]
-    staging.close_stage(stage_of(study, 2))
+    lifecycle.close_stage(stage_of(study, 2))
     assert offered(as_researcher, study)[2] == ["close-now"]
     fresh = cast.study(slug="fresh", stages=[{"sittings": 2}, {"sittings": 2}])
     assert offered(as_researcher, fresh) == {1: ["plan", "open"], 2: ["plan"]}
@@ -216,7 +217,7 @@ def test_a_download_is_the_export_and_is_written_down(study: Study, as_researche
     response = as_researcher.post(f"/admin/survey/study/{study.pk}/export/answers.csv")
     assert response["Content-Disposition"] == 'attachment; filename="cast-answers.csv"'
     body = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
-    assert body == "".join(exporting.answers_csv(study))
+    assert body == "".join(files.answers_csv(study))
     written = AuditEntry.objects.first()
     assert written is not None
     assert (written.action, written.actor, written.via) == ("export_answers", researcher, "admin")

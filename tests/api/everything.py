@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.survey.management.test_screens import both
+from tests.survey.printed_screens.test_screens import both
 
 MODES = ("direction", "blank", "keep_button", "prefilled")
 RIGHT = {"Language models.", "Sprachmodelle.", "I read this.", "Das habe ich gelesen."}

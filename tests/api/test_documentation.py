@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from survey.api.schema import REFUSALS
-from survey.services.timing import CLIENT_FIELDS
+from survey.services.sittings.timing import CLIENT_FIELDS
 from tests.api.documented import document
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs/rest.md").read_text()

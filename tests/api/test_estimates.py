@@ -5,7 +5,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.models import ApiToken, Study
-from survey.services import estimating
+from survey.services.results import estimating
 from tests import cast
 
 pytestmark = pytest.mark.django_db

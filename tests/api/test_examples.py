@@ -12,7 +12,7 @@ from rest_framework.throttling import AnonRateThrottle
 from survey.api.examples import ANSWERS, ERRORS, STEPS
 from survey.api.schema import REFUSALS
 from survey.models import Booklet
-from survey.services.staging import pause_stage
+from survey.services.stages.lifecycle import pause_stage
 from tests import cast
 from tests.api.documented import call, document
 from tests.api.everything import RIGHT, STUDY, Reader

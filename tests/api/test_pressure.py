@@ -22,13 +22,13 @@ from survey.models import (
     Sitting,
     Stage,
 )
-from survey.services import expiry
-from survey.services.staging import close_stage, freeze
+from survey.services.sittings import expiry
+from survey.services.stages.lifecycle import close_stage, freeze
 from tests import cast
 from tests.api.everything import STUDY
 from tests.api.front_end import values
 from tests.api.test_respondents import BEGIN, PANEL, STEP, Person
-from tests.survey.services.test_concurrency import no_errors, together
+from tests.survey.sittings.test_concurrency import no_errors, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 HOURS_AGO = "2026-01-01T00:00Z"

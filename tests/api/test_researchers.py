@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.models import ApiToken, AuditEntry, Study
-from survey.services import exporting
+from survey.services.results.export import files, reading
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +66,7 @@ def test_studies_and_stages_are_listed_with_their_counts(reader: Client, study: 
 
 
 def test_the_streamed_csv_is_the_export_byte_for_byte(reader: Client, study: Study, tmp_path: Any) -> None:
-    exporting.write_export(study, tmp_path)
+    files.write_export(study, tmp_path)
     response = reader.get("/api/v1/studies/cast/answers.csv")
     assert response.streaming
     assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
@@ -83,7 +83,7 @@ def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, s
 def test_json_pages_follow_one_another_to_the_end(
     reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "CHUNK", 5)
+    monkeypatch.setattr(reading, "CHUNK", 5)
     rows: list[dict[str, Any]] = []
     address: str | None = "/api/v1/studies/cast/answers/"
     pages = 0
@@ -96,7 +96,7 @@ def test_json_pages_follow_one_another_to_the_end(
     counted = [row for row in rows if row["status"] == "counted"]
     assert [(row["prior"], row["posterior"]) for row in counted] == [(60, 70)] * 3
     assert counted[0]["responses"][1]["screen"] == "posterior"
-    lines = list(csv.DictReader(StringIO("".join(exporting.answers_csv(study)), newline="")))
+    lines = list(csv.DictReader(StringIO("".join(files.answers_csv(study)), newline="")))
     assert [row["evidence_text"] or "" for row in rows if row["evidence_text"]] == [
         line["evidence_text"] for line in lines if line["evidence_text"]
     ]
@@ -111,11 +111,11 @@ def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
 def test_answers_under_a_condition_can_be_asked_for_page_by_page(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "CHUNK", 2)
+    monkeypatch.setattr(reading, "CHUNK", 2)
     study = cast.open_study(conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}])
     cast.walk(cast.begin(study))
     cast.walk(cast.begin(study))
-    everything = list(csv.DictReader(StringIO("".join(exporting.answers_csv(study)), newline="")))
+    everything = list(csv.DictReader(StringIO("".join(files.answers_csv(study)), newline="")))
     wanted = [int(row["slot"]) for row in everything if '"mode": "field"' in row["condition"]]
     address: str | None = "/api/v1/studies/cast/answers/?condition=mode=field"
     slots = []

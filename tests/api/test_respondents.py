@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Booklet, PanelIdentity, Respondent, Sitting, Study
-from survey.services.entry import simulated_mark
-from survey.services.flow import current_step
-from survey.services.staging import pause_stage
+from survey.services.sittings.entry import simulated_mark
+from survey.services.sittings.flow import current_step
+from survey.services.stages.lifecycle import pause_stage
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -8,10 +8,10 @@ import pytest
 from django.utils import timezone
 
 from survey.models import Sitting
-from survey.services.enrolment import claim_booklet
-from survey.services.expiry import expire_sitting
-from survey.services.identities import PanelIds
-from survey.services.links import make_links
+from survey.services.sittings.enrolment import claim_booklet
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.sittings.identities import PanelIds
+from survey.services.sittings.links import make_links
 from tests import cast
 from tests.browser.everything import RIGHT, open_study
 from tests.browser.visitor import Visitor

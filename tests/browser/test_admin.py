@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from survey.models import Sitting
-from survey.services import jobs, staging
-from survey.services.expiry import expire_sitting
-from survey.services.reports import report_question
+from survey.services.sittings.comments import report_question
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.stages import jobs, lifecycle
 from tests.browser.everything import ATTENTION, open_study, take_part
 from tests.browser.visitor import Visitor
 
@@ -43,8 +43,8 @@ def test_every_page_that_a_link_leads_to_opens_without_a_complaint(researcher: V
         flags={"speeder": {}, "attention": {}},
     )
     take_part(study, "first")
-    jobs.run_inline(staging.close_stage(study.stages.select_related("study__bank").get(index=1)))
-    staging.open_stage(study.stages.select_related("study__bank").get(index=2))
+    jobs.run_inline(lifecycle.close_stage(study.stages.select_related("study__bank").get(index=1)))
+    lifecycle.open_stage(study.stages.select_related("study__bank").get(index=2))
     take_part(study, "second")
     for person in ("third", "fourth"):
         take_part(study, person, pages=9)

@@ -7,7 +7,7 @@ import pytest
 
 from frontend import views
 from survey.models import Response, ScreenTiming, Sitting, UnfinishedScreen
-from survey.services.timing import CLIENT_FIELDS, record_unfinished
+from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 from tests import cast
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]

@@ -8,8 +8,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.models import Belief
-from survey.management.simulation.page import Page as SimulatedPage
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study
+from survey.simulator.page import Page as SimulatedPage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
 

@@ -3,11 +3,11 @@
 import pytest
 from django.test import Client
 from django.utils import timezone
+from survey.services.studies.amending import amend
 
 from survey.models import PanelIdentity, Respondent, Sitting, Study
-from survey.services.amending import amend
-from survey.services.identities import unseal_for
-from survey.services.staging import pause_stage
+from survey.services.sittings.identities import unseal_for
+from survey.services.stages.lifecycle import pause_stage
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
 
@@ -220,7 +220,7 @@ def test_a_crash_shows_a_calm_page_and_no_trace(client: Client, monkeypatch: pyt
     def broken(slug: str) -> Study:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr("survey.services.enrolment.study_of", broken)
+    monkeypatch.setattr("survey.services.sittings.enrolment.study_of", broken)
     client.raise_request_exception = False
     response = client.get("/s/cast/")
     assert response.status_code == 500

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from survey.services.studies.creating import create_study
 
 from survey.exceptions import FileErrors
 from survey.models import Bank, Consent, FormAnswer, Respondent, Sitting, Study
-from survey.services.hashing import digest
-from survey.services.studies import create_study
+from survey.services.base.hashing import digest
 from survey.study_file import StudyConfig, missing_texts, parse
 from tests import cast
 from tests.frontend.pages import Page, get, read
-from tests.survey.management.test_screens import TWO_LANGUAGES, both
+from tests.survey.printed_screens.test_screens import TWO_LANGUAGES, both
 
 pytestmark = pytest.mark.django_db
 

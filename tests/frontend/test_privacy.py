@@ -19,9 +19,10 @@ from django.utils.encoding import force_str
 
 from survey.log_format import LineFormatter, redact
 from survey.models import EntryLink, PanelIdentity, Sitting, Study
-from survey.services import exporting, jobs, staging
-from survey.services.identities import PanelIds
-from survey.services.links import make_links
+from survey.services.results.export import files
+from survey.services.sittings.identities import PanelIds
+from survey.services.sittings.links import make_links
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.frontend.pages import read, send
 
@@ -109,7 +110,7 @@ def parameters(study: Study, monkeypatch: pytest.MonkeyPatch, *, end: str = "") 
     if "submission" in names or study.settings.panel.kind != "links":
         return {name: IDS[what] + end for what, name in names.items()}
     token = ("zq7kx9w" * 3 + "x" + end)[:22]
-    monkeypatch.setattr("survey.services.links.secrets.token_urlsafe", lambda size: token)
+    monkeypatch.setattr("survey.services.sittings.links.secrets.token_urlsafe", lambda size: token)
     make_links(study, count=1, root="http://testserver")
     return {names["person"]: token}
 
@@ -154,9 +155,9 @@ def test_a_whole_sitting_leaves_no_trace_of_who_it_was(
            if kind != "links" else other_link(study, monkeypatch), kind)  # fmt: skip
     assert Sitting.objects.count() == 2 and Sitting.objects.filter(state="complete").count() == 1
     assert_clean(browser.seen + program.seen, "what was sent")
-    jobs.run_inline(staging.close_stage(study.stages.select_related("study__bank").get(index=1), now=True))
+    jobs.run_inline(lifecycle.close_stage(study.stages.select_related("study__bank").get(index=1), now=True))
 
-    exporting.write_export(study, tmp_path)
+    files.write_export(study, tmp_path)
     assert_clean([path.read_text(encoding="utf-8") for path in tmp_path.iterdir()], "exports")
     out = StringIO()
     for command in (["study_status", "cast"], *([["reconcile", "cast"]] if kind != "prolific" else [])):
@@ -168,7 +169,7 @@ def test_a_whole_sitting_leaves_no_trace_of_who_it_was(
 
 def other_link(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     token = "y" + "zq7kx9w" * 3
-    monkeypatch.setattr("survey.services.links.secrets.token_urlsafe", lambda size: token)
+    monkeypatch.setattr("survey.services.sittings.links.secrets.token_urlsafe", lambda size: token)
     make_links(study, count=1, root="http://testserver")
     return {"link": token}
 
@@ -196,7 +197,9 @@ def test_the_admin_shows_nobody_by_a_panels_name(
     assert_clean(heard.lines, "logs")
 
 
-@pytest.mark.parametrize("where", ["survey.services.entry.arrive", "survey.services.enrolment.begin_sitting"])
+@pytest.mark.parametrize(
+    "where", ["survey.services.sittings.entry.arrive", "survey.services.sittings.enrolment.begin_sitting"]
+)
 def test_a_crash_tells_nobody_who_was_there(
     study: Study, kind: str, where: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

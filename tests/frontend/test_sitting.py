@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Sitting, Study
-from survey.services.expiry import expire_sitting
-from survey.services.staging import close_stage
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.stages.lifecycle import close_stage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
 
@@ -304,7 +304,7 @@ def test_no_page_weighs_more_than_fifty_kilobytes_all_in(client: Client, study: 
 
 
 def test_only_a_signed_header_marks_a_simulated_respondent(study: Study) -> None:
-    from survey.services.entry import simulated_mark
+    from survey.services.sittings.entry import simulated_mark
 
     for mark in (simulated_mark(), "simulator", "simulator:forged"):
         visitor = Client(headers={"X-Hunch-Simulated": mark})

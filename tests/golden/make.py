@@ -15,15 +15,18 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import LanguageModel, ModelAnswer, Sitting, Stage, Study
-from survey.services import aligning, amending, calibrating, expiry, jobs, staging, withdrawal
-from survey.services.answering import advance
-from survey.services.conditions import pairs_of
-from survey.services.enrolment import begin_sitting
-from survey.services.flagging import flag_questions
-from survey.services.flow import current_step
-from survey.services.identities import PanelIds
-from survey.services.reports import report_question
+from survey.services.answers.conditions import pairs_of
+from survey.services.banks.question_flags import flag_questions
+from survey.services.sittings import expiry, withdrawal
+from survey.services.sittings.answering import advance
+from survey.services.sittings.comments import report_question
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.flow import current_step
+from survey.services.sittings.identities import PanelIds
+from survey.services.stages import jobs, lifecycle
+from survey.services.studies import amending
 from tests import cast
 from tests.golden import store
 
@@ -121,7 +124,7 @@ def person(study: Study, number: int, rng: np.random.Generator, *, leave_after: 
 
 
 def run_stage(study: Study, index: int, rng: np.random.Generator, numbers: Any, *, leavers: int = 0) -> None:
-    stage = staging.open_stage(Stage.objects.select_related("study__bank").get(study=study, index=index))
+    stage = lifecycle.open_stage(Stage.objects.select_related("study__bank").get(study=study, index=index))
     for _leaver in range(leavers):
         left = person(study, next(numbers), rng, leave_after=9)
         Sitting.objects.filter(pk=left.pk).update(last_seen_at=timezone.now() - timedelta(hours=3))
@@ -131,7 +134,7 @@ def run_stage(study: Study, index: int, rng: np.random.Generator, numbers: Any, 
         if not stage.booklets.filter(claimed_at__isnull=True).exists():
             break
         person(study, next(numbers), rng)
-    jobs.run_inline(staging.close_stage(stage))
+    jobs.run_inline(lifecycle.close_stage(stage))
 
 
 def main() -> None:

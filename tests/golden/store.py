@@ -13,7 +13,9 @@ from django.core.management import call_command
 from django.db import transaction
 
 from survey.models import Stage, Study
-from survey.services import estimating, exporting, verifying
+from survey.services.results import estimating
+from survey.services.results.export import files
+from survey.services.stages import verifying
 
 DATA = Path(__file__).parent / "data"
 APPS = ("survey", "belief_update", "own_answers")
@@ -24,7 +26,7 @@ BY_CODE = "code_sha256"  # In a manifest: of the files that drew the plan, so th
 
 def results_of(study: Study, folder: Path) -> dict[str, bytes]:
     """Everything that is read off a finished study, by file name. `folder` gets the export."""
-    exporting.write_export(study, folder)
+    files.write_export(study, folder)
     found = {f"export/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
     for stage in Stage.objects.filter(study=study).order_by("index"):
         seen = verifying.verify_stage(Stage.objects.select_related("study__bank").get(pk=stage.pk))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import Stage, Study
-from survey.services import aligning, calibrating
-from survey.services.conditions import pairs_of
+from survey.services.answers.conditions import pairs_of
 from tests.golden import store
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_alignment_and_calibration_are_what_they_were(golden: None) -> None:
 
 def test_a_changed_answer_is_noticed(golden: None) -> None:
     from survey.instruments.belief_update.models import Belief
-    from survey.services import verifying
+    from survey.services.stages import verifying
 
     stage = Stage.objects.select_related("study__bank").get(study__slug="beliefs", index=3)
     belief = Belief.objects.filter(

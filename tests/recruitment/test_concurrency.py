@@ -8,7 +8,7 @@ from survey.recruitment import money, postings, webhooks
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.submissions import read_posting
 from tests.recruitment.world import arrives, begins, posted
-from tests.survey.services.test_concurrency import together
+from tests.survey.sittings.test_concurrency import together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 

@@ -11,10 +11,10 @@ from survey.exceptions import EntryRefused
 from survey.models import Posting, Respondent, Study
 from survey.recruitment import tokens
 from survey.recruitment.fake import FakeProlific
-from survey.services import entry
-from survey.services.enrolment import begin_sitting
-from survey.services.entry import arrive
-from survey.services.identities import PanelIds
+from survey.services.sittings import entry
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.entry import arrive
+from survey.services.sittings.identities import PanelIds
 from tests import cast
 from tests.recruitment.test_prolific import STUDY
 

@@ -14,11 +14,11 @@ from survey.models import PaymentBatch, Posting, Sitting, Submission, WebhookEve
 from survey.recruitment import money, postings, reconciliation, submissions, webhooks
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.reconciliation import Action
-from survey.services.answering import advance
-from survey.services.enrolment import begin_sitting
-from survey.services.entry import arrive
-from survey.services.expiry import expire_sittings
-from survey.services.exporting import answers_csv
+from survey.services.results.export.files import answers_csv
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.entry import arrive
+from survey.services.sittings.expiry import expire_sittings
 from tests import cast
 
 pytestmark = pytest.mark.django_db

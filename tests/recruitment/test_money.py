@@ -13,8 +13,8 @@ from survey.recruitment.fake import FakeProlific
 from survey.recruitment.prolific import ProlificClient, open_client
 from survey.recruitment.reconciliation import Action
 from survey.recruitment.submissions import read_posting
-from survey.services import amending
-from survey.services.expiry import expire_sitting
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.studies import amending
 from tests import cast
 from tests.recruitment.world import PAY, arrives, begins, posted, row_of
 

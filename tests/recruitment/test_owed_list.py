@@ -14,11 +14,11 @@ from survey.exceptions import StateRefused
 from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
 from survey.recruitment import purging
 from survey.recruitment.owed_list import owed_for, owed_list
-from survey.services import amending
-from survey.services.answering import advance
-from survey.services.enrolment import begin_sitting
-from survey.services.identities import PanelIds
-from survey.services.withdrawal import withdraw
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.identities import PanelIds
+from survey.services.sittings.withdrawal import withdraw
+from survey.services.studies import amending
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,8 @@ from survey.recruitment.errors import PanelError
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.money import pay_owed
 from survey.recruitment.submissions import read_posting
-from survey.services import rewards
-from survey.services.groups import ensure_researchers_group
+from survey.services.base.groups import ensure_researchers_group
+from survey.services.sittings import hourly_pay
 from tests.recruitment.world import arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +129,7 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
 ) -> None:
     study = f"/admin/survey/study/{posting.study_id}/change/"
     assert b"Too little is paid" not in admin_client.get(study).content
-    monkeypatch.setattr(rewards, "ENOUGH", 3)
+    monkeypatch.setattr(hourly_pay, "ENOUGH", 3)
     for sitting in Sitting.objects.filter(state="complete"):
         started: Any = sitting.ended_at
         sitting.started_at = started - timedelta(minutes=10)

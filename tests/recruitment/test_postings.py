@@ -14,8 +14,8 @@ from survey.recruitment import postings
 from survey.recruitment.errors import PanelRefused, PanelUnreachable
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.submissions import read_posting
-from survey.services import jobs, rewards, staging
-from survey.services.rewards import hourly_pay
+from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.recruitment.world import PAY, arrives, begins, posted
 
@@ -156,7 +156,7 @@ def test_nothing_is_published_without_a_cap_or_over_it(fake: FakeProlific) -> No
 
 def test_people_are_not_sent_to_a_closed_door(fake: FakeProlific) -> None:
     posting = posted(publish=False)
-    staging.pause_stage(posting.stage)
+    lifecycle.pause_stage(posting.stage)
     with pytest.raises(StateRefused, match="open it first"):
         postings.publish(posting)
 
@@ -244,7 +244,7 @@ def test_in_pounds_the_minimum_is_another(db: None) -> None:
 
 
 def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewards, "ENOUGH", 3)
+    monkeypatch.setattr("survey.services.sittings.hourly_pay.ENOUGH", 3)
     posting = posted(publish=False)
     for minutes in (10, 12, 50):
         place = {"participant_id": f"p{minutes}", "study_id": posting.external_id, "id": f"x{minutes}"}
@@ -266,14 +266,14 @@ def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monke
 def test_what_was_measured_never_shuts_a_stage_whose_next_posting_may_pay_more(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewards, "ENOUGH", 1)
+    monkeypatch.setattr("survey.services.sittings.hourly_pay.ENOUGH", 1)
     study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 2}] * 2)
     begins(study, {"participant_id": "p", "study_id": "s", "id": "x"})
     Sitting.objects.update(started_at=timezone.now() - timedelta(minutes=59))
-    jobs.run_inline(staging.close_stage(study.stages.get(index=1), now=True))
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
     pay = hourly_pay(study)
     assert pay and pay.is_too_low
-    assert staging.open_stage(study.stages.get(index=2)).state == "open"
+    assert lifecycle.open_stage(study.stages.get(index=2)).state == "open"
 
 
 def test_an_open_study_or_one_without_a_reward_is_not_judged(db: None) -> None:

@@ -14,10 +14,10 @@ from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Su
 from survey.recruitment import money, purging, reconciliation, webhooks
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.submissions import read_all, read_posting
-from survey.services import jobs, staging
-from survey.services.enrolment import begin_sitting
-from survey.services.identities import PanelIds, seal
-from survey.services.withdrawal import withdraw
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.identities import PanelIds, seal
+from survey.services.sittings.withdrawal import withdraw
+from survey.services.stages import jobs, lifecycle
 from survey.tasks import look_after_data
 from tests import cast
 from tests.recruitment.world import arrives, begins, ids_of, posted
@@ -39,7 +39,7 @@ def finished(fake: FakeProlific, posting: Posting) -> Sitting:
 
 
 def close(posting: Posting) -> None:
-    staging.close_stage(Stage.objects.select_related("study__bank").get(pk=posting.stage_id), now=True)
+    lifecycle.close_stage(Stage.objects.select_related("study__bank").get(pk=posting.stage_id), now=True)
     jobs.run_inline(Stage.objects.select_related("study__bank").get(pk=posting.stage_id))
 
 

@@ -15,8 +15,8 @@ from survey.recruitment.prolific import open_client
 from survey.recruitment.reconciliation import NOT_HERE, Action, Finding, judge
 from survey.recruitment.statuses import as_told
 from survey.recruitment.submissions import read_posting, store
-from survey.services.enrolment import begin_sitting
-from survey.services.identities import PanelIds
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.identities import PanelIds
 from tests.recruitment.world import arrives, begins, posted, row_of
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from survey.management.commands.fake_prolific import deliver
 from survey.models import Posting, Submission, WebhookEvent
 from survey.recruitment import submissions, webhooks
 from survey.recruitment.fake import FakeProlific, Webhook
-from survey.services import staging
+from survey.services.stages import lifecycle
 from tests.recruitment.world import arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
@@ -168,7 +168,7 @@ def test_a_webhook_address_without_tls_is_refused(fake: FakeProlific) -> None:
 def test_a_posting_is_paused_behind_a_closed_door(fake: FakeProlific, posting: Posting) -> None:
     submissions.read_all()
     assert fake.studies[posting.external_id]["status"] == "ACTIVE"
-    staging.close_stage(posting.stage)
+    lifecycle.close_stage(posting.stage)
     assert submissions.read_all() == 1
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
     fake.calls.clear()

@@ -6,9 +6,9 @@ from survey.models import Posting, Sitting, Study, Submission
 from survey.recruitment import postings
 from survey.recruitment.fake import FakeProlific
 from survey.recruitment.submissions import read_posting
-from survey.services.answering import advance
-from survey.services.enrolment import begin_sitting
-from survey.services.identities import PanelIds
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.identities import PanelIds
 from tests import cast
 
 PAY = {"reward": 100, "spending_cap": 10_000}

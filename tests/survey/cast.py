@@ -21,12 +21,14 @@ from survey.models import (
     Study,
     Task,
 )
-from survey.services import expiry, jobs, planning, staging
-from survey.services.answering import advance
-from survey.services.enrolment import begin_sitting
-from survey.services.flow import Step, current_step
-from survey.services.identities import PanelIds
-from survey.services.seeds import derive
+from survey.services.base.seeds import derive
+from survey.services.plans import planning
+from survey.services.sittings import expiry
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.identities import PanelIds
+from survey.services.stages import jobs, lifecycle
 from survey.study_file import StudyConfig
 
 CHECK = {"name": "ready", "question": "What do you judge?", "options": ["Language models", "People"], "hint": "Models."}
@@ -105,7 +107,7 @@ def planned_stage(slug: str = "small", **overrides: Any) -> Stage:
 
 
 def open_stage(slug: str = "small", **overrides: Any) -> Stage:
-    return staging.open_stage(stage_of(study(slug, **overrides)))
+    return lifecycle.open_stage(stage_of(study(slug, **overrides)))
 
 
 _numbers = itertools.count(1)
@@ -228,7 +230,7 @@ def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
         Belief(response=row, kind=row.screen, value=70 if row.number == 2 and row.assignment.position % 2 == 0 else 50)
         for row in responses
     )
-    return staging.close_stage(stage)
+    return lifecycle.close_stage(stage)
 
 
 def step_of(stage: Stage, kind: str, member: int = 0) -> JobStep:
@@ -239,7 +241,7 @@ def run_until(stage: Stage, kind: str) -> JobStep:
     """Run the steps before the first one of that kind, and return that one."""
     while True:
         stage.refresh_from_db()
-        steps = staging.next_steps(stage)
+        steps = lifecycle.next_steps(stage)
         if wanted := [step for step in steps if step.kind == kind]:
             return wanted[0]
         waiting = next(step for step in steps if step.state == JobStep.State.QUEUED)

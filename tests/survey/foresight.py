@@ -3,15 +3,15 @@
 from typing import Any
 
 from survey.models import Bank, LanguageModel, ModelAnswer, Study
-from survey.services import staging
-from survey.services.answering import advance
+from survey.services.sittings.answering import advance
+from survey.services.stages import lifecycle
 from tests.survey import cast
 
 N = 16
 
 
 def open_one(study: Study) -> Study:
-    staging.open_stage(cast.stage_of(study))
+    lifecycle.open_stage(cast.stage_of(study))
     return study
 
 

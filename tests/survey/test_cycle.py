@@ -15,7 +15,7 @@ import pytest
 from django.utils import timezone
 
 from survey.models import Evaluation, JobStep, PredictorRun, Response, SnapshotAnswer
-from survey.services import jobs, staging
+from survey.services.stages import jobs, lifecycle
 from tests import servers
 from tests.conftest import unavailable
 from tests.survey import cast
@@ -101,7 +101,7 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
         celery(*DEFAULT, environment=environment, log=tmp_path / "default.log"),
     ):
         with celery(*ML, environment=environment, log=tmp_path / "ml.log") as victim:
-            staging.close_stage(stage)
+            lifecycle.close_stage(stage)
             training = JobStep.objects.filter(kind="train", state="running", progress_done__gte=1)
             wait_for("training", training.exists, logs=tmp_path)
             kill(victim)
@@ -114,7 +114,7 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
         JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - jobs.SEND_AGAIN)
         with celery(*ML, environment=environment, log=tmp_path / "ml-second.log"):
             wait_for("the second stage", lambda: state_of(stage, 2) == "open", logs=tmp_path)
-            wait_for("the baselines", lambda: staging.pipeline_is_done(cast.stage_of(stage.study)), logs=tmp_path)
+            wait_for("the baselines", lambda: lifecycle.pipeline_is_done(cast.stage_of(stage.study)), logs=tmp_path)
 
             steps = stage.job_steps.exclude(kind="freeze").exclude(predictor_run__role="baseline")
             assert dict(steps.values_list("kind", "attempt")) == {"train": 2, "score": 1, "plan": 1}
@@ -125,7 +125,7 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
             second = cast.stage_of(stage.study, 2)
             assert {stratum.name: stratum.slots for stratum in second.strata.all()} == {"top": 18, "rest": 6}
             cast.fill(second)
-            staging.close_stage(second)
+            lifecycle.close_stage(second)
             wait_for("the evaluation", Evaluation.objects.exists, logs=tmp_path)
     judged = {found.predictor_run.name: found.metrics["naive"]["n"] for found in Evaluation.objects.all()}
     assert judged == {"bert": 24, "previous_correct": 24, "same_task": 24}
@@ -153,7 +153,7 @@ def test_answers_are_stored_while_redis_is_down_and_the_work_goes_on_when_it_is_
 
         cast.fill(stage)  # Nobody notices that there is no Redis.
         assert Response.objects.filter(assignment__sitting__stage=stage).count() == 24
-        staging.close_stage(stage)
+        lifecycle.close_stage(stage)
         assert state_of(stage, 1) == "closing"
 
         socket.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from survey.analysis.answer_checking import options_of
+from survey.services.banks.answer_checking import options_of
 
 from .models import Belief
 

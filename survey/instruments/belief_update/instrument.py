@@ -10,10 +10,10 @@ from bandit.candidates import Pairs, rank_of, uniform_pool, universe_size
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
-from survey.analysis.answer_checking import check_answer
 from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Screen
 from survey.models import Assignment, Item, Question, Response, Sitting, Study
-from survey.selectors.questions import filtered_questions, word_counts
+from survey.services.banks.answer_checking import check_answer
+from survey.services.banks.eligibility import filtered_questions, word_counts
 
 from . import controls, estimands, export, labels, people, practice, real_evidence, screens, settings
 from .labels import beliefs_of

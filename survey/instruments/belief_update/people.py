@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bandit.simulation import BeliefTruth
-from survey.analysis.answer_checking import options_of
 from survey.instruments.registry import SimulatedPerson
+from survey.services.banks.answer_checking import options_of
 
 from .forms import KEEP
 
@@ -69,7 +69,7 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World
 def _world(study_id: int, created_at: datetime, null: bool) -> World:
     """The world of a study. Its time of creation tells it from a deleted one whose number it got."""
     from survey.models import Study
-    from survey.selectors.questions import eligible_questions
+    from survey.services.banks.eligibility import eligible_questions
 
     study = Study.objects.get(pk=study_id)
     return world_of(eligible_questions(study), seed=study.seed, null=null)

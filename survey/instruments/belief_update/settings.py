@@ -6,7 +6,7 @@ Every draw follows from seeds and places alone, so that it is decided before any
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from survey.services.seeds import derive
+from survey.services.base.seeds import derive
 
 from .forms import DIRECTIONS
 from .options import BeliefUpdateOptions

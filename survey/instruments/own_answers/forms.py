@@ -3,7 +3,7 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from survey.analysis.answer_checking import kind_of, options_of
+from survey.services.banks.answer_checking import kind_of, options_of
 
 LONGEST = 200
 CHOOSE = _("Choose one of the answers.")

@@ -9,7 +9,7 @@ from pydantic import Field
 from bandit.errors import DesignError
 from survey.instruments.registry import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
 from survey.models import Assignment, Item, Question, Response, Study
-from survey.selectors.questions import word_counts
+from survey.services.banks.eligibility import word_counts
 
 from . import estimands, export, labels, people, screens
 from .models import AskedQuestion, OwnAnswer

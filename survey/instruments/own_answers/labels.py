@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from survey.analysis.answer_checking import Verdict, check_answer
 from survey.instruments.registry import Points
+from survey.services.banks.answer_checking import Verdict, check_answer
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from survey.analysis.answer_checking import kind_of, options_of
 from survey.instruments.registry import SimulatedPerson
+from survey.services.banks.answer_checking import kind_of, options_of
 
 if TYPE_CHECKING:
     from survey.models import Question, Study
@@ -29,7 +29,7 @@ def readable(text: str) -> str:
 @lru_cache(maxsize=4)
 def _questions(study_id: int) -> "dict[str, Question]":
     from survey.models import Study
-    from survey.selectors.questions import eligible_questions
+    from survey.services.banks.eligibility import eligible_questions
 
     found: dict[str, Question] = {}
     for question in eligible_questions(Study.objects.get(pk=study_id)):

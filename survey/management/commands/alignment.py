@@ -10,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from survey.analysis.alignment import (
+from survey.console.command import HunchCommand, add_condition
+from survey.console.tables import decimal, percent, table
+from survey.exceptions import HunchError
+from survey.instruments.belief_update.reports import aligning
+from survey.instruments.belief_update.reports.alignment import (
     PAPER_ALPHAS,
     PAPER_AVERAGES,
     Averages,
@@ -19,13 +23,10 @@ from survey.analysis.alignment import (
     Score,
     threshold_of,
 )
-from survey.analysis.alignment_files import match, read_answers, read_questions, read_sample
-from survey.exceptions import HunchError
-from survey.management.command import HunchCommand, add_condition
-from survey.management.tables import decimal, percent, table
-from survey.services import aligning, studies
-from survey.services import questions as question_banks
-from survey.services.writing import replace_file
+from survey.instruments.belief_update.reports.alignment_files import match, read_answers, read_questions, read_sample
+from survey.services.banks import importing as question_banks
+from survey.services.base.writing import replace_file
+from survey.services.studies import finding
 
 COLUMNS = (
     *("llm", "alpha", "threshold", "accuracy", "cross_entropy"),
@@ -150,7 +151,7 @@ class Command(HunchCommand):
         **_others: Any,
     ) -> None:
         self.refuse_old_database()
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         try:
             found = aligning.alignment_of(
                 study, alphas=alpha, threshold=threshold, samples=samples, condition=condition
@@ -260,7 +261,7 @@ class Command(HunchCommand):
             self.stdout.write(table(header, rows))
 
     def _write(self, folder: Path, comparison: Comparison, scores: list[Score], differences: list[Difference]) -> None:
-        from survey.analysis.alignment_figures import accuracy_curves
+        from survey.instruments.belief_update.reports.alignment_figures import accuracy_curves
 
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey import study_file
+from survey.console.command import HunchCommand
 from survey.exceptions import FileErrors
-from survey.management.command import HunchCommand
-from survey.services import amending, studies
+from survey.services.studies import amending, creating, finding
 from survey.study_file import StudyFileError
 
 
@@ -22,12 +22,12 @@ class Command(HunchCommand):
         parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
 
     def handle(self, *args: Any, path: str, reason: str, dry_run: bool, **options: Any) -> None:
-        text = studies.read_study_file(path)
+        text = creating.read_study_file(path)
         try:
             slug = study_file.parse(text).slug
         except StudyFileError as exc:
             raise FileErrors([f"{path}:{p.line}: {p.field}: {p.message}" for p in exc.problems]) from exc
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         proposal = amending.propose(study, text=text, source_name=path)
         for change in proposal.changes:
             refused = proposal.refusals.get(change.key)

@@ -4,9 +4,9 @@ import json
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.management.tables import table
-from survey.services import checking, studies
+from survey.console.command import HunchCommand
+from survey.console.tables import table
+from survey.services.studies import checking, creating
 
 
 def share(text: str) -> float:
@@ -33,7 +33,7 @@ class Command(HunchCommand):
         parser.add_argument("--json", action="store_true", help="as JSON")
 
     def handle(self, *args: Any, path: str, fee: float, **options: Any) -> None:
-        found = checking.check_study(text=studies.read_study_file(path), source_name=path, fee=fee)
+        found = checking.check_study(text=creating.read_study_file(path), source_name=path, fee=fee)
         if options["json"]:
             self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         else:

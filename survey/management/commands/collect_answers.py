@@ -4,12 +4,12 @@ from argparse import ArgumentParser, ArgumentTypeError
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from survey.console.command import HunchCommand
+from survey.console.progress import bar
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
-from survey.management.progress import bar
 from survey.models import AnswerCollection, ModelAnswer
-from survey.services import collecting
-from survey.services.questions import find_bank
+from survey.services.banks import collecting
+from survey.services.banks.importing import find_bank
 
 
 def amount(text: str) -> Decimal:

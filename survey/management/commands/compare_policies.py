@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bandit import Estimate
+from survey.console.command import HunchCommand
+from survey.console.tables import table
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
-from survey.management.tables import table
-from survey.services import comparing, studies
-from survey.services.comparing import PolicyLine, StageComparison
-from survey.services.writing import replace_file
+from survey.services.base.writing import replace_file
+from survey.services.results import comparing
+from survey.services.results.comparing import PolicyLine, StageComparison
+from survey.services.studies import finding
 
 COLUMNS = (
     *("stage", "policy", "predictor", "plain", "plain_low", "plain_high"),
@@ -60,7 +61,7 @@ class Command(HunchCommand):
             if any(not 0 < value < 1 for value in values):
                 raise HunchError(f"{name}: must lie between 0 and 1, both left out, not {values}")
         stages = comparing.compare(
-            studies.find_study(slug),
+            finding.find_study(slug),
             epsilons=epsilon,
             top_fractions=top_fraction,
             designs=[comparing.parse_design(text) for text in design],

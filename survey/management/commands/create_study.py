@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import studies
+from survey.console.command import HunchCommand
+from survey.services.studies import creating
 
 
 class Command(HunchCommand):
@@ -14,11 +14,11 @@ class Command(HunchCommand):
         parser.add_argument("path", metavar="FILE")
 
     def handle(self, *args: Any, path: str, **options: Any) -> None:
-        study = studies.create_study(text=studies.read_study_file(path), source_name=path)
+        study = creating.create_study(text=creating.read_study_file(path), source_name=path)
         stages = study.stages.count()
         self.stdout.write(
             f"created study {study.slug} on {study.bank} with {stages} stage{'s' if stages > 1 else ''}; "
             f"next: open_stage {study.slug}"
         )
-        for remark in studies.remarks_on(study):
+        for remark in creating.remarks_on(study):
             self.stdout.write(f"note: {remark}")

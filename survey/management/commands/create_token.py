@@ -5,10 +5,10 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
+from survey.console.command import HunchCommand
 from survey.exceptions import NotFound
-from survey.management.command import HunchCommand
 from survey.models import ApiToken
-from survey.services.auditing import record
+from survey.services.base.auditing import record
 
 
 class Command(HunchCommand):

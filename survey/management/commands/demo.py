@@ -9,8 +9,14 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 
+from survey.console.progress import bar, wait_for_pipeline
 from survey.exceptions import HunchError
-from survey.management.demonstration import (
+from survey.models import ApiToken, JobStep, Stage
+from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.services.banks.importing import load_starter_bank
+from survey.services.stages import lifecycle
+from survey.simulator import Crowd
+from survey.simulator.demonstration import (
     Verdict,
     create_demo_study,
     make_researcher,
@@ -19,12 +25,6 @@ from survey.management.demonstration import (
     summary,
     verdict_on,
 )
-from survey.management.progress import bar, wait_for_pipeline
-from survey.management.simulation import Crowd
-from survey.models import ApiToken, JobStep, Stage
-from survey.process_manager import ProcessManager, ProcessManagerError
-from survey.services import staging
-from survey.services.questions import load_starter_bank
 
 READY_WITHIN = 180.0  # seconds; a first start reads a lot from a cold disk
 
@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
     def _run_stage(self, stage: Stage, *, null: bool) -> None:
         respondents = stage.settings.sittings
-        staging.open_stage(stage)
+        lifecycle.open_stage(stage)
         crowd = Crowd(
             study=self.study,
             respondents=respondents,
@@ -115,7 +115,7 @@ class Command(BaseCommand):
             outcomes = crowd.run(lambda visit: shown.update())
         if outcomes["completed"] < respondents:
             raise HunchError(f"{stage}: not everybody could finish: {dict(outcomes)}")
-        closing = staging.close_stage(stage)
+        closing = lifecycle.close_stage(stage)
         wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services)
 
     def _check_services(self) -> None:
@@ -126,7 +126,7 @@ class Command(BaseCommand):
     def _serve(self) -> None:
         """Say where everything is. The study is over, so a second one stays open for whoever wants to take it."""
         visit = create_demo_study(name="demo-open")
-        staging.open_stage(visit.stages.get(index=1))
+        lifecycle.open_stage(visit.stages.get(index=1))
         _token, secret = ApiToken.issue(user=self.researcher, name="demo")
         url = self.services.base_url
         answers = f"{url}/api/v1/studies/{self.study.slug}/answers/"

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bandit import Estimate
-from survey.analysis.estimates import DivisionFigures, Figure
+from survey.console.command import HunchCommand, add_condition
+from survey.console.tables import table
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand, add_condition
-from survey.management.tables import table
-from survey.services import estimating, studies
-from survey.services.estimating import Report
-from survey.services.writing import replace_file
+from survey.services.base.writing import replace_file
+from survey.services.results import estimating
+from survey.services.results.estimating import Report
+from survey.services.results.estimators import DivisionFigures, Figure
+from survey.services.studies import finding
 
 COLUMNS = (
     *("figure", "title", "unit", "division", "label", "kind", "stage", "role", "weight"),
@@ -67,7 +68,7 @@ class Command(HunchCommand):
         out: Path | None,
         **options: Any,
     ) -> None:
-        report = estimating.estimate(studies.find_study(slug), thresholds=threshold, by=by, condition=condition)
+        report = estimating.estimate(finding.find_study(slug), thresholds=threshold, by=by, condition=condition)
         for line in _page(report):
             self.stdout.write(line)
         if out is not None:

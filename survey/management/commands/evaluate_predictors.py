@@ -19,10 +19,10 @@ from predictors.errors import PredictorError
 from predictors.pairs import Progress
 from predictors.settings import settings_of
 from predictors.training import limit_threads
+from survey.console import predictor_report
+from survey.console.command import HunchCommand
+from survey.console.progress import bar
 from survey.exceptions import HunchError
-from survey.management import predictor_report
-from survey.management.command import HunchCommand
-from survey.management.progress import bar
 
 Params = dict[str, dict[str, Any]]
 

@@ -4,8 +4,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.management.command import HunchCommand, add_condition
-from survey.services import auditing, conditions, exporting, studies
+from survey.console.command import HunchCommand, add_condition
+from survey.services.answers import conditions
+from survey.services.base import auditing
+from survey.services.results.export import files
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -17,9 +20,9 @@ class Command(HunchCommand):
         add_condition(parser)
 
     def handle(self, *args: Any, slug: str, out: Path, condition: list[str], **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         levels = conditions.read_condition(study, condition)
-        written = exporting.write_export(study, out, levels=levels)
+        written = files.write_export(study, out, levels=levels)
         chosen: dict[str, Any] = {"condition": levels} if levels else {}
         auditing.record("export_answers", study, files={entry.path.name: entry.rows for entry in written}, **chosen)
         for entry in written:

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import httpx
 from django.conf import settings
 
+from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
 from survey.recruitment.fake import FakeProlific, FakeServer
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db import transaction
 
+from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
 from survey.models import Question
-from survey.services import flagging
-from survey.services.flagging import Wish
-from survey.services.questions import find_bank
+from survey.services.banks import question_flags
+from survey.services.banks.importing import find_bank
+from survey.services.banks.question_flags import Wish
 
 NONE = "none"
 
@@ -48,7 +48,7 @@ class Command(HunchCommand):
             changed = [
                 question
                 for why, ids in by_reason.items()
-                for question in flagging.flag_questions(
+                for question in question_flags.flag_questions(
                     bank=found, external_ids=ids, kind="" if kind == NONE else kind, reason=why
                 )
             ]
@@ -58,5 +58,5 @@ class Command(HunchCommand):
     @staticmethod
     def _wishes(questions: list[str]) -> list[Wish]:
         if len(questions) == 1 and Path(questions[0]).is_file():
-            return flagging.read_ids(Path(questions[0]))
+            return question_flags.read_ids(Path(questions[0]))
         return [Wish(one) for one in questions]

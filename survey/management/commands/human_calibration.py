@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from survey.analysis.figure7 import Calibration, RegionAccuracy, calibration_svg
+from survey.console.command import HunchCommand, add_condition
+from survey.console.tables import percent, table
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand, add_condition
-from survey.management.tables import percent, table
-from survey.services import calibrating, studies
-from survey.services.writing import replace_file
+from survey.instruments.belief_update.reports import calibrating
+from survey.instruments.belief_update.reports.figure7 import Calibration, RegionAccuracy, calibration_svg
+from survey.services.base.writing import replace_file
+from survey.services.studies import finding
 
 
 def names_of(text: str) -> list[str]:
@@ -45,8 +46,8 @@ class Command(HunchCommand):
         **options: Any,
     ) -> None:
         found = calibrating.human_calibration(
-            studies.find_study(slug),
-            people_study=studies.find_study(people_study),
+            finding.find_study(slug),
+            people_study=finding.find_study(people_study),
             models=models,
             condition=condition,
         )

@@ -3,9 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import language_models
-from survey.services.questions import find_bank
+from survey.console.command import HunchCommand
+from survey.services.banks import model_answers
+from survey.services.banks.importing import find_bank
 
 
 class Command(HunchCommand):
@@ -17,7 +17,7 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, path: str, bank: str, **options: Any) -> None:
         found = find_bank(bank)
-        done = language_models.import_answers(path, found)
+        done = model_answers.import_answers(path, found)
         for llm, count in done.new.items():
             again = f"; {done.known[llm]} were there already" if done.known[llm] else ""
             self.stdout.write(f"imported {count} answers of {llm} to {found}{again}")

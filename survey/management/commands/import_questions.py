@@ -4,9 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.questions import loaders
-from survey.services import questions
+from survey.console.command import HunchCommand
+from survey.services.banks import formats, importing
 
 
 class Command(HunchCommand):
@@ -15,7 +14,7 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", metavar="FILE", help="CSV file, or the folder of a published benchmark")
         parser.add_argument("--bank", required=True, metavar="NAME")
-        parser.add_argument("--format", choices=loaders.FORMATS, default="csv")
+        parser.add_argument("--format", choices=formats.FORMATS, default="csv")
         parser.add_argument(
             "--max-characters", type=int, metavar="N", help="leave out longer questions (the paper: 750)"
         )
@@ -31,9 +30,9 @@ class Command(HunchCommand):
         paper_tasks: bool,
         **options: Any,
     ) -> None:
-        problems = questions.Problems()
-        rows = loaders.read(Path(path), problems, format=format, paper_tasks=paper_tasks)
+        problems = importing.Problems()
+        rows = formats.read(Path(path), problems, format=format, paper_tasks=paper_tasks)
         if max_characters is not None:
-            rows = loaders.no_longer_than(rows, max_characters)
-        made = questions.import_rows(rows, problems, bank_name=bank, source_file=path)
+            rows = formats.no_longer_than(rows, max_characters)
+        made = importing.import_rows(rows, problems, bank_name=bank, source_file=path)
         self.stdout.write(f"imported {made.question_count} questions into {made.name} version {made.version}")

@@ -4,11 +4,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from predictors.evaluation import PARTS
-from survey.management.command import HunchCommand
-from survey.management.tables import table
-from survey.selectors.leaderboard import SORTS, Figure, Line, leaderboard
-from survey.services import studies
-from survey.services.conditions import in_words, read_condition
+from survey.console.command import HunchCommand
+from survey.console.tables import table
+from survey.services.answers.conditions import in_words, read_condition
+from survey.services.stages.leaderboard import SORTS, Figure, Line, leaderboard
+from survey.services.studies import finding
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
 
@@ -25,7 +25,7 @@ class Command(HunchCommand):
         parser.add_argument("--part", choices=PARTS, default="overall", help="the answers after a correct one, ...")
 
     def handle(self, *args: Any, slug: str, sort: str, part: str, condition: str, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         level = in_words(read_condition(study, [condition] if condition else []))
         lines = leaderboard(study, sort=sort, level=level)
         if not lines:

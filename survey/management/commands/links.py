@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from survey.management.command import HunchCommand
+from survey.console.command import HunchCommand
 from survey.recruitment.postings import public_root
-from survey.services import links, studies
-from survey.services.exporting import csv_line
-from survey.services.writing import write_private_file
+from survey.services.base.csv_lines import csv_line
+from survey.services.base.writing import write_private_file
+from survey.services.sittings import links
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -22,7 +23,7 @@ class Command(HunchCommand):
         parser.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
 
     def handle(self, *args: Any, slug: str, count: int, out: Path, root: str | None, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         made: list[links.NewLink] = []
 
         def lines() -> Iterator[str]:

@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.selectors.stages import free_capacity
-from survey.services import staging, studies
+from survey.console.command import HunchCommand
+from survey.services.sittings.capacity import free_capacity
+from survey.services.stages import lifecycle
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -16,9 +17,9 @@ class Command(HunchCommand):
         parser.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
 
     def handle(self, *args: Any, slug: str, stage: int | None, **options: Any) -> None:
-        found = studies.find_study(slug)
-        opened = staging.open_stage(studies.find_stage(found, stage))
+        found = finding.find_study(slug)
+        opened = lifecycle.open_stage(finding.find_stage(found, stage))
         self.stdout.write(f"{opened} is open for {free_capacity(opened)} people at {opened.study.get_absolute_url()}")
-        now = studies.find_study(slug)
+        now = finding.find_study(slug)
         if now.locked_at is not None and found.locked_at is None:
             self.stdout.write(f"the study file is locked ({now.locked_sha256}); amend_study changes what still may be")

@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from survey.console.command import HunchCommand
+from survey.console.tables import table
 from survey.exceptions import NotFound
-from survey.management.command import HunchCommand
-from survey.management.tables import table
 from survey.models import PaymentBatch
 from survey.recruitment import money
-from survey.services import studies
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -25,7 +25,7 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, slug: str, pay: bool, settle: list[str] | None, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         if settle:
             number, said = settle
             batch = PaymentBatch.objects.filter(posting__study=study, pk=number if number.isdecimal() else 0).first()

@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.management.tables import percent, table
-from survey.services import piloting, studies
+from survey.console.command import HunchCommand
+from survey.console.tables import percent, table
+from survey.services.results import piloting
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -15,7 +16,7 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
 
     def handle(self, *args: Any, slug: str, **options: Any) -> None:
-        report = piloting.pilot_report(studies.find_study(slug))
+        report = piloting.pilot_report(finding.find_study(slug))
         states = ", ".join(f"{count} {state}" for state, count in report.by_state.items())
         self._say(f"{slug}: {report.begun} people began the pilot, {report.finished} finished ({states})")
         if report.withdrawn:

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from survey.analysis import budget_figures
+from survey.console.command import HunchCommand
+from survey.console.progress import bar
+from survey.console.tables import table
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
-from survey.management.progress import bar
-from survey.management.tables import table
-from survey.services import budgeting
-from survey.services.budgeting import Budget
-from survey.services.writing import replace_file
+from survey.instruments.belief_update.reports import budget_figures, budgeting
+from survey.instruments.belief_update.reports.budgeting import Budget
+from survey.services.base.writing import replace_file
 
 COLUMNS = (
     *("policy", "studies", "answers", "changes_found", "monte_carlo_error", "changes_per_answer"),

@@ -3,8 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import planning, staging, studies
+from survey.console.command import HunchCommand
+from survey.services.plans import planning
+from survey.services.stages import lifecycle
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -25,9 +27,9 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, uniform: bool, **options: Any) -> None:
-        stage = studies.find_stage(studies.find_study(slug), index)
+        stage = finding.find_stage(finding.find_study(slug), index)
         if uniform:
-            stage = staging.choose_uniform(stage)
+            stage = lifecycle.choose_uniform(stage)
         stage = planning.plan_stage(stage, short_booklets=short_booklets)
         strata = ", ".join(f"{stratum.slots} of {stratum.size} in {stratum.name}" for stratum in stage.strata.all())
         self.stdout.write(

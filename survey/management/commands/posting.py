@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.management.tables import table
+from survey.console.command import HunchCommand
+from survey.console.tables import table
 from survey.models import Posting, Study
 from survey.recruitment import postings
-from survey.services import studies
-from survey.services.rewards import hourly_pay
+from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -40,12 +40,12 @@ class Command(HunchCommand):
         places.add_argument("--posting", type=int, metavar="N", help="default: the newest")
 
     def handle(self, *args: Any, slug: str, what: str, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         if what == "show":
             self._show(study)
             return
         if what in ("draft", "adopt"):
-            stage = studies.find_stage(study, options["stage"])
+            stage = finding.find_stage(study, options["stage"])
             if what == "draft":
                 made = postings.draft(stage, places=options["places"], reward=options["reward"], root=options["root"])
             else:

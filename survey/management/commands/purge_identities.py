@@ -5,10 +5,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from survey.management.command import HunchCommand
+from survey.console.command import HunchCommand
 from survey.models import Study
 from survey.recruitment import purging
-from survey.services import studies
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -27,7 +27,7 @@ class Command(HunchCommand):
         self, *args: Any, older_than: str, study: str | None, with_hashes: bool, yes: bool, **options: Any
     ) -> None:
         before = timezone.now() - purging.read_age(older_than)
-        chosen = [studies.find_study(study)] if study else list(Study.objects.order_by("slug"))
+        chosen = [finding.find_study(study)] if study else list(Study.objects.order_by("slug"))
         for one in chosen:
             found = purging.plan_purge(one, before=before, with_hashes=with_hashes)
             if found.why_not:

@@ -5,15 +5,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from survey.console.command import HunchCommand
+from survey.console.tables import table
 from survey.exceptions import HunchError, NotFound
-from survey.management.command import HunchCommand
-from survey.management.tables import table
 from survey.models import Study, Submission
 from survey.recruitment import owed_list, reconciliation
 from survey.recruitment.reconciliation import REJECTION_CATEGORIES, Reconciliation
-from survey.services import studies
-from survey.services.exporting import csv_lines
-from survey.services.writing import write_private_file
+from survey.services.base.csv_lines import csv_lines
+from survey.services.base.writing import write_private_file
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -38,7 +38,7 @@ class Command(HunchCommand):
         parser.add_argument("--settle", metavar="TEXT", help="what you decided about a difference, in a sentence")
 
     def handle(self, *args: Any, slug: str, person: str | None, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         if study.settings.panel.kind in owed_list.KINDS:
             self._list(study, **options)
             return

@@ -3,8 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import staging, studies
+from survey.console.command import HunchCommand
+from survey.services.stages import lifecycle
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -14,5 +15,5 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
 
     def handle(self, *args: Any, slug: str, **options: Any) -> None:
-        count = sum(staging.retry_steps(stage) for stage in studies.find_study(slug).stages.all())
+        count = sum(lifecycle.retry_steps(stage) for stage in finding.find_study(slug).stages.all())
         self.stdout.write(f"queued {count} step{'' if count == 1 else 's'} again" if count else "no step has failed")

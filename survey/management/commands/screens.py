@@ -6,12 +6,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
-from survey.management.screens.copying import open_copy
-from survey.management.screens.files import find_browser, print_pdf, write_screens
-from survey.management.screens.walking import Walk, undone
-from survey.services import studies
+from survey.printed_screens.copying import open_copy
+from survey.printed_screens.files import find_browser, print_pdf, write_screens
+from survey.printed_screens.walking import Walk, undone
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -31,7 +31,7 @@ class Command(HunchCommand):
     def handle(
         self, *args: Any, slug: str, out: Path, language: list[str], pdf: bool, browser: str, **options: Any
     ) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         known = study.settings.languages
         if strangers := [code for code in language if code not in known]:
             raise HunchError(f"--language: {slug} is not in {', '.join(strangers)}; it is in {', '.join(known)}")

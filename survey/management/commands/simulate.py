@@ -3,11 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from survey.console.command import HunchCommand
+from survey.console.progress import bar
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
-from survey.management.progress import bar
-from survey.management.simulation import REALISTIC, Crowd, Rates, SimulationError
-from survey.services import studies
+from survey.services.studies import finding
+from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
 
 HABITS = {
     "dropouts": "people who leave for good",
@@ -61,7 +61,7 @@ class Command(HunchCommand):
         if not 0 <= pace <= LONGEST_LOOK:
             raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
         crowd = Crowd(
-            study=studies.find_study(slug),
+            study=finding.find_study(slug),
             respondents=respondents,
             base_url=base_url,
             seed=seed,

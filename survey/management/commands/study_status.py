@@ -3,11 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.management.tables import percent, table
+from survey.console.command import HunchCommand
+from survey.console.tables import percent, table
 from survey.models import JobStep
-from survey.selectors.stages import free_capacity, outcome_table, stage_progress
-from survey.services import staging, studies
+from survey.services.results.outcome_table import outcome_table
+from survey.services.sittings.capacity import free_capacity
+from survey.services.stages import lifecycle
+from survey.services.stages.progress import stage_progress
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -17,7 +20,7 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
 
     def handle(self, *args: Any, slug: str, **options: Any) -> None:
-        study = studies.find_study(slug)
+        study = finding.find_study(slug)
         rows: list[list[str]] = []
         steps: list[JobStep] = []
         waiting: list[int] = []
@@ -35,8 +38,8 @@ class Command(HunchCommand):
                     percent(found.share if found else None),
                 ]
             )
-            steps += staging.pipeline_status(stage)
-            if staging.waits_for_a_choice(stage):
+            steps += lifecycle.pipeline_status(stage)
+            if lifecycle.waits_for_a_choice(stage):
                 waiting.append(stage.index)
         self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
         self.stdout.write(table(["stage", "state", "sittings", "live", "free places", "answers", "share"], rows))
@@ -47,7 +50,7 @@ class Command(HunchCommand):
             )
         for index in waiting:
             self.stdout.write("")
-            self.stdout.write(staging.choice_to_make(study.slug, index))
+            self.stdout.write(lifecycle.choice_to_make(study.slug, index))
 
 
 def _row(step: JobStep) -> list[str]:

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.management.command import HunchCommand
 from survey.recruitment.prolific import open_client
 
 EVENTS = ("submission.status.change", "study.status.change")

@@ -3,8 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from survey.management.command import HunchCommand
-from survey.services import studies, verifying
+from survey.console.command import HunchCommand
+from survey.services.stages import verifying
+from survey.services.studies import finding
 
 
 class Command(HunchCommand):
@@ -15,7 +16,7 @@ class Command(HunchCommand):
         parser.add_argument("index", metavar="INDEX", type=int)
 
     def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
-        stage = studies.find_stage(studies.find_study(slug), index)
+        stage = finding.find_stage(finding.find_study(slug), index)
         found = verifying.verify_stage(stage)
         if not found.agrees:
             for difference in found.differences:

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from survey.management.command import HunchCommand
+from survey.console.command import HunchCommand
 from survey.models import Withdrawal
-from survey.services import withdrawal
+from survey.services.sittings import withdrawal
 
 
 class Command(HunchCommand):

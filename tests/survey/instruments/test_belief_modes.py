@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from survey.services.studies.amending import amend
 
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments import registry
@@ -12,11 +13,10 @@ from survey.instruments.belief_update.models import Belief, Explanation, TargetA
 from survey.instruments.belief_update.options import BeliefUpdateOptions
 from survey.instruments.registry import Screen
 from survey.models import Assignment, Response, Sitting, Study
-from survey.services import exporting
-from survey.services.amending import amend
-from survey.services.answering import advance
-from survey.services.flow import Step, current_step
-from survey.services.hashing import digest
+from survey.services.base.hashing import digest
+from survey.services.results.export import columns, reading
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import Step, current_step
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -65,8 +65,8 @@ def form_of(mode: str, *, earlier: int = 60, order: tuple[str, ...] = forms.DIRE
 
 
 def rows_of(study: Study) -> list[dict[str, Any]]:
-    names = [column.name for column in exporting.columns_of(study)]
-    return [dict(zip(names, row, strict=True)) for row in exporting.answer_rows(study)]
+    names = [column.name for column in columns.columns_of(study)]
+    return [dict(zip(names, row, strict=True)) for row in reading.answer_rows(study)]
 
 
 # What is accepted

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from survey.services.studies.creating import create_study, read_study_file
 
 from survey.exceptions import FieldErrors, StateRefused
 from survey.instruments import registry
 from survey.instruments.own_answers.forms import answer_field
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import Bank, Question, Score, Slot, Study, Task
-from survey.services import exporting, jobs, staging
-from survey.services.answering import advance
-from survey.services.estimating import estimate
-from survey.services.studies import create_study, read_study_file
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.stages import jobs, lifecycle
 from tests.frontend.pages import arrive
 from tests.survey import cast
 
@@ -60,7 +61,7 @@ def quiz(**options: Any) -> Study:
 
 def open_quiz(**options: Any) -> Study:
     study = quiz(**options)
-    staging.open_stage(cast.stage_of(study))
+    lifecycle.open_stage(cast.stage_of(study))
     return study
 
 
@@ -244,7 +245,7 @@ def test_one_answer_a_question_is_all_there_is_by_default() -> None:
 def test_the_shipped_study_can_be_planned(name: str) -> None:
     call_command("import_questions", str(ROOT / "survey/questions/starter/starter.csv"), "--bank=starter")
     study = create_study(text=read_study_file(ROOT / f"studies/{name}.toml"), source_name=name)
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     assert stage.booklets.count() == stage.settings.sittings
 
 
@@ -268,9 +269,9 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
     study = open_quiz()
     for _person in range(4):
         play(study)
-    jobs.run_inline(staging.close_stage(cast.stage_of(study)))
+    jobs.run_inline(lifecycle.close_stage(cast.stage_of(study)))
     assert cast.stage_of(study).state == "frozen"
-    exporting.write_export(study, tmp_path)
+    files.write_export(study, tmp_path)
     with (tmp_path / "answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 24

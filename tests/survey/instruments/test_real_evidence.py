@@ -9,21 +9,22 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from survey.services.studies.creating import create_study, remarks_on
 
 from survey.exceptions import FileErrors
 from survey.instruments import registry
 from survey.instruments.belief_update.models import Pair
+from survey.instruments.belief_update.reports.aligning import alignment_of
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
-from survey.selectors.questions import eligible_questions
-from survey.services import candidates, exporting, jobs, staging
-from survey.services.aligning import alignment_of
-from survey.services.estimating import estimate
-from survey.services.studies import create_study, remarks_on
-from survey.services.verifying import verify_stage
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.plans import candidates
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
 from tests import cast as core
 from tests.frontend.pages import go_to
-from tests.survey import answers as filled
-from tests.survey import cast
+from tests.survey import cast, filled
 
 REPLY = 'The answer is <script>alert("B")</script> &amp; so on.'
 REAL = {"kind": "belief_update", "options": {"evidence": "real", "language_model": "parrot"}}
@@ -58,7 +59,7 @@ def refused(**overrides: Any) -> str:
 @pytest.mark.django_db
 def test_every_outcome_that_is_planned_really_happened() -> None:
     study = real_study(roles={"holdout": 0.25, "controls": 0.1}, sitting={"items": 10}, stages=[{"sittings": 8}])
-    staging.open_stage(cast.stage_of(study))
+    lifecycle.open_stage(cast.stage_of(study))
     pairs = list(Pair.objects.exclude(evidence=None).select_related("evidence", "answer"))
     assert len(pairs) > 60
     for pair in pairs:
@@ -71,7 +72,7 @@ def test_every_outcome_that_is_planned_really_happened() -> None:
 @pytest.mark.django_db
 def test_the_universe_is_that_of_the_ordered_pairs_and_the_chances_follow() -> None:
     study = real_study(candidates={"size": 400})
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     stored = CandidateSet.objects.get(stage=stage)
     assert stored.universe_size == 40 * 39
     assert stored.probability == pytest.approx(400 / (40 * 39))
@@ -112,7 +113,7 @@ def test_questions_without_an_answer_are_left_out_and_named() -> None:
 @pytest.mark.django_db
 def test_answers_that_come_later_are_noticed_as_other_candidates() -> None:
     study = real_study(leave_out=2)
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     assert not candidates.candidates_are_outdated(stage)
     question = Question.objects.get(external_id="q39")
     ModelAnswer.objects.create(language_model=LanguageModel.objects.get(), question=question, correct=True)
@@ -122,7 +123,7 @@ def test_answers_that_come_later_are_noticed_as_other_candidates() -> None:
 @pytest.mark.django_db
 def test_a_plan_can_be_drawn_again_from_its_manifest() -> None:
     study = real_study()
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     assert verify_stage(cast.stage_of(study, stage.index)).differences == []
 
 
@@ -173,9 +174,9 @@ def test_the_reply_is_shown_only_where_the_study_asks_for_it(client: Client) -> 
 @pytest.mark.django_db
 def test_the_export_names_the_model_and_what_it_wrote(tmp_path: Path) -> None:
     study = real_study()
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     filled.answer(stage)
-    exporting.write_export(study, tmp_path)
+    files.write_export(study, tmp_path)
     with (tmp_path / "answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["evidence_model"], row["evidence_answer"]) for row in rows} == {("parrot", REPLY)}
@@ -185,7 +186,7 @@ def test_the_export_names_the_model_and_what_it_wrote(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_an_estimate_says_whose_outcomes_it_is_over() -> None:
     study = real_study()
-    filled.answer(staging.open_stage(cast.stage_of(study)))
+    filled.answer(lifecycle.open_stage(cast.stage_of(study)))
     assert "1,560 ordered pairs of this study's 40 questions" in estimate(study).estimand
     assert "parrot really had" in estimate(study).estimand
 
@@ -296,9 +297,9 @@ def test_a_study_runs_to_its_second_stage_on_real_evidence() -> None:
         predictor={"name": "previous_correct"},
         stages=[{"sittings": 10}, {"sittings": 4, "design": {"kind": "test_set", "pairs": 3, "responses_per_pair": 4}}],
     )
-    stage = staging.open_stage(cast.stage_of(study))
+    stage = lifecycle.open_stage(cast.stage_of(study))
     filled.answer(stage)
-    jobs.run_inline(staging.close_stage(stage))
+    jobs.run_inline(lifecycle.close_stage(stage))
     second = cast.stage_of(study, 2)
     assert second.state == "planned"
     planned = Pair.objects.filter(item__slots__stage=second).select_related("evidence").distinct()

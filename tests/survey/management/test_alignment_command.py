@@ -145,7 +145,7 @@ def test_missing_columns_and_an_unwritable_folder_are_told(files, tmp_path):
 
 @pytest.mark.django_db
 def test_the_questions_can_come_from_a_bank(files, tmp_path):
-    from survey.services.questions import import_questions
+    from survey.services.banks.importing import import_questions
 
     path = tmp_path / "bank.csv"
     written(path, ["id", "source", "question", "answer"], [(*row, "key") for row in QUESTIONS])

@@ -9,10 +9,10 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import OperationalError
 
-from survey.management import progress
+from survey.console import progress
 from survey.management.commands import close_stage
 from survey.models import ApiToken, AuditEntry, Bank, JobStep, Stage, Study
-from survey.services import jobs, staging
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -183,7 +183,7 @@ def test_who_waits_is_told_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) ->
             jobs.run_inline(stage)
 
     monkeypatch.setattr(progress.time, "sleep", go_on)
-    progress.wait_for_pipeline(staging.close_stage(stage), say=heard.append)
+    progress.wait_for_pipeline(lifecycle.close_stage(stage), say=heard.append)
     assert heard == ["Waiting for 1 people who are still inside; `close_stage cast --now` would not wait for them."]
 
 
@@ -198,7 +198,7 @@ def test_create_token_shows_it_once_and_stores_its_hash() -> None:
 def test_study_status_shows_stages_and_steps() -> None:
     study = cast.open_study()
     cast.walk(cast.begin(study))
-    jobs.run_inline(staging.close_stage(study.stages.select_related("study__bank").get(index=1)))
+    jobs.run_inline(lifecycle.close_stage(study.stages.select_related("study__bank").get(index=1)))
     lines = run("study_status", "cast").splitlines()
     assert lines[0] == "cast: A study of the cast (cast version 1)"
     assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +100\.0 %$", lines[3])
@@ -210,7 +210,7 @@ def test_a_database_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest
     def fail(self: object, connection: object) -> None:
         raise OperationalError("connection refused\nis the server running?")
 
-    monkeypatch.setattr("survey.management.command.MigrationExecutor.__init__", fail)
+    monkeypatch.setattr("survey.console.command.MigrationExecutor.__init__", fail)
     assert refused("study_status", "cast") == [
         "the database cannot be used: connection refused is the server running?; check DATABASE_URL"
     ]
@@ -218,7 +218,7 @@ def test_a_database_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest
 
 def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "survey.management.command.MigrationExecutor.migration_plan", lambda self, targets: ["a migration"]
+        "survey.console.command.MigrationExecutor.migration_plan", lambda self, targets: ["a migration"]
     )
     assert refused("study_status", "cast") == [
         "the database lacks tables of this version: run `manage.py migrate` first"

@@ -6,7 +6,7 @@ from django.db.models import ProtectedError
 
 from survey.models import ApiToken, AuditEntry, Question, Sitting, Stage
 from survey.models.question import plain_text, render_text
-from survey.services.auditing import record
+from survey.services.base.auditing import record
 from tests.survey import cast
 
 

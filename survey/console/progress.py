@@ -1,0 +1,102 @@
+"""Progress bars on stderr. What they show of the work between stages is read from the database alone."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tqdm import tqdm
+
+from survey.exceptions import HunchError
+from survey.models import JobStep, Sitting, Stage
+from survey.services.stages import lifecycle
+
+LOOK_EVERY = 0.5  # seconds
+STILL_AFTER = 20.0  # seconds without any movement, after which the workers may not be running
+
+
+class StepsFailed(HunchError):
+    """A step failed, or had nothing to work with, and a person must look; the message says what to do."""
+
+    code = "steps_failed"
+    status = 500
+
+
+def bar(*, total: int, name: str, unit: str = "") -> Any:
+    """A bar on stderr; in a log file it writes a line now and then."""
+    watched = sys.stderr.isatty()
+    return tqdm(
+        total=total,
+        desc=f"{name:<22}",
+        unit=unit,
+        dynamic_ncols=True,
+        mininterval=0.2 if watched else 10.0,
+        bar_format=None if unit else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]",
+    )
+
+
+def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
+    """Show the steps that follow from closing a stage until all are done. The work does not depend on anybody watching.
+
+    Args:
+        say: told when nothing moves, with the likely reason.
+        check: called now and then; raises to stop waiting (the process manager has given up).
+
+    Raises:
+        StepsFailed: with the error of each failed step; or the next stage waits for a person's choice.
+    """
+    bars: dict[int, Any] = {}
+    moved_at, seen, warned = time.monotonic(), "", False
+    try:
+        while True:
+            check()
+            stage.refresh_from_db()
+            done = lifecycle.pipeline_is_done(stage)
+            steps = lifecycle.pipeline_status(stage)
+            for step in steps:
+                _show(bars, step)
+            if done:
+                return
+            if failed := [step for step in steps if step.state == JobStep.State.FAILED]:
+                raise StepsFailed(
+                    "\n".join(f"{step.title} ({step.stage}): {step.error}" for step in failed)
+                    + f"\nmend the cause, then: manage.py retry_steps {stage.study.slug}"
+                )
+            following = stage.following()
+            if following is not None and lifecycle.waits_for_a_choice(following):
+                raise StepsFailed(lifecycle.choice_to_make(stage.study.slug, following.index))
+            now = str([(step.pk, step.state, step.attempt, step.progress_done) for step in steps])
+            if now != seen:
+                moved_at, seen = time.monotonic(), now
+            elif time.monotonic() - moved_at > STILL_AFTER and not warned:
+                say(_why_nothing_moves(stage))
+                warned = True
+            time.sleep(LOOK_EVERY)
+    finally:
+        for shown in bars.values():
+            shown.close()
+
+
+def _show(bars: dict[int, Any], step: JobStep) -> None:
+    shown = bars.get(step.pk)
+    if shown is None:
+        if step.state == JobStep.State.QUEUED:
+            return
+        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=step.title)
+    if shown.disable:  # Closed: the step was done when we last looked.
+        return
+    shown.total = max(1, step.progress_total)
+    done = shown.total if step.state == JobStep.State.DONE else min(step.progress_done, shown.total)
+    if done < shown.n:  # A new attempt begins at 0 again.
+        shown.reset(total=shown.total)
+    shown.update(done - shown.n)
+    if step.state == JobStep.State.DONE:
+        shown.close()
+
+
+def _why_nothing_moves(stage: Stage) -> str:
+    live = stage.sittings.filter(state=Sitting.State.LIVE).count()
+    if stage.state == Stage.State.CLOSING and live:
+        slug = stage.study.slug
+        return f"Waiting for {live} people who are still inside; `close_stage {slug} --now` would not wait for them."
+    return "Nothing has moved for a while. Are the workers running? (`make up` starts them.)"

@@ -1,0 +1,1 @@
+"""What only belief studies have: alignment of language models, human calibration, budgets."""

@@ -1,0 +1,366 @@
+"""Language models on trial in a study: do they perform the way this study's people expect?
+
+Joins the pairs that a predictor scored for a stage, the study's own average beliefs, and what language models answered.
+A pool is uniform over pairs and outcomes, so the pairs of it that have a model's real outcome are a uniform sample of
+the pairs (x', x) that people would meet with this model: nothing has to be scored anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from survey.exceptions import StateRefused
+from survey.instruments import registry
+from survey.instruments.registry import BeliefRows
+from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
+from survey.services.answers.conditions import in_words, read_condition
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.base.seeds import generator
+from survey.services.plans.candidates import SCORE, question_set_digest
+from survey.services.results.estimating import counted, estimate
+
+from .alignment import PAPER_ALPHAS, Averages, Comparison, Difference, Score, Trial, averages_as_row
+from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
+from .deployment import (
+    Deployed,
+    Failure,
+    ModelRows,
+    Reversal,
+    Rule,
+    compare_deployment,
+    failures_of_generalization,
+    why_nothing_is_deployed,
+)
+
+MOST_PAIRS = 5000
+SAMPLES = 2000
+FEWEST_PAIRS = 30
+
+
+@dataclass(frozen=True)
+class DeploymentTable:
+    """Human-deployed performance under one rule, with the beliefs it rests on; `note` where it deploys nothing."""
+
+    rule: Rule
+    beliefs: str
+    models: tuple[Deployed, ...]
+    reversals: tuple[Reversal, ...]
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class StudyAlignment:
+    """All of it. `predictor` says whose predictions, `pairs` how many candidates of that stage were looked at."""
+
+    study: str
+    predictor: str
+    stage: int
+    pairs: int
+    averages: Averages
+    scores: tuple[Score, ...]
+    differences: tuple[Difference, ...]
+    beliefs: BeliefComparison | None
+    deployment: tuple[DeploymentTable, ...]
+    notes: tuple[str, ...]
+    comparison: Comparison
+
+    def as_json(self) -> dict[str, Any]:
+        row = {name: value for name, value in vars(self).items() if name != "comparison"}
+        plain: dict[str, Any] = _plain(row)
+        return plain
+
+
+@dataclass(frozen=True)
+class FailureLine:
+    """One pair that led people astray, with its texts for a reader."""
+
+    llm: str
+    evidence: Question
+    target: Question
+    gain: float
+    answers: int
+
+
+def alignment_of(
+    study: Study,
+    *,
+    alphas: Sequence[float] = PAPER_ALPHAS,
+    threshold: float = 0.5,
+    samples: int = SAMPLES,
+    condition: Sequence[str] = (),
+) -> StudyAlignment:
+    """Alignment of every language model that has answered enough of the study's questions.
+
+    `condition`: FACTOR=LEVEL, any number of times, to rest on the beliefs under these levels alone. Predictions are
+    those that the study was planned by, whatever the level.
+
+    Raises:
+        StateRefused: no scored pool yet, no answers of people or models, or another instrument; with what to do.
+    """
+    levels = read_condition(study, condition)
+    stored = _scored_pool(study)
+    questions = eligible_questions(study)
+    if stored.questions_sha256 != question_set_digest(study):
+        raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
+    instrument = registry.get(study.instrument)
+    rows = files.load_array(stored.file_sha256)
+    if len(rows) > MOST_PAIRS:
+        chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
+        rows = rows[np.sort(chosen)]
+    pairs = instrument.pairs_of_rows(rows)
+    change = rows[SCORE].astype(np.float64)
+    trials, notes = _trials(study, questions, pairs)
+    answers = _answers(study, instrument, levels)
+    averages = _averages(study, condition)
+    rng = generator(stored.stage.seed, "alignment resamples")
+    draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
+    # Respondents move the averages about the study's own estimates, which are weighted stage by stage.
+    draws = np.clip(draws - draws.mean(axis=0) + averages_as_row(averages), 1e-6, 1 - 1e-6)
+    comparison = Comparison(
+        trials,
+        change_if_correct=change,
+        change_if_incorrect=change,
+        averages=averages,
+        averages_draws=draws,
+        samples=samples,
+        rng=rng,
+    )
+    names = [trial.name for trial in trials]
+    differences = [
+        comparison.difference(first, second, alphas, common=False)
+        for place, first in enumerate(names)
+        for second in names[place + 1 :]
+    ]
+    beliefs, regression, note = _regression(answers, rng)
+    if note:
+        notes.append(note)
+    return StudyAlignment(
+        study=study.slug,
+        predictor=str(stored.predictor_run),
+        stage=stored.stage.index,
+        pairs=len(rows),
+        averages=averages,
+        scores=tuple(comparison.score(name, alphas) for name in names),
+        differences=tuple(differences),
+        beliefs=beliefs,
+        deployment=tuple(
+            _deployment(comparison, trials, pairs, change, questions, regression, threshold, samples, rng)
+        ),
+        notes=tuple(notes),
+        comparison=comparison,
+    )
+
+
+def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Sequence[str] = ()) -> list[FailureLine]:
+    """Figure 4: pairs where a model answered the evidence right, people became more confident, and it then failed.
+
+    Raises:
+        StateRefused: no answers of people or models.
+    """
+    instrument = registry.get(study.instrument)
+    answers = _answers(study, instrument, read_condition(study, condition))
+    beliefs = answers.beliefs
+    shown = beliefs.outcome == 1
+    keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
+    pairs, place = np.unique(keys, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    count = np.bincount(place, minlength=len(pairs))
+    gain = np.bincount(place, weights=(beliefs.posterior - beliefs.prior)[shown], minlength=len(pairs)) / count
+    questions = Question.objects.select_related("task").in_bulk({*pairs[:, 0].tolist(), *pairs[:, 1].tolist()})
+    lines = []
+    for model in _models(study, llm):
+        given = dict(
+            ModelAnswer.objects.filter(language_model=model, question__in=questions).values_list(
+                "question_id", "correct"
+            )
+        )
+        known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
+        outcome = np.asarray([given.get(first, False) for first, _second in pairs.tolist()], dtype=int)
+        correct = np.asarray([given.get(second, True) for _first, second in pairs.tolist()], dtype=int)
+        found: list[Failure] = failures_of_generalization(
+            outcome=outcome, correct=correct, gain=gain, answers=count, known=known
+        )
+        for one in found:
+            evidence, target = (questions[key] for key in pairs[one.row].tolist())
+            if not task or task in (evidence.task.name, target.task.name):
+                lines.append(FailureLine(model.name, evidence, target, one.gain, one.answers))
+    return sorted(lines, key=lambda line: (-line.gain, -line.answers, line.llm))
+
+
+def _scored_pool(study: Study) -> CandidateSet:
+    stored = (
+        CandidateSet.objects.filter(stage__study=study, kind=CandidateSet.Kind.POOL, predictor_run__isnull=False)
+        .select_related("stage", "predictor_run__stage__study")
+        .order_by("-stage__index")
+        .first()
+    )
+    if stored is None:
+        raise StateRefused(
+            f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
+            'by predicted change from [candidates] kind = "pool"; manage.py alignment --sample reads predictions from '
+            "a file"
+        )
+    return stored
+
+
+def _models(study: Study, name: str = "") -> list[LanguageModel]:
+    models = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
+    return list(models.filter(name=name) if name else models)
+
+
+def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[list[Trial], list[str]]:
+    """A model's rows: the pairs whose outcome is the one it really had, and whose target question it has answered."""
+    place = {question.pk: index for index, question in enumerate(questions)}
+    trials, notes = [], []
+    shown = registry.get(study.instrument).evidence_model(study)
+    for model in _models(study):
+        if shown and model.name != shown:
+            # Its pairs in the pool are those where it did as the model that was shown: no uniform sample of its own.
+            notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
+            continue
+        given = np.full(len(questions), -1, dtype=np.int8)
+        stored = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id)
+        for question, correct in stored.values_list("question_id", "correct"):
+            if question in place:
+                given[place[question]] = int(correct)
+        answered = (given[pairs.evidence] == pairs.outcome) & (given[pairs.target] >= 0)
+        missing = int((given < 0).sum())
+        if missing:
+            notes.append(f"{model.name}: no answer to {missing} of the study's {len(questions)} questions")
+        if answered.sum() < FEWEST_PAIRS:
+            notes.append(f"{model.name}: left out; {int(answered.sum())} pairs are too few (at least {FEWEST_PAIRS})")
+            continue
+        trials.append(
+            Trial(
+                name=model.name,
+                outcome=pairs.outcome.astype(np.int8),
+                correct=np.where(answered, given[pairs.target], 0).astype(np.int8),
+                answered=answered,
+            )
+        )
+    if not trials:
+        raise StateRefused(
+            f"{study.slug}: no language model has answered enough of {study.bank}; import_answers or collect_answers "
+            "brings answers. " + "; ".join(notes)
+        )
+    return trials, notes
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """The study's counted answers with evidence: beliefs, people, weights, predictions (NaN without)."""
+
+    beliefs: BeliefRows
+    respondent: np.ndarray
+    weight: np.ndarray
+    score: np.ndarray
+
+
+def _answers(study: Study, instrument: registry.Instrument, levels: Mapping[str, str]) -> _Answered:
+    found, weights = [], []
+    for stage in study.main_stages():
+        stage.study = study
+        given = counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT], levels)
+        found += given
+        weights += [
+            1.0 / ((one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0)) for one in given
+        ]
+    if not found:
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
+    return _Answered(
+        beliefs=instrument.beliefs(found),
+        respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),
+        weight=np.asarray(weights, dtype=np.float64),
+        score=np.asarray([np.nan if one.slot.score is None else one.slot.score for one in found], dtype=np.float64),
+    )
+
+
+def _rows(answers: _Answered, keep: np.ndarray | None = None) -> Answers:
+    beliefs = answers.beliefs
+    keep = np.ones(len(answers.weight), dtype=bool) if keep is None else keep
+    _pairs, pair = np.unique(np.stack([beliefs.evidence, beliefs.target], axis=1), axis=0, return_inverse=True)
+    return Answers(
+        prior=beliefs.prior / 100,
+        posterior=beliefs.posterior / 100,
+        outcome=beliefs.outcome.astype(np.int64),
+        change=np.nan_to_num(answers.score),
+        target=beliefs.target.astype(np.int64),
+        task=beliefs.target_task.astype(np.int64),
+        respondent=answers.respondent,
+        pair=pair.reshape(-1).astype(np.int64),
+        weight=answers.weight / answers.weight.mean(),
+    ).take(keep)
+
+
+def _averages(study: Study, condition: Sequence[str]) -> Averages:
+    """The study's own design-weighted estimates."""
+    figures = {figure.name: figure.combined for figure in estimate(study, condition=condition).figures}
+    values = {}
+    for name in ("prior", "posterior_correct", "posterior_incorrect"):
+        found = figures.get(name)
+        if found is None:
+            raise StateRefused(
+                f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet; see manage.py estimate"
+            )
+        values[name] = float(np.clip(found.value / 100, 1e-6, 1 - 1e-6))
+    return Averages(**values)
+
+
+def _regression(
+    answers: _Answered, rng: np.random.Generator
+) -> tuple[BeliefComparison | None, BeliefRegression | None, str]:
+    """Mixture and regression compared, and the regression; from answers whose change was predicted before they were
+    given."""
+    predicted = _rows(answers, np.isfinite(answers.score))
+    if len(predicted) < 2 * FEWEST_ROWS:
+        return None, None, f"{len(predicted)} answers with a prediction are too few for beliefs by regression"
+    try:
+        return compare_beliefs(predicted, rng=rng), BeliefRegression.fit(predicted), ""
+    except ValueError as exc:
+        return None, None, f"no beliefs by regression: {exc}"
+
+
+def _deployment(
+    comparison: Comparison,
+    trials: Sequence[Trial],
+    pairs: Any,
+    change: np.ndarray,
+    questions: Sequence[Question],
+    regression: BeliefRegression | None,
+    threshold: float,
+    samples: int,
+    rng: np.random.Generator,
+) -> list[DeploymentTable]:
+    beliefs = {"mixture": {trial.name: comparison.belief(trial.name) for trial in trials}}
+    if regression is not None:
+        target = np.asarray([question.pk for question in questions], dtype=np.int64)[pairs.target]
+        task = np.asarray([question.task_id for question in questions], dtype=np.int64)[pairs.target]
+        predicted = regression.predict(outcome=pairs.outcome, change=change, target=target, task=task)
+        beliefs["regression"] = {trial.name: predicted for trial in trials}
+    tables = []
+    for source, by_model in beliefs.items():
+        for rule in (Rule("threshold", threshold), Rule("proportional")):
+            rows = [ModelRows(trial.name, by_model[trial.name], trial.correct, trial.answered) for trial in trials]
+            found, reversals = compare_deployment(rows, rule, rng=rng, samples=samples)
+            highest = np.concatenate([row.belief[row.known] for row in rows])
+            tables.append(
+                DeploymentTable(rule, source, tuple(found), tuple(reversals), why_nothing_is_deployed(highest, rule))
+            )
+    return tables
+
+
+def _plain(value: Any) -> Any:
+    """As JSON: arrays as lists, data classes as objects, numbers that are none as null."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(inner) for name, inner in asdict(value).items()}
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

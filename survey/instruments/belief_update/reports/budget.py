@@ -1,0 +1,460 @@
+"""What a study would find, and how sure it would be, by simulating it. Imports neither Django nor models.
+
+Joins `bandit` (designs, estimates, simulated people) and `predictors.evaluation` over plain arrays. Every study has the
+same truth for all policies, people of its own, and a predictor that is trained again after each stage: a logistic
+regression on outcome, sameness of task and domain, and both domains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bandit
+from bandit import Design, Estimate
+from bandit.roles import NO_EVIDENCE
+from predictors.evaluation import area_under_curve
+from predictors.training import limit_threads
+from survey.services.results.estimators import Part, combine, difference, estimate
+
+TRUTHS = 2  # different ones, so that a policy is not judged on one bank's luck
+TEST_PAIRS = 4000
+POWER = 0.8
+MEASURES = ("changed", "change", "size")
+EFFECTS = ("outcome", "condition", "evidence")
+
+
+@dataclass(frozen=True)
+class World:
+    """The bank, by task and domain of each question, and the truth about its pairs and the people.
+
+    `rates`: shares that change after an incorrect and after a correct answer; `pair_sd`, `respondent_sd`: standard
+    deviations of logits; `hidden_share`: of the pairs' variance, what no text tells; `false_change`: the share that
+    changes without evidence.
+    """
+
+    tasks: tuple[str, ...]
+    domains: tuple[str, ...]
+    rates: tuple[float, float]
+    pair_sd: float
+    hidden_share: float
+    respondent_sd: float
+    false_change: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study: sittings by stage, items a sitting, candidates a stage, roles, and the shares of people who leave, who
+    come back after their sitting has expired, and who answer at random."""
+
+    sittings: tuple[int, ...]
+    items: int
+    candidates: int
+    holdout: float
+    controls: float
+    dropout: float
+    returners: float = 0.0
+    speeders: float = 0.0
+
+    def share_that_changes(self, world: World) -> float:
+        """Over all pairs and people, those who answer at random among them: what the study estimates."""
+        return (1 - self.speeders) * sum(world.rates) / 2 + self.speeders * bandit.RANDOM_CHANGE
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A design for every stage but the first, which is uniform."""
+
+    name: str
+    design: Design
+
+
+@dataclass(frozen=True)
+class SimulatedStudy:
+    """What one simulated study came to.
+
+    By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
+    pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
+    95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
+    `errors`, `freedom`: of the differences in `EFFECTS`, NaN where the study has nothing to tell of one.
+    """
+
+    answers: tuple[int, ...]
+    found: tuple[float, ...]
+    auc: tuple[float, ...]
+    best_auc: float
+    widths: tuple[float, ...]
+    share: float
+    covered: bool
+    naive: float
+    errors: tuple[float, ...]
+    freedom: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PolicyOutlook:
+    """Means over the simulated studies of one policy; `found_error` is the Monte Carlo error of the total found.
+
+    `detectable`: the smallest difference of shares found with 80 % power in a two-sided test at 5 %, by `EFFECTS`.
+    """
+
+    name: str
+    studies: int
+    answers: tuple[float, ...]
+    found: tuple[float, ...]
+    found_error: float
+    auc: tuple[float, ...]
+    best_auc: float
+    widths: tuple[float, ...]
+    coverage: float
+    naive_bias: float
+    detectable: tuple[float | None, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(self.found)
+
+    @property
+    def per_answer(self) -> float:
+        return self.total / sum(self.answers)
+
+
+def simulate(
+    *,
+    world: World,
+    setting: Setting,
+    policies: Sequence[Policy],
+    studies: int,
+    seed: int,
+    jobs: int = 1,
+    progress: Callable[[], None] = lambda: None,
+) -> list[PolicyOutlook]:
+    """Simulate `studies` studies of each policy and say what they come to; `progress` is called after each study.
+
+    The same seed gives the same figures, whatever the number of `jobs` (processes).
+
+    Raises:
+        DesignError: a policy does not fit the candidates, or the roles leave no items; with the sizes.
+    """
+    tasks = [(world, setting, policy, seed, number) for policy in policies for number in range(studies)]
+    found = []
+    for study in _run(tasks, jobs):
+        found.append(study)
+        progress()
+    return [
+        outlook(policy.name, found[place * studies : (place + 1) * studies], setting.share_that_changes(world))
+        for place, policy in enumerate(policies)
+    ]
+
+
+def _run(tasks: Sequence[tuple[World, Setting, Policy, int, int]], jobs: int) -> Iterator[SimulatedStudy]:
+    if jobs == 1:
+        yield from map(_one, tasks)
+        return
+    limit_threads(1)  # Read by the processes that are started here: studies run side by side instead.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_one, tasks)
+
+
+def _one(task: tuple[World, Setting, Policy, int, int]) -> SimulatedStudy:
+    world, setting, policy, seed, number = task
+    return one_study(world, setting, policy, rng=np.random.default_rng([seed, number]), truth_seed=number % TRUTHS)
+
+
+def outlook(name: str, studies: Sequence[SimulatedStudy], truth: float) -> PolicyOutlook:
+    """The means over a policy's simulated studies. `truth`: the share of all answers that really changes."""
+    totals = np.array([sum(study.found) for study in studies])
+    detectable: list[float | None] = []
+    for place in range(len(EFFECTS)):
+        known = [
+            smallest_effect(study.errors[place], study.freedom[place])
+            for study in studies
+            if math.isfinite(study.errors[place])
+        ]
+        detectable.append(float(np.mean(known)) if known else None)
+    return PolicyOutlook(
+        name=name,
+        studies=len(studies),
+        answers=_means([study.answers for study in studies]),
+        found=_means([study.found for study in studies]),
+        found_error=float(totals.std(ddof=1) / math.sqrt(len(studies))) if len(studies) > 1 else math.nan,
+        auc=_means([study.auc for study in studies]),
+        best_auc=float(np.mean([study.best_auc for study in studies])),
+        widths=_means([study.widths for study in studies]),
+        coverage=float(np.mean([study.covered for study in studies])),
+        naive_bias=float(np.mean([study.naive for study in studies])) - truth,
+        detectable=tuple(detectable),
+    )
+
+
+def smallest_effect(standard_error: float, degrees_of_freedom: float, *, power: float = POWER) -> float:
+    """The smallest true difference that a two-sided test at 5 % finds with this power, in the units of the error.
+
+    (t_0.975 + t_power) standard errors (Bloom, Evaluation Review 19, 1995).
+    """
+    reach = bandit.student_t_quantile(0.975, degrees_of_freedom) + bandit.student_t_quantile(power, degrees_of_freedom)
+    return reach * standard_error
+
+
+# One study
+
+
+@cache
+def truth_of(world: World, seed: int) -> bandit.BeliefTruth:
+    return bandit.BeliefTruth.for_bank(
+        tasks=world.tasks,
+        domains=world.domains,
+        seed=seed,
+        pair_sd=world.pair_sd,
+        hidden_share=world.hidden_share,
+        respondent_sd=world.respondent_sd,
+        outcome_rates=world.rates,
+    )
+
+
+@cache
+def _codes(names: tuple[str, ...]) -> NDArray[np.int64]:
+    return np.unique(names, return_inverse=True)[1]
+
+
+@cache
+def _ids(count: int) -> tuple[str, ...]:
+    return tuple(f"question {number}" for number in range(count))
+
+
+def features(world: World, pairs: bandit.Pairs) -> NDArray[np.float64]:
+    """What the predictor knows of pairs: an intercept, outcome, same task, same domain, both domains; (M, 4 + 2 D)."""
+    task, domain = _codes(world.tasks), _codes(world.domains)
+    count = int(domain.max()) + 1
+    columns = np.zeros((len(pairs), 4 + 2 * count))
+    columns[:, 0] = 1
+    columns[:, 1] = pairs.outcome
+    columns[:, 2] = task[pairs.evidence] == task[pairs.target]
+    columns[:, 3] = domain[pairs.evidence] == domain[pairs.target]
+    rows = np.arange(len(pairs))
+    columns[rows, 4 + domain[pairs.target]] = 1
+    columns[rows, 4 + count + domain[pairs.evidence]] = 1
+    return columns
+
+
+def one_study(
+    world: World, setting: Setting, policy: Policy, *, rng: np.random.Generator, truth_seed: int
+) -> SimulatedStudy:
+    """Simulate one study of all stages, people and answers."""
+    truth, ids = truth_of(world, truth_seed), _ids(len(world.tasks))
+    test = bandit.uniform_pool(n_questions=len(ids), size=TEST_PAIRS, rng=rng).pairs
+    judged = bandit.average_over_people(truth.probabilities(test, ids), world.respondent_sd)
+    known = features(world, test)
+    seen: list[NDArray[np.float64]] = []
+    labels: list[NDArray[np.float64]] = []
+    people: list[NDArray[np.int64]] = []
+    collected: list[_Collected] = []
+    counts, found, aucs = [], [], []
+    coefficients: NDArray[np.float64] | None = None
+    for index, sittings in enumerate(setting.sittings):
+        roles = bandit.plan_roles(
+            booklets=sittings,
+            size=setting.items,
+            holdout=setting.holdout,
+            controls=setting.controls,
+        )
+        for part in ("sampled", "holdout"):
+            role = getattr(roles, part)
+            if not role.booklets:
+                continue
+            pool = bandit.uniform_pool(
+                n_questions=len(ids), size=setting.candidates if part == "sampled" else role.items, rng=rng
+            )
+            columns = features(world, pool.pairs)
+            scores = None if coefficients is None else bandit.predict_logistic(columns, coefficients)
+            design = policy.design if index and part == "sampled" else bandit.Uniform()
+            drawn = bandit.draw(design=design, n=role.items, scores=scores, n_candidates=len(pool.pairs), rng=rng)
+            taken = _answers(world, setting, truth, ids, pool, drawn, role, index, part, rng)
+            collected.append(taken)
+            if part == "sampled":
+                at = taken.at
+                seen.append(columns[at])
+                labels.append(taken.changed)
+                people.append(taken.part.cluster)
+                counts.append(at.size)
+                found.append(float(taken.expected.sum()))
+        coefficients = _trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
+        aucs.append(_auc(judged, bandit.predict_logistic(known, coefficients)))
+    return _summary(setting.share_that_changes(world), collected, counts, found, aucs, best_auc=_auc(judged, judged))
+
+
+@dataclass(frozen=True, eq=False)
+class _Collected:
+    """One part's answers: the candidates at, what they expected, values by `MEASURES`; and those to its controls."""
+
+    part: Part
+    at: NDArray[np.int64]
+    expected: NDArray[np.float64]
+    outcome: NDArray[np.int8]
+    changed: NDArray[np.float64]
+    change: NDArray[np.float64]
+    control_changed: NDArray[np.float64]
+    control_cluster: NDArray[np.int64]
+
+
+def _answers(
+    world: World,
+    setting: Setting,
+    truth: bandit.BeliefTruth,
+    ids: Sequence[str],
+    pool: bandit.Pool,
+    drawn: bandit.Draw,
+    role: bandit.RolePart,
+    stage: int,
+    name: str,
+    rng: np.random.Generator,
+) -> _Collected:
+    """Deals the part's slots to people at random, controls after the items in number, and has them answered."""
+    order = rng.permutation(role.booklets * setting.items)
+    came = bandit.attend(
+        people=role.booklets, items=setting.items, dropout=setting.dropout, returners=setting.returners, rng=rng
+    )
+    stays = came.in_time.ravel()  # Late answers are stored, and no estimate knows them.
+    speeder = rng.random(role.booklets) < setting.speeders if setting.speeders else np.zeros(role.booklets, dtype=bool)
+    person = np.repeat(np.arange(role.booklets), setting.items)
+    slot = order[stays]
+    person = person[stays]
+    item = slot < role.items
+    without = (slot >= role.items) & (slot < role.items + dict(role.controls).get(NO_EVIDENCE, 0))
+    chance = np.full(slot.size, world.false_change)
+    outcome = rng.integers(2, size=slot.size)
+    at = drawn.selected[slot[item]]
+    pairs = pool.pairs.take(at)
+    chance[item] = truth.probabilities(pairs, ids)
+    outcome[item] = pairs.outcome
+    answers = bandit.crowd_answers(
+        probability=chance,
+        outcome=outcome,
+        person=person,
+        rng=rng,
+        respondent_sd=world.respondent_sd,
+        speeder=speeder,
+    )
+    # Nobody takes part twice: people of other stages and parts have other numbers.
+    cluster = person + 1_000_000 * (2 * stage + (name == "holdout"))
+    whole = bool(pool.probability == 1)
+    part = Part(
+        stage=stage + 1,
+        role=name,
+        names=tuple(stratum.name for stratum in drawn.strata),
+        sizes=tuple(stratum.size for stratum in drawn.strata),
+        slots=tuple(stratum.n for stratum in drawn.strata),
+        universe_size=None if whole else pool.universe_size,
+        stratum=drawn.stratum[slot[item]].astype(np.int64),
+        cluster=cluster[item],
+        probability=drawn.inclusion_probability[slot[item]],
+        planned_probability=drawn.inclusion_probability,
+    )
+    return _Collected(
+        part=part,
+        at=at,
+        expected=bandit.average_over_people(chance[item], world.respondent_sd) * ~speeder[person[item]],
+        outcome=outcome[item].astype(np.int8),
+        changed=answers.changed[item].astype(np.float64),
+        change=(answers.posterior - answers.prior)[item].astype(np.float64),
+        control_changed=answers.changed[without].astype(np.float64),
+        control_cluster=cluster[without],
+    )
+
+
+def _trained(
+    columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    precision = np.ones(columns.shape[1])
+    precision[0] = 1e-3
+    return bandit.fit_logistic(columns=columns, label=label, precision=precision, cluster=person)
+
+
+def _auc(chance: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
+    found = area_under_curve(chance, scores)
+    return math.nan if found is None else found
+
+
+def _summary(
+    truth: float,
+    collected: Sequence[_Collected],
+    counts: Sequence[int],
+    found: Sequence[float],
+    aucs: Sequence[float],
+    *,
+    best_auc: float,
+) -> SimulatedStudy:
+    values = {
+        "changed": [one.changed for one in collected],
+        "change": [one.change for one in collected],
+        "size": [np.abs(one.change) for one in collected],
+    }
+    finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
+    share = finals["changed"]
+    effects = [_outcome_effect(collected), _condition_effect(collected), _evidence_effect(collected, share)]
+    return SimulatedStudy(
+        answers=tuple(counts),
+        found=tuple(found),
+        auc=tuple(aucs),
+        best_auc=best_auc,
+        widths=tuple(math.nan if one is None else one.interval[1] - one.interval[0] for one in finals.values()),
+        share=math.nan if share is None else share.value,
+        covered=share is not None and share.interval[0] <= truth <= share.interval[1],
+        naive=float(np.concatenate(values["changed"]).mean()),
+        errors=tuple(error for error, _freedom in effects),
+        freedom=tuple(freedom for _error, freedom in effects),
+    )
+
+
+def _combined(
+    collected: Sequence[_Collected], values: Sequence[NDArray[np.float64]], *, share: bool
+) -> Estimate | None:
+    parts = [one.part for one in collected]
+    found = [estimate(part, value, share=share) for part, value in zip(parts, values, strict=True)]
+    return combine(parts, found, name="", title="", unit="", naive=None).combined
+
+
+def _effect(estimate: Estimate | None) -> tuple[float, float]:
+    """Standard error and degrees of freedom; NaN without an estimate."""
+    return (math.nan, math.nan) if estimate is None else (estimate.standard_error, estimate.degrees_of_freedom)
+
+
+def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
+    parts = [one.part for one in collected]
+    found = [difference(one.part, one.changed, first=one.outcome == 1, second=one.outcome == 0) for one in collected]
+    return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
+
+
+def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
+    """Two conditions, to which people are assigned in turn."""
+    parts = [one.part for one in collected]
+    found = [
+        difference(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
+        for one in collected
+    ]
+    return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
+
+
+def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
+    """Evidence against none: the share against that of the controls, as if their people were others."""
+    changed = np.concatenate([one.control_changed for one in collected])
+    cluster = np.concatenate([one.control_cluster for one in collected])
+    if share is None or np.unique(cluster).size < 2:
+        return math.nan, math.nan
+    without = bandit.false_change_rate(changed=changed, cluster=cluster)
+    variances = share.standard_error**2, without.standard_error**2
+    freedom = sum(variances) ** 2 / (
+        variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / without.degrees_of_freedom
+    )
+    return math.sqrt(sum(variances)), freedom
+
+
+def _means(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(np.mean(np.array(rows, dtype=np.float64), axis=0).tolist())

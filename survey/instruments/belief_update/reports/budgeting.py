@@ -1,0 +1,262 @@
+"""Planning a budget: a TOML file with a truth, a study, its prices and policies; what they come to, by simulation.
+
+The simulation is `survey.instruments.belief_update.reports.budget`'s. Nothing here reads or writes a study.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from bandit.errors import DesignError
+from survey.exceptions import FileErrors
+from survey.models import Question
+from survey.services.banks.importing import find_bank
+from survey.study_file import SEED_LIMIT, DesignConfig, Strict
+
+from . import budget
+from .budget import Policy, PolicyOutlook, Setting, World
+
+OUTCOME, CONDITION, EVIDENCE = budget.EFFECTS
+
+
+class BankShape(Strict):
+    """An imported bank by name, or the shape of one: questions over tasks over domains, as evenly as they go."""
+
+    name: str = ""
+    questions: int | None = Field(default=None, ge=2, le=100_000)
+    tasks: int | None = Field(default=None, ge=1, le=1000)
+    domains: int | None = Field(default=None, ge=1, le=100)
+
+    @model_validator(mode="after")
+    def one_or_the_other(self) -> "BankShape":
+        shape = (self.questions, self.tasks, self.domains)
+        if bool(self.name) == any(part is not None for part in shape) or (not self.name and None in shape):
+            raise ValueError("give either a name or all of questions, tasks and domains")
+        if self.questions and self.tasks and self.domains and not self.questions >= self.tasks >= self.domains:
+            raise ValueError("there must be at least as many questions as tasks, and as many tasks as domains")
+        return self
+
+
+class TruthShape(Strict):
+    changes_incorrect: float = Field(default=0.46, gt=0, lt=1)
+    changes_correct: float = Field(default=0.32, gt=0, lt=1)
+    pair_sd: float = Field(default=0.9, ge=0, le=5)
+    hidden_share: float = Field(default=1 / 3, ge=0, le=1)
+    respondent_sd: float = Field(default=1.0, ge=0, le=5)
+    false_change: float = Field(default=0.05, ge=0, le=1)
+
+
+class StudyShape(Strict):
+    sittings: list[int] = Field(min_length=1, max_length=50)
+    items: int = Field(default=15, ge=1, le=200)
+    candidates: int = Field(default=12_000, ge=1, le=1_000_000)
+    holdout: float = Field(default=0.1, ge=0, lt=1)
+    controls: float = Field(default=0.0667, ge=0, lt=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    returners: float = Field(default=0.0, ge=0, lt=1)
+    speeders: float = Field(default=0.0, ge=0, lt=1)
+    minutes: float = Field(default=12, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def sittings_are_people(self) -> "StudyShape":
+        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
+            raise ValueError("sittings: each stage needs from 2 to 100,000")
+        if self.dropout + self.returners >= 1:
+            raise ValueError("dropout and returners: nobody would stay; lower one")
+        return self
+
+
+class Prices(Strict):
+    currency: str = Field(default="USD", min_length=1, max_length=10)
+    reward: float = Field(default=2.5, ge=0)
+    platform_fee: float = Field(default=0.333, ge=0, le=5)
+    tax_on_fee: float = Field(default=0.0, ge=0, le=1)
+
+
+class PolicyConfig(DesignConfig):
+    """A design with a name. It holds from stage 2; the first stage is uniform under every policy."""
+
+    name: str = Field(min_length=1, max_length=60)
+
+    @model_validator(mode="after")
+    def can_be_simulated(self) -> "PolicyConfig":
+        if self.kind == "test_set" or self.by == "disagreement":
+            raise ValueError("a test set, or a design by disagreement, cannot be simulated here: choose another")
+        return self
+
+
+class BudgetConfig(Strict):
+    title: str = Field(min_length=1, max_length=200)
+    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
+    studies: int = Field(default=30, ge=2, le=10_000)
+    bank: BankShape
+    truth: TruthShape = TruthShape()
+    study: StudyShape
+    money: Prices = Prices()
+    policies: list[PolicyConfig] = Field(min_length=1, max_length=12)
+
+    @model_validator(mode="after")
+    def policies_have_names_of_their_own(self) -> "BudgetConfig":
+        names = [policy.name for policy in self.policies]
+        if len(set(names)) != len(names):
+            raise ValueError("policies: two have the same name: make them differ")
+        return self
+
+
+@dataclass(frozen=True)
+class Costs:
+    """People, hours and money, in expectation: the same under every policy.
+
+    `people` begin, `complete` finish and are paid; `hours` are all people's, who leave half-way on average.
+    """
+
+    people: int
+    complete: float
+    hours: float
+    rewards: float
+    fees: float
+    currency: str
+
+    @property
+    def total(self) -> float:
+        return self.rewards + self.fees
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a file's policies come to."""
+
+    config: BudgetConfig
+    costs: Costs
+    outlooks: tuple[PolicyOutlook, ...]
+
+    def sentences(self) -> list[str]:
+        """A sentence a policy, to paste into a plan or a preregistration."""
+        return [_sentence(self.config, self.costs, one) for one in self.outlooks]
+
+
+def read_budget(path: Path) -> BudgetConfig:
+    """
+    Raises:
+        FileErrors: the file cannot be read, is no TOML, or holds something wrong; a line for every problem.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise FileErrors([f"{path}: cannot be read: {exc.strerror}"]) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise FileErrors([f"{path}: not TOML: {exc}"]) from exc
+    try:
+        return BudgetConfig.model_validate(raw)
+    except ValidationError as exc:
+        raise FileErrors([f"{path}: {_problem(error)}" for error in exc.errors(include_url=False)]) from exc
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in error["loc"])
+    return f"{place or 'file'}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], None] = lambda: None) -> Budget:
+    """Simulate every policy of the file; `progress` is called after each of policies x studies.
+
+    Raises:
+        FileErrors: a policy does not fit the candidates, with the sizes.
+        NotFound: no such bank.
+    """
+    try:
+        outlooks = budget.simulate(
+            world=world_of(config),
+            setting=Setting(
+                sittings=tuple(config.study.sittings),
+                items=config.study.items,
+                candidates=config.study.candidates,
+                holdout=config.study.holdout,
+                controls=config.study.controls,
+                dropout=config.study.dropout,
+                returners=config.study.returners,
+                speeders=config.study.speeders,
+            ),
+            policies=[Policy(policy.name, policy.build()) for policy in config.policies],
+            studies=config.studies,
+            seed=config.seed,
+            jobs=jobs,
+            progress=progress,
+        )
+    except DesignError as exc:
+        raise FileErrors([f"{config.title}: a policy cannot be simulated: {exc}"]) from exc
+    return Budget(config=config, costs=costs_of(config), outlooks=tuple(outlooks))
+
+
+def world_of(config: BudgetConfig) -> World:
+    """The bank's tasks and domains with the truth about them."""
+    shape, truth = config.bank, config.truth
+    if shape.name:
+        questions = find_bank(shape.name).questions.filter(flag=Question.Flag.NONE).select_related("task")
+        kinds = [(question.task.name, question.task.domain or question.task.name) for question in questions]
+        if len(kinds) < 2:
+            raise FileErrors([f"bank.name: {shape.name} has {len(kinds)} questions without a flag, fewer than 2"])
+    else:
+        count, tasks, domains = shape.questions or 0, shape.tasks or 1, shape.domains or 1
+        of_question = [number * tasks // count for number in range(count)]
+        kinds = [(f"task {task}", f"domain {task * domains // tasks}") for task in of_question]
+    return World(
+        tasks=tuple(task for task, _domain in kinds),
+        domains=tuple(domain for _task, domain in kinds),
+        rates=(truth.changes_incorrect, truth.changes_correct),
+        pair_sd=truth.pair_sd,
+        hidden_share=truth.hidden_share,
+        respondent_sd=truth.respondent_sd,
+        false_change=truth.false_change,
+    )
+
+
+def costs_of(config: BudgetConfig) -> Costs:
+    """People, hours and money. Who leaves is not paid, and has spent half the time on average."""
+    study, money = config.study, config.money
+    people = sum(study.sittings)
+    complete = people * (1 - study.dropout)
+    rewards = complete * money.reward
+    return Costs(
+        people=people,
+        complete=complete,
+        hours=(complete + (people - complete) / 2) * study.minutes / 60,
+        rewards=rewards,
+        fees=rewards * money.platform_fee * (1 + money.tax_on_fee),
+        currency=money.currency,
+    )
+
+
+def _sentence(config: BudgetConfig, costs: Costs, one: PolicyOutlook) -> str:
+    effects = {
+        OUTCOME: "between evidence answered incorrectly and correctly",
+        CONDITION: "between two conditions",
+        EVIDENCE: "between evidence and none",
+    }
+    found = ", ".join(
+        f"{100 * size:.1f} points {effects[name]}"
+        for name, size in zip(budget.EFFECTS, one.detectable, strict=True)
+        if size is not None
+    )
+    width = one.widths[0]
+    precise = (
+        f"the share of beliefs that change over all pairs within {50 * width:.1f} points (95 % interval)"
+        if math.isfinite(width)
+        else "no share over all pairs, since some pairs have no chance of being shown"
+    )
+    stages = len(config.study.sittings)
+    return (
+        f"With {costs.people} people in {stages} stage{'' if stages == 1 else 's'} of {config.study.items} items a "
+        f'person, of whom {costs.complete:.0f} are expected to finish, the policy "{one.name}" is expected to find '
+        f"{one.total:,.0f} changes of belief ({one.per_answer:.2f} an answer) and to estimate {precise}"
+        + (f"; with 80 % power (two-sided, 5 %) it detects differences of {found}" if found else "")
+        + f". This takes {costs.hours:,.0f} hours of people's time and costs {costs.total:,.2f} {costs.currency}, "
+        f"platform fee included. (Simulated: {one.studies} studies with a stated truth, in which "
+        f"{100 * config.truth.changes_incorrect:.0f} % of beliefs change after an incorrect and "
+        f"{100 * config.truth.changes_correct:.0f} % after a correct answer.)"
+    )

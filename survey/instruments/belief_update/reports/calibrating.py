@@ -1,0 +1,161 @@
+"""Are people calibrated about people and about models: a belief study's posteriors against what was really answered.
+
+Answerers are the people of a study in which they answer questions themselves, and language models; both by the same
+bank's questions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.instruments import registry
+from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
+from survey.services.answers.conditions import in_words, read_condition
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base.csv_lines import csv_line
+from survey.services.results.estimating import counted
+
+from .figure7 import COLUMNS, BeliefsAboutOthers, Calibration, RealAnswers, calibration, calibration_rows
+
+PEOPLE, MODELS = "people", "language models"
+ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
+
+
+@dataclass(frozen=True)
+class HumanCalibration:
+    """The lines of figure 7, from how many beliefs and people they come, and what a reader should know."""
+
+    lines: tuple[Calibration, ...]
+    beliefs: int
+    people: int
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; None where a figure is not defined."""
+        return {
+            "beliefs": self.beliefs,
+            "people": self.people,
+            "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines)],
+            "notes": list(self.notes),
+        }
+
+
+def figure7_csv(lines: Sequence[Calibration]) -> Iterator[str]:
+    """figure7.csv, line by line; every digit, and empty cells where a figure is not defined."""
+    yield csv_line(COLUMNS)
+    for row in calibration_rows(lines):
+        yield csv_line(row)
+
+
+def people_studies(study: Study) -> list[Study]:
+    """Studies in which people answered questions of the same bank themselves."""
+    others = Study.objects.filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
+    return [other for other in others if registry.get(other.instrument).answered_by_people]
+
+
+def human_calibration(
+    study: Study, *, people_study: Study, models: Sequence[str] = (), condition: Sequence[str] = ()
+) -> HumanCalibration:
+    """
+    Args:
+        models: names of language models; none given means all that have answered questions of the study.
+        condition: FACTOR=LEVEL, any number of times, to take only the beliefs under these levels.
+
+    Raises:
+        StateRefused: a study has another instrument, other questions or no answers; with what to do.
+        NotFound: there is no such language model.
+        HunchError: no such condition, or nobody answered both questions of any pair.
+    """
+    if study.bank_id != people_study.bank_id:
+        raise StateRefused(
+            f"{people_study.slug} asks questions of {people_study.bank}, {study.slug} of {study.bank}: nobody answered "
+            "the questions that beliefs are about; take studies on the same version of a bank"
+        )
+    notes: list[str] = []
+    beliefs = _beliefs(study, condition, notes)
+    people = _people(people_study)
+    chosen = _models(study, models)
+    try:
+        lines = [calibration(PEOPLE, beliefs, people)]
+        if chosen:
+            lines.append(calibration(MODELS, beliefs, _answers_of(study, chosen, notes)))
+    except ValueError as exc:
+        raise HunchError(f"{study.slug} and {people_study.slug}: {exc}") from exc
+    if not chosen:
+        notes.append(f"no language model has answered questions of {study.bank}; import_answers brings answers")
+    if len(chosen) == 1:
+        notes.append(f"one language model: the standard errors hold for {chosen[0].name}, not for models at large")
+    return HumanCalibration(
+        lines=tuple(lines),
+        beliefs=len(beliefs.posterior),
+        people=len(np.unique(people.answerer)),
+        notes=tuple(notes),
+    )
+
+
+def _counted(study: Study, levels: Mapping[str, str] | None = None) -> list[Assignment]:
+    found = []
+    for stage in study.main_stages():
+        stage.study = study
+        found += counted(stage, ROLES, levels)
+    if not found:
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
+    return found
+
+
+def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
+    levels = read_condition(study, condition)
+    answers = _counted(study, levels)
+    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+        notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
+    rows = registry.get(study.instrument).beliefs(answers)
+    chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]
+    return BeliefsAboutOthers(
+        posterior=rows.posterior,
+        respondent=np.array([one.sitting.respondent_id for one in answers], dtype=np.int64),
+        evidence=rows.evidence,
+        outcome=rows.outcome,
+        target=rows.target,
+        weight=1 / np.array(chances, dtype=np.float64),
+    )
+
+
+def _people(study: Study) -> RealAnswers:
+    answers = _counted(study)
+    rows = registry.get(study.instrument).own_answers(answers)
+    who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
+    # In a repeated measurement somebody can meet a question again: the first answer is the fresh one.
+    first = np.sort(np.unique(np.stack([who, rows.question]), axis=1, return_index=True)[1])
+    return RealAnswers(answerer=who[first], question=rows.question[first], correct=rows.correct[first].astype(np.int64))
+
+
+def _models(study: Study, names: Sequence[str]) -> list[LanguageModel]:
+    known = list(LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name"))
+    strangers = [name for name in names if name not in {model.name for model in known}]
+    if strangers:
+        there_are = ", ".join(model.name for model in known) or "none"
+        raise NotFound(
+            f"no language model called {', '.join(strangers)} has answered {study.bank}; there are: {there_are}"
+        )
+    return [model for model in known if not names or model.name in names]
+
+
+def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str]) -> RealAnswers:
+    asked = {question.pk for question in eligible_questions(study)}
+    rows = [
+        row
+        for row in ModelAnswer.objects.filter(language_model__in=models, question__bank=study.bank_id)
+        .order_by("language_model", "question")
+        .values_list("language_model", "question", "correct")
+        if row[1] in asked
+    ]
+    for model in models:
+        missing = len(asked) - sum(row[0] == model.pk for row in rows)
+        if missing:
+            notes.append(f"{model.name}: no answer to {missing} of the study's {len(asked)} questions")
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return RealAnswers(answerer=columns[0], question=columns[1], correct=columns[2])

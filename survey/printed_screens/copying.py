@@ -1,0 +1,119 @@
+"""A throw-away copy of a study, open, with items of every kind. For a transaction that is rolled back."""
+
+import copy
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.instruments import registry
+from survey.instruments.registry import REPEAT, Instrument
+from survey.models import Booklet, CompletionCode, Item, Question, Slot, Stage, Stratum, Study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base.seeds import derive, generator
+
+CANDIDATES = 200
+MOST_KINDS = 6
+
+
+def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
+    """The copy's stage with one booklet, and by the items' primary keys of which kind they are.
+
+    Codes are words that say what they are for, and not those that people are given.
+
+    Raises:
+        StateRefused: the bank has no questions for the study.
+    """
+    made = copy.copy(study)
+    made.pk, made._state.adding = None, True
+    made.slug = f"screens-{secrets.token_hex(8)}"
+    made.save()
+    CompletionCode.objects.bulk_create(
+        CompletionCode(study=made, outcome=outcome, code=f"CODE-{outcome.upper().replace('_', '-')}")
+        for outcome in CompletionCode.Outcome.values
+    )
+    now = timezone.now()
+    stage = Stage.objects.create(
+        study=made,
+        index=1,
+        state=Stage.State.OPEN,
+        seed=derive(study.seed, "screens"),
+        plan_sha256="0" * 64,
+        planned_at=now,
+        opened_at=now,
+    )
+    questions = eligible_questions(made)
+    if len(questions) < 2:
+        raise StateRefused(
+            f"{study.slug}: {study.bank} has too few questions for it ({len(questions)}) to show its items"
+        )
+    return stage, _fill(stage, questions)
+
+
+def _fill(stage: Stage, questions: Sequence[Question]) -> dict[int, str]:
+    """One booklet of the study's size: an item of each kind first, then each control, then more of the first ones."""
+    study, instrument = stage.study, registry.of_study(stage.study)
+    rng = generator(stage.seed, "items")
+    rows = instrument.draw_candidates(questions=questions, size=CANDIDATES, rng=rng).rows
+    items, kinds = _store(study, instrument, rows, questions)
+    first = [kinds.index(kind) for kind in dict.fromkeys(kinds)][:MOST_KINDS]
+    others = [place for place in range(len(items)) if place not in first]
+    controls = _controls(study, instrument, questions, rng)
+    size = study.settings.sitting.items
+    sampled = [items[place] for place in [*first, *others]][: max(len(first), size - len(controls))]
+    booklet = Booklet.objects.create(stage=stage, number=1)
+    stratum = Stratum.objects.create(stage=stage, name="all", size=len(items), slots=len(sampled))
+    slots = [
+        Slot(
+            stage=stage,
+            item=item,
+            role=Slot.Role.SAMPLED,
+            stratum=stratum,
+            inclusion_probability=1.0,
+            pool_probability=1.0,
+        )
+        for item in sampled
+    ]
+    places = len(first)
+    slots[places:places] = [
+        Slot(stage=stage, item=item, role=Slot.Role.CONTROL, control_kind=kind) for kind, item in controls
+    ]
+    for number, slot in enumerate(slots, start=1):
+        slot.booklet, slot.number, slot.position = booklet, number, number
+    Slot.objects.bulk_create(slots)
+    known = {item.pk: kind for item, kind in zip(items, kinds, strict=True)}
+    return {**known, **{item.pk: kind for kind, item in controls}}
+
+
+def _store(
+    study: Study, instrument: Instrument, rows: np.ndarray, questions: Sequence[Question]
+) -> tuple[list[Item], list[str]]:
+    """Items of these rows, and of which kind each is: what the instrument tells its items apart by first."""
+    by_key = {instrument.item_key(row, questions): place for place, row in enumerate(rows)}
+    items = Item.objects.bulk_create([Item(study=study, key=key) for key in by_key])
+    instrument.create_typed_items(items=items, rows=rows[list(by_key.values())], questions=questions)
+    divisions = instrument.divisions(items)
+    labels = next(iter(divisions.values()), np.full(len(items), "item"))
+    return items, [str(label) for label in labels]
+
+
+def _controls(
+    study: Study, instrument: Instrument, questions: Sequence[Question], rng: np.random.Generator
+) -> list[tuple[str, Item]]:
+    roles = study.settings.roles
+    if not roles.controls:
+        return []
+    found = []
+    for kind in roles.control_kinds or instrument.control_kinds:
+        if kind == REPEAT:  # The same screens once more.
+            continue
+        row = instrument.draw_controls(kind=kind, count=1, questions=questions, rng=rng)
+        key = instrument.item_key(row[0], questions)
+        item = Item.objects.filter(study=study, key=key).first()
+        if item is None:
+            item = Item.objects.create(study=study, key=key)
+            instrument.create_typed_items(items=[item], rows=row, questions=questions)
+        found.append((kind, item))
+    return found

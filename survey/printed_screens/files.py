@@ -1,0 +1,161 @@
+"""Screens as files that open from a disk: pages without scripts, a table of them, all on one page, and that as PDF."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+from django.utils.translation import override
+
+from survey.exceptions import HunchError
+from survey.models import Study
+from survey.services.base.writing import replace_file
+
+from .walking import Screen, Walk
+
+STYLE = "hunch.css"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
+PDF_SECONDS = 300
+# A file has no other page to lead to, and nowhere to send anything to.
+CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<script\b.*?</script>", re.DOTALL), ""),
+    (re.compile(r'<link rel="icon"[^>]*>'), ""),
+    (re.compile(r'<link rel="stylesheet"[^>]*>'), f'<link rel="stylesheet" href="../{STYLE}">'),
+    (re.compile(r'<input type="hidden"[^>]*>'), ""),
+    (re.compile(r' (?:form)?action="[^"]*"'), ""),
+    (re.compile(r' data-beacon="[^"]*"'), ""),
+    (re.compile(r" autofocus"), ""),
+    (re.compile(r' href="(?!#|\.\./)[^"]*"'), ' href="#"'),
+    (re.compile(r'type="submit"'), 'type="button"'),
+    (re.compile(r"\n\s*\n+"), "\n"),
+)
+MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
+
+
+def find_browser(given: str = "") -> str:
+    """
+    Raises:
+        HunchError: there is no Chromium here.
+    """
+    for name in (given,) if given else BROWSERS:
+        if found := shutil.which(name):
+            return found
+    looked_for = given or ", ".join(BROWSERS)
+    raise HunchError(
+        f"--pdf: no browser that could print is on this machine (looked for {looked_for}): install Chromium, name one "
+        "with --browser PATH, or print all.html from any browser"
+    )
+
+
+def write_screens(study: Study, walks: Sequence[Walk], folder: Path, *, now: datetime) -> int:
+    """Write every page in a folder of its language, all of them on one page beside, and the table of all; how many.
+
+    Raises:
+        HunchError: the folder cannot be written.
+    """
+    style = finders.find(f"frontend/{STYLE}")
+    if not isinstance(style, str):
+        raise HunchError(f"the pages' style frontend/{STYLE} is not among the static files of this installation")
+    languages = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(style, folder / STYLE)
+        for walk in walks:
+            own = folder / walk.language
+            if own.exists():
+                shutil.rmtree(own)
+            own.mkdir()
+            listed = list(_write_language(walk, own))
+            languages.append({"code": walk.language, "screens": listed})
+        context = {"study": study, "now": now, "languages": languages, "factors": _factors(walks[0])}
+        _write(folder / "index.html", _rendered("survey/screens_index.html", context))
+    except OSError as exc:
+        raise HunchError(f"--out {folder}: cannot be written ({exc.strerror}): choose another folder") from exc
+    return sum(len(language["screens"]) for language in languages)
+
+
+def print_pdf(browser: str, page: Path, target: Path) -> None:
+    """Have the browser print a page.
+
+    Raises:
+        HunchError: it printed nothing; with what it said.
+    """
+    command = [
+        *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"),
+        *(f"--print-to-pdf={target.resolve()}", page.resolve().as_uri()),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PDF_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise HunchError(f"--pdf: {browser} did not print {page}: {exc}") from exc
+    if done.returncode or not target.exists():
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise HunchError(f"--pdf: {browser} did not print {page} (status {done.returncode}): {said}")
+
+
+def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = []
+    taken: dict[str, int] = {}
+    for number, screen in enumerate(walk.found, start=1):
+        levels = [f"{factor}-{level}" for factor, level in _common(walk, screen).items()]
+        name = "-".join([screen.name, *_kind(walk, screen), *levels])
+        taken[name] = taken.get(name, 0) + 1
+        again = f"-{taken[name]}" if taken[name] > 1 else ""
+        html = screen.html
+        for pattern, by in CHANGES:
+            html = pattern.sub(by, html)
+        file = f"{number:03d}-{name}{again}.html"
+        _write(folder / file, html)
+        found = MAIN.search(html)
+        listed.append(
+            {
+                "number": number,
+                "file": file,
+                "name": " ".join([screen.name, *_kind(walk, screen)]).replace("-", " "),
+                "title": screen.title,
+                "levels": ", ".join(f"{factor}: {level}" for factor, level in _common(walk, screen).items()),
+                "main": mark_safe(found[1] if found else ""),  # noqa: S308 - as the page itself was rendered
+            }
+        )
+    context = {"language": walk.language, "screens": listed, "title": walk.config.title}
+    _write(folder / "all.html", _rendered("survey/screens_all.html", context))
+    return listed
+
+
+def _kind(walk: Walk, screen: Screen) -> list[str]:
+    """Of which kind of item the screen is, where not all kinds look like it."""
+    few = 0 < len(screen.kinds) <= 2 and screen.kinds != walk.kinds_shown
+    return [re.sub(r"[^a-z0-9]+", "-", kind.lower()) for kind in sorted(screen.kinds)] if few else []
+
+
+def _common(walk: Walk, screen: Screen) -> Mapping[str, str]:
+    """The levels without which the screen is not seen: of each factor the one level that all its walks share."""
+    seen = [walk.combinations[number] for number in sorted(screen.combinations)]
+    found = {}
+    for condition in walk.config.conditions:
+        levels = {levels[condition.factor] for levels in seen}
+        if len(levels) == 1:
+            found[condition.factor] = levels.pop()
+        elif len(levels) < len(condition.levels):
+            found[condition.factor] = "-or-".join(level for level in condition.levels if level in levels)
+    return found
+
+
+def _factors(walk: Walk) -> list[tuple[str, str]]:
+    return [(condition.factor, ", ".join(condition.levels)) for condition in walk.config.conditions]
+
+
+def _rendered(template: str, context: dict[str, Any]) -> str:
+    with override("en"):
+        return render_to_string(template, context)
+
+
+def _write(path: Path, text: str) -> None:
+    with replace_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

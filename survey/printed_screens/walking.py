@@ -1,0 +1,371 @@
+"""Walking through a copy of a study by its pages, down every path that shows something else.
+
+The pages are served by this process, so that all of it happens inside the caller's transaction; every path is undone
+before the next one is taken.
+"""
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, transaction
+from django.utils import timezone
+
+from survey.instruments import registry
+from survey.models import AssignmentCondition, Booklet, Sitting, Stage
+from survey.services.answers.conditions import combinations
+from survey.services.sittings import entry
+from survey.services.sittings.flow import current_step
+from survey.simulator.page import Element, Page
+from survey.simulator.routes import SITTING_COOKIE, Pages, Shown
+from survey.simulator.visitors import Person, made_up_ids
+from survey.study_file import StudyConfig
+
+# What is drawn for each sitting by chance (the order of some answers, who is asked for reasons) is drawn so often, and
+# no more once so many draws in a row have shown nothing new.
+MOST_DRAWS = 8
+SILENT_DRAWS = 3
+MOST_COMBINATIONS = 64
+MOST_STEPS = 1000
+# Pages in the order in which they are listed: at the door, the blocks, the ends.
+DOOR, ENDS = -1, 1000
+PERCENT = re.compile(r"\b\d{1,3} %")
+NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
+
+
+Key = tuple[str, ...]
+
+
+@dataclass
+class Screen:
+    """A page, what it is, and under which combinations of levels (their numbers) it was seen.
+
+    `kinds`: of the items that it was seen with. `origins`: the pages that it was reached from by a path that not every
+    walk takes; it is seen wherever they are.
+    """
+
+    name: str
+    title: str
+    html: str
+    place: tuple[int, int]
+    combinations: set[int] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+    origins: "set[Key]" = field(default_factory=set)
+
+
+class Reader(Person):
+    """Reads the instructions, and pays attention."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._misreads = self._careless = False
+
+
+class Walk:
+    """All screens of one language."""
+
+    def __init__(self, *, stage: Stage, kinds: Mapping[int, str], language: str) -> None:
+        self.stage = stage
+        self.kinds = kinds
+        self.language = language
+        self.config: StudyConfig = stage.study.settings.in_language(language)
+        self.combinations = chosen_combinations(self.config)
+        self.screens: dict[Key, Screen] = {}
+        self._number = 0
+        self._last: Key = ()
+        self._origin: Key = ()
+        self._has_remarked = False
+        shown = stage.slots.values_list("item", flat=True)
+        self.kinds_shown = {kinds[item] for item in shown}
+
+    def run(self) -> None:
+        for number in range(len(self.combinations)):
+            self._number = number
+            if number == 0:
+                self._at_the_door()
+            silent = 0
+            for draw in range(MOST_DRAWS):
+                before = len(self.screens)
+                with undone(), self._browser() as route:
+                    self._through(route, draw=draw, every_path=number == 0 and draw == 0)
+                silent = silent + 1 if len(self.screens) == before else 0
+                if silent == SILENT_DRAWS:
+                    break
+
+    @property
+    def found(self) -> list[Screen]:
+        """In the order in which people meet them, the ends last."""
+        for screen in self.screens.values():
+            for origin in screen.origins:
+                screen.combinations |= self.screens[origin].combinations
+                screen.kinds |= self.screens[origin].kinds if screen.kinds else set()
+        return sorted(self.screens.values(), key=lambda screen: screen.place)
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        return self.combinations[self._number]
+
+    # Paths
+
+    def _at_the_door(self) -> None:
+        with undone(), self._browser() as route:
+            shown = route.arrive()
+            self._keep("welcome", (DOOR, 0))
+            shown = route.go_in()
+            self._keep("consent", (DOOR, 1))
+            route.send(shown, {})
+            self._keep("consent-unanswered", (DOOR, 2))
+            route.send(shown, {"consent": "no"})
+            self._keep("end-no-consent", (ENDS, 0))
+            self._begin(route, draw=0)
+            route.arrive()
+            self._keep("welcome-back", (DOOR, 3))
+        for name, change in (
+            ("door-full", lambda: Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())),
+            ("door-closed", lambda: Stage.objects.filter(pk=self.stage.pk).update(state=Stage.State.PAUSED)),
+        ):
+            with undone(), self._browser() as route:
+                change()
+                route.arrive()
+                self._keep(name, (ENDS, 1))
+
+    def _begin(self, route: Pages, *, draw: int) -> Shown:
+        route.send(route.go_in(), {"consent": "yes"})
+        sitting = self._sitting()
+        sitting.public_id = uuid.uuid5(NAMESPACE, f"{self.stage.study.source_sha256} {draw}")
+        sitting.save(update_fields=["public_id"])
+        for cookie in route.client.cookies.jar:
+            if cookie.name == SITTING_COOKIE:
+                cookie.value = sitting.token
+        for factor, level in self.levels.items():
+            sitting.conditions.filter(factor=factor).update(level=level)
+        return route.look()
+
+    def _through(self, route: Pages, *, draw: int, every_path: bool) -> None:
+        route.arrive()
+        shown = self._begin(route, draw=draw)
+        person = Reader(
+            config=self.config,
+            items=registry.get(self.stage.study.instrument).simulated_person(study=self.stage.study, seed=1),
+            seed=1,
+            link={},
+        )
+        for _step in range(MOST_STEPS):
+            if self._set_levels():
+                shown = route.look()
+            is_new = self._keep_step(route, shown)
+            if shown.kind == "end":
+                break
+            if is_new:
+                self._errors(route, shown)
+            if every_path and shown.kind != "item":
+                self._other_answers(route, shown, person, depth=0)
+            if every_path and is_new and shown.kind == "item":
+                self._remark(route, shown)
+            shown = route.send(shown, route.answers(shown, person))
+        if every_path:
+            with self._aside(route):
+                route.arrive()
+                self._keep("welcome-after-the-end", (ENDS, 3))
+
+    def _errors(self, route: Pages, shown: Shown) -> None:
+        """What the page says where nothing was entered."""
+        with self._aside(route):
+            after = route.send(shown, {})
+            if after.errors:
+                self._keep_step(route, after, suffix="-unanswered")
+
+    def _other_answers(self, route: Pages, shown: Shown, person: Person, *, depth: int) -> None:
+        """Where another answer leads, one answer at a time: a second attempt with hints, or another end."""
+        page = shown.page
+        if page is None or depth > 1:
+            return
+        usual = route.answers(shown, person)
+        choices = {name: [value for value, _text in options] for name, options in page.choices.items()}
+        for name, values in {**choices, **page.buttons}.items():
+            for value in values:
+                if usual.get(name) == value:
+                    continue
+                with self._aside(route):
+                    after = route.send(shown, {**usual, name: value})
+                    same_block = after.kind == shown.kind and not after.errors
+                    if (after.kind == "end" or same_block) and self._keep_step(route, after) and same_block:
+                        self._other_answers(route, after, person, depth=depth + 1)
+        if shown.kind in ("instructions", "checks"):
+            with self._aside(route):  # The last place is taken meanwhile.
+                Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())
+                after = route.send(shown, usual)
+                if after.kind == "end":
+                    self._keep_step(route, after)
+
+    def _remark(self, route: Pages, shown: Shown) -> None:
+        """What is said to who reports something wrong with the question."""
+        elements = list(shown.page.main.walk()) if shown.page else []
+        button = next((element.attributes for element in elements if "formaction" in element.attributes), None)
+        if shown.page is None or button is None or self._has_remarked:
+            return
+        self._has_remarked = True
+        boxes = [one.attributes["name"] for one in elements if one.tag == "textarea" and "form" in one.attributes]
+        given = {button["name"]: button["value"], **dict.fromkeys(boxes, "Two of the options are the same.")}
+        with self._aside(route):
+            route.client.post(button["formaction"], data={**shown.page.hidden, **given})
+            self._keep("item-remark-sent", (self._sitting().block, 1))
+
+    # The database behind the pages
+
+    def _sitting(self) -> Sitting:
+        return Sitting.objects.select_related("stage__study__bank", "respondent", "booklet").get(stage=self.stage)
+
+    def _set_levels(self) -> bool:
+        """Give all items the levels of this walk; whether any had another one."""
+        changed = 0
+        for factor, level in self.levels.items():
+            rows = AssignmentCondition.objects.filter(assignment__sitting__stage=self.stage, factor=factor)
+            changed += rows.exclude(level=level).update(level=level)
+        return changed > 0
+
+    @contextmanager
+    def _browser(self) -> Iterator[Pages]:
+        host = settings.ALLOWED_HOSTS[0].lstrip(".") if settings.ALLOWED_HOSTS else "localhost"
+        base = f"https://{'localhost' if host == '*' else host}"
+        with (
+            connection_kept(),
+            httpx.Client(
+                transport=httpx.WSGITransport(app=WSGIHandler()),
+                base_url=base,
+                headers={"Referer": f"{base}/", entry.SIMULATED_HEADER: entry.simulated_mark()},
+                follow_redirects=True,
+                trust_env=False,
+            ) as client,
+        ):
+            client.event_hooks = {"response": [self._remember]}
+            ids = {**made_up_ids(self.config), "language": self.language}
+            yield Pages(client=client, slug=self.stage.study.slug, ids=ids)
+
+    def _remember(self, response: httpx.Response) -> None:
+        self._html = response.read().decode()
+
+    @contextmanager
+    def _aside(self, route: Pages) -> Iterator[None]:
+        """A path that is left again: what was stored is undone, and so are the cookies."""
+        kept, last, origin = httpx.Cookies(route.client.cookies), self._last, self._origin
+        self._origin = origin or last
+        with undone():
+            yield
+        route.client.cookies, self._last, self._origin = kept, last, origin
+
+    # Keeping pages
+
+    def _keep_step(self, route: Pages, shown: Shown, suffix: str = "") -> bool:
+        sitting = self._sitting()
+        step = current_step(sitting)
+        if shown.kind == "end":
+            return self._keep(f"end-{shown.outcome}", (ENDS, 2))
+        parts, kind = [shown.kind], ""
+        if shown.kind == "item" and step.assignment is not None:
+            parts.append(shown.page.screen if shown.page else "")
+            kind = self.kinds[step.assignment.slot.item_id]
+        elif step.block.name and step.block.name != shown.kind:
+            parts.append(step.block.name)
+        if step.attempt > 1:
+            parts.append("second-attempt")
+        name = "-".join(part for part in parts if part) + suffix
+        shown_parts = step.screen.parts.values() if step.screen else ()
+        questions = [str(part["value"]) for part in shown_parts if part["kind"] == "question"]
+        return self._keep(name, (sitting.block, 0), questions=questions, kind=kind)
+
+    def _keep(self, name: str, place: tuple[int, int], *, questions: Sequence[str] = (), kind: str = "") -> bool:
+        """Keep the page that was shown last, unless one that says the same is kept; whether it is new."""
+        page = Page(self._html)
+        key = (name.partition("-")[0], *_said(page, questions))
+        is_new = key not in self.screens
+        if is_new:
+            heading = next((element.text for element in page.main.walk() if element.tag == "h1"), name)
+            self.screens[key] = Screen(
+                name=re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
+                title=" ".join(heading.split()),
+                html=self._html,
+                place=(place[0], place[1] * MOST_STEPS + len(self.screens)),
+            )
+        # Before consent no level is drawn.
+        everywhere = place[0] == DOOR or name.startswith(("door", "end-no-consent"))
+        self.screens[key].combinations |= set(range(len(self.combinations))) if everywhere else {self._number}
+        if kind:
+            self.screens[key].kinds.add(kind)
+        if self._origin:
+            self.screens[key].origins.add(self._origin)
+        self._last = key
+        return is_new
+
+
+@contextmanager
+def connection_kept() -> Iterator[None]:
+    """A request ends by closing its connection, and with it everybody's transaction: not while we are the server."""
+    signals = (request_started, request_finished)
+    # Answers that are refused on purpose are no news either.
+    log = logging.getLogger("django.request")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    connected = [signal for signal in signals if signal.disconnect(close_old_connections)]
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for signal in connected:
+            signal.connect(close_old_connections)
+
+
+class _Undo(Exception):
+    """Leaves a block whose writes are not to stay."""
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What is written inside is undone at the end."""
+    with suppress(_Undo), transaction.atomic():
+        yield
+        raise _Undo
+
+
+def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
+    """Every combination of levels; where there are very many, the first one and those that differ from it in one."""
+    found = combinations(config)
+    if len(found) <= MOST_COMBINATIONS:
+        return found
+    first = found[0]
+    return [one for one in found if sum(one[factor] != first[factor] for factor in first) <= 1]
+
+
+def _said(page: Page, questions: Sequence[str]) -> Iterator[str]:
+    """What tells this page from others of its kind. Not which question is asked, the numbers that were entered or the
+    place in the sitting; nor, but for items, the order of what can be chosen."""
+    words = list(_words(page.main, questions))
+    yield from words if page.kind in ("item", "practice") else sorted(words)
+
+
+def _words(element: Element, questions: Sequence[str]) -> Iterator[str]:
+    attributes = element.attributes
+    if attributes.get("type") == "hidden" or "progress" in attributes.get("class", ""):
+        return
+    if "data-part" in attributes:
+        is_number = element.text.strip().rstrip(" %").isdigit()
+        if is_number or "question" in attributes.get("class", ""):
+            yield f"[{attributes['data-part']}]"
+            return
+    if element.tag in ("input", "textarea", "button"):
+        yield element.tag
+    for child in element.children:
+        if isinstance(child, Element):
+            yield from _words(child, questions)
+        elif text := " ".join(child.split()):
+            # A number in percent is one that was entered, wherever it is said again.
+            said = PERCENT.sub("[number] %", text)
+            yield "[option]" if any(text in question for question in questions) else said

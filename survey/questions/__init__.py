@@ -1,1 +1,0 @@
-"""Where questions come from: the starter bank, and loaders for published benchmarks. Imports services and below."""

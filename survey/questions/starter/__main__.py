@@ -1,8 +1,0 @@
-"""Writes `starter.csv` anew: `python -m survey.questions.starter`."""
-
-import sys
-
-from survey.questions.starter.build import STARTER_BANK, bank_rows, bank_text
-
-STARTER_BANK.write_text(bank_text(), encoding="utf-8", newline="\n")
-sys.stdout.write(f"wrote {len(bank_rows())} questions to {STARTER_BANK.name}\n")

@@ -1,0 +1,1 @@
+"""Which answers count, and under which conditions they were given."""

@@ -1,0 +1,159 @@
+"""Levels of a study's factors: drawn in permuted blocks for sittings and for items, and answers told apart by them.
+
+Within every run of as many sittings (of a stage, in the order of arrival) or items (of a sitting, in their order) as
+there are levels each level comes once, so that every one has the same probability.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from pydantic import ValidationError
+
+from survey.exceptions import HunchError
+from survey.instruments.registry import Instrument
+from survey.models import Assignment, AssignmentCondition, Booklet, ConditionLevel, Sitting, Stage, Study
+from survey.services.base.seeds import derive
+from survey.study_file import ConditionConfig, StudyConfig
+
+
+def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int) -> tuple[str, int]:
+    """The level at a place in the run of blocks, and the seed of its block."""
+    block, inside = divmod(place, len(condition.levels))
+    seed = derive(root, *names, condition.factor, block)
+    order = list(condition.levels)
+    random.Random(seed).shuffle(order)  # noqa: S311 - reproducible on purpose, nothing secret
+    return order[inside], seed
+
+
+def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
+    """Needs the stage's lock: its arrivals say which place in the blocks this sitting has."""
+    drawn = []
+    for condition in _of(sitting.file, "sitting"):
+        level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
+        drawn.append(
+            ConditionLevel(
+                sitting=sitting,
+                factor=condition.factor,
+                level=level,
+                probability=1 / len(condition.levels),
+                seed=seed,
+            )
+        )
+    ConditionLevel.objects.bulk_create(drawn)
+
+
+def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
+    """Levels of the items of a booklet that this sitting has just been given, in their order.
+
+    A repeat has the level of the item that it asks again, where that item is in the same booklet: the two must differ
+    in nothing.
+    """
+    conditions = _of(sitting.file, "item")
+    if not conditions:
+        return
+    booklet = Booklet.objects.values_list("number", flat=True).get(sitting=sitting)
+    inside = {assignment.slot_id for assignment in assignments}
+    drawn = []
+    for condition in conditions:
+        levels: dict[int, tuple[str, int]] = {}
+        for assignment in assignments:
+            if assignment.slot.repeat_of_id not in inside:
+                levels[assignment.slot_id] = _drawn(
+                    condition, len(levels), sitting.stage.seed, "item condition", booklet
+                )
+        for assignment in assignments:
+            level, seed = levels.get(assignment.slot_id) or levels[assignment.slot.repeat_of_id or 0]
+            drawn.append(
+                AssignmentCondition(
+                    assignment=assignment,
+                    factor=condition.factor,
+                    level=level,
+                    probability=1 / len(condition.levels),
+                    seed=seed,
+                )
+            )
+    AssignmentCondition.objects.bulk_create(drawn)
+
+
+def _of(config: StudyConfig, per: str) -> list[ConditionConfig]:
+    return [condition for condition in config.conditions if condition.per == per]
+
+
+def combinations(config: StudyConfig) -> list[dict[str, str]]:
+    """Every combination of levels of all factors; one empty one where there are none."""
+    factors = [condition.factor for condition in config.conditions]
+    levels = [condition.levels for condition in config.conditions]
+    return [dict(zip(factors, chosen, strict=True)) for chosen in product(*levels)]
+
+
+def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What is wrong with the options that levels change: the place in the study file, and what to do."""
+    conditions = study.settings.conditions
+    allowed = ", ".join(sorted(instrument.condition_options)) or "none"
+    strange = False
+    for index, condition in enumerate(conditions):
+        for level, options in condition.options.items():
+            place = ("conditions", index, "options", level)
+            for name in sorted(set(options) - instrument.condition_options):
+                strange = True
+                yield (*place, name), f"{instrument.name} lets conditions change these options: {allowed}"
+            if strange:
+                continue
+            try:
+                instrument.options_under(study, {condition.factor: level})
+            except ValidationError as exc:
+                strange = True
+                for error in exc.errors(include_url=False):
+                    yield (*place, *error["loc"]), f"{error['msg']} (it is {error['input']!r})"
+    if strange or sum(bool(condition.options) for condition in conditions) < 2:
+        return
+    for levels in combinations(study.settings):
+        try:
+            instrument.options_under(study, levels)
+        except ValidationError as exc:
+            yield ("conditions",), f"{in_words(levels)} together: {exc.errors(include_url=False)[0]['msg']}"
+            return
+
+
+# Which answers
+
+
+def pairs_of(study: Study) -> list[str]:
+    """FACTOR=LEVEL for every level of every factor, in the file's order."""
+    return [f"{condition.factor}={level}" for condition in study.settings.conditions for level in condition.levels]
+
+
+def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
+    """FACTOR=LEVEL, any number of times, as factor to level: answers are wanted that have all of them.
+
+    Raises:
+        HunchError: the study has no such factor or level; with those there are.
+    """
+    known = pairs_of(study)
+    chosen: dict[str, str] = {}
+    for one in given:
+        if one not in known:
+            there_are = ", ".join(known) or "none"
+            raise HunchError(f"condition: {study.slug} has no {one!r}; there are: {there_are}", code="invalid")
+        factor, _equals, level = one.partition("=")
+        if chosen.setdefault(factor, level) != level:
+            raise HunchError(f"condition: an answer has one level of {factor}; name one", code="invalid")
+    return chosen
+
+
+def relations_of(study: Study) -> tuple[str, ...]:
+    """Relations of Assignment that its levels are in, to fetch ahead; none where the study has no factors."""
+    return ("sitting__conditions", "conditions") if study.settings.conditions else ()
+
+
+def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:
+    """Whether the answer was given under all of these levels. Reads prefetched conditions."""
+    if not wanted:
+        return True
+    levels = assignment.levels()
+    return all(levels.get(factor) == level for factor, level in wanted.items())
+
+
+def in_words(wanted: Mapping[str, str]) -> str:
+    return ", ".join(f"{factor}={level}" for factor, level in wanted.items())

@@ -1,0 +1,448 @@
+"""Asking language models a bank's questions: zero-shot, temperature 0, each question once, money counted.
+
+Works through a row (`AnswerCollection`) as the other long jobs do: claimed by lease, resumed after a crash, stopped by
+a person. What was collected stays, whatever happens after it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
+from predictors.errors import PredictorError, Stopped
+from predictors.pairs import report
+from survey.exceptions import HunchError
+from survey.models import AnswerCollection, Bank, LanguageModel, ModelAnswer, Question
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
+
+from .answer_checking import check_answer, kind_of
+
+LEASE = timedelta(seconds=90)
+SEND_AGAIN = timedelta(seconds=30)
+# Answers are written in parts, so that the database is not what slows the collection down; a crash loses one part.
+PART, PART_SECONDS = 100, 0.25
+LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop heard though nothing has come
+# So many questions in a row refused one by one, and the fault is not in the questions.
+REFUSALS_IN_A_ROW = 5
+LOCAL = "local:"
+MOST_MONEY = 100_000
+
+PROMPT_VERSION = "1"
+INSTRUCTIONS = {
+    "letter": "Reply with the letter of the right option and nothing else.",
+    "number": "Reply with the number alone, in digits.",
+    "yes/no": "Reply with yes or no and nothing else.",
+    "valid/invalid": "Reply with valid or invalid and nothing else.",
+    "true/false": "Reply with true or false and nothing else.",
+    "text": "Reply with the answer alone, in as few words as possible.",
+}
+
+Progress = Callable[[AnswerCollection], None]
+
+
+def prompt_for(question: Question) -> str:
+    """What a language model is asked: the question as a reader sees it, and in which form to answer."""
+    return f"{question.plain}\n\n{INSTRUCTIONS[kind_of(question.answer)]}\nAnswer:"
+
+
+def request_digest(collection: AnswerCollection, prompt: str) -> str:
+    """Of all that an answer depends on: model, prompt with the question, parameters. Equal requests are asked once."""
+    return digest([PROMPT_VERSION, collection.model, prompt, collection.max_tokens, 0])
+
+
+def create_collection(
+    *,
+    bank: Bank,
+    model: str,
+    name: str = "",
+    limit: int | None = None,
+    seed: int = 0,
+    max_tokens: int = 5,
+    concurrency: int = 8,
+    price_in: Decimal | None = None,
+    price_out: Decimal | None = None,
+    cost_cap: Decimal | None = None,
+    hold: bool = False,
+    by: Any = None,
+    via: str = "command",
+) -> AnswerCollection:
+    """Set up a collection; nothing is asked yet.
+
+    Args:
+        hold: the caller runs it at once; the workers leave it alone for a while.
+
+    Raises:
+        HunchError: with the field and the fix; or the name has answers that were collected in another way.
+    """
+    _check(model=model, name=name, limit=limit, max_tokens=max_tokens, concurrency=concurrency)
+    prices = (price_in, price_out, cost_cap)
+    if any(value is not None and (not value.is_finite() or not 0 <= value <= MOST_MONEY) for value in prices):
+        raise HunchError(f"price and cost cap: give amounts between 0 and {MOST_MONEY:,}")
+    if cost_cap is not None and (price_in is None or price_out is None):
+        raise HunchError("cost cap: needs the prices of a million tokens sent and of a million tokens returned")
+    if not bank.questions.exclude(answer="").filter(flag=Question.Flag.NONE).exists():
+        raise HunchError(f"bank: {bank} has no question with a key, so that no answer could be checked")
+    with transaction.atomic():
+        language_model, _created = LanguageModel.objects.get_or_create(name=name or model)
+        collection = AnswerCollection(
+            language_model=language_model,
+            bank=bank,
+            model=model,
+            limit=limit,
+            seed=seed,
+            max_tokens=max_tokens,
+            concurrency=concurrency,
+            price_in=price_in,
+            price_out=price_out,
+            cost_cap=cost_cap,
+            sent_at=timezone.now() if hold else None,
+            created_by=by if getattr(by, "is_authenticated", False) else None,
+        )
+        _refuse_mixed_answers(collection)
+        collection.wanted = len(questions_of(collection))
+        collection.save()
+        record("collect_answers", collection, by=by, via=via, model=model, bank=str(bank), wanted=collection.wanted)
+    return collection
+
+
+def _check(*, model: str, name: str, limit: int | None, max_tokens: int, concurrency: int) -> None:
+    if not model.strip() or len(model) > 200:
+        raise HunchError("model: give the server's name for it (at most 200 characters), or local:FOLDER")
+    if len(name or model) > 120:
+        raise HunchError("name: has more than 120 characters; give a shorter one")
+    for field, value, most in (
+        ("questions", limit, 10**9),
+        ("max tokens", max_tokens, 4096),
+        ("concurrency", concurrency, 256),
+    ):
+        if value is not None and not 1 <= value <= most:
+            raise HunchError(f"{field}: {value} must lie between 1 and {most}")
+
+
+def _refuse_mixed_answers(collection: AnswerCollection) -> None:
+    """One name stands for one way of asking: figures of a mixture would mean nothing."""
+    question = questions_of(collection)[:1]
+    stored = ModelAnswer.objects.filter(
+        language_model=collection.language_model, question__bank=collection.bank
+    ).select_related("question")
+    for answer in stored[:1]:
+        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question)):
+            how = "with another model, prompt or length" if answer.request_sha256 else "elsewhere and imported"
+            raise HunchError(
+                f"name: {collection.language_model} has answers to {collection.bank} that were collected {how}; "
+                "give this collection a name of its own (--name)"
+            )
+    if not question:
+        raise HunchError(f"bank: {collection.bank} has no question to ask")
+
+
+def questions_of(collection: AnswerCollection) -> list[Question]:
+    """The questions of a collection: those with a key and no flag, or so many of them, drawn by its seed."""
+    questions = list(collection.bank.questions.filter(flag=Question.Flag.NONE).exclude(answer="").order_by("position"))
+    if collection.limit is None or collection.limit >= len(questions):
+        return questions
+    chosen = np.random.default_rng(collection.seed).choice(len(questions), collection.limit, replace=False)
+    return [questions[index] for index in sorted(chosen.tolist())]
+
+
+Beat = Callable[[int, int, str], bool]
+
+
+class Source(Protocol):
+    """Where replies come from."""
+
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+        """The number of each prompt and its reply or error, as they come.
+
+        `beat` is called between them, and several times a second where the source can, in the same thread.
+
+        Raises:
+            Stopped: `beat` returned False.
+        """
+
+
+class HostedModel:
+    """A model behind an OpenAI-compatible endpoint, whose address and key come from the environment."""
+
+    def __init__(self, collection: AnswerCollection, endpoint: Endpoint | None = None) -> None:
+        self._model = collection.model
+        self._max_tokens = collection.max_tokens
+        self._endpoint = endpoint or Endpoint.from_environment(
+            url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=collection.concurrency
+        )
+
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+        calls = [
+            ChatCall(self._model, [{"role": "user", "content": prompt}], temperature=0.0, max_tokens=self._max_tokens)
+            for prompt in prompts
+        ]
+        return self._endpoint.each(calls, beat)
+
+
+class LocalModel:
+    """A Hugging Face model in this process."""
+
+    def __init__(self, collection: AnswerCollection) -> None:
+        self._checkpoint = collection.model.removeprefix(LOCAL)
+        self._max_tokens = collection.max_tokens
+
+    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
+        from predictors.generation import generate
+
+        for done, found in enumerate(generate(self._checkpoint, prompts, max_tokens=self._max_tokens), start=1):
+            yield found
+            report(beat, done, len(prompts), "answers made")
+
+
+def source_of(collection: AnswerCollection) -> Source:
+    return LocalModel(collection) if collection.model.startswith(LOCAL) else HostedModel(collection)
+
+
+def run_collection(collection_id: int, *, progress: Progress | None = None) -> AnswerCollection | None:
+    """Ask what is not answered yet, to the end, the cost cap, a stop or a fault. None when somebody else is at it."""
+    now = timezone.now()
+    claimed = AnswerCollection.objects.filter(
+        Q(state=AnswerCollection.State.QUEUED) | Q(state=AnswerCollection.State.RUNNING, lease_until__lt=now),
+        pk=collection_id,
+    ).update(state=AnswerCollection.State.RUNNING, attempt=F("attempt") + 1, lease_until=now + LEASE, error="")
+    if not claimed:
+        return None
+    collection = AnswerCollection.objects.select_related("bank", "language_model").get(pk=collection_id)
+    try:
+        state, error = _Run(collection, progress).run()
+    except Stopped:  # The lease was lost, and whoever has it now goes on.
+        return None
+    except (HunchError, PredictorError) as exc:
+        state, error = AnswerCollection.State.FAILED, str(exc)
+    except KeyboardInterrupt:  # A person at the terminal has had enough: no worker may go on spending.
+        AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(
+            state=AnswerCollection.State.STOPPED, lease_until=None, finished_at=timezone.now()
+        )
+        raise
+    except BaseException:
+        # The next claim goes on; a lost database or a time limit must not leave the row locked for a minute.
+        AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(lease_until=timezone.now())
+        raise
+    AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(
+        state=state, error=error[:4000], lease_until=None, finished_at=timezone.now()
+    )
+    collection.refresh_from_db()
+    return collection
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question, with what is worked out of it once."""
+
+    question: Question
+    prompt: str
+    digest: str
+
+
+class _Run:
+    """One claim's work."""
+
+    def __init__(self, collection: AnswerCollection, progress: Progress | None) -> None:
+        self.collection = collection
+        self.progress = progress
+        self.pending: list[ModelAnswer] = []
+        self.tokens_in = self.tokens_out = 0
+        self.refused = 0
+        self.in_a_row = 0
+        self.first_refusal = ""
+        self.flushed = time.monotonic()
+
+    def run(self) -> tuple[AnswerCollection.State, str]:
+        """The state to end in, and what is to be said about it."""
+        todo = self._todo()
+        self._flush()
+        if not todo:
+            return AnswerCollection.State.DONE, ""
+        replies = source_of(self.collection).each([one.prompt for one in todo], self._beat)
+        try:
+            for index, reply in replies:
+                if isinstance(reply, EndpointError):
+                    self._refuse(todo[index].question, reply)
+                else:
+                    self._keep(todo[index], reply)
+                if self._over_the_cap():
+                    return (
+                        AnswerCollection.State.STOPPED,
+                        f"the cost cap of {self.collection.cost_cap:f} is reached; raise it and collect again to go on",
+                    )
+        except Stopped:
+            if not self.collection.stop_requested:
+                raise
+            return AnswerCollection.State.STOPPED, "stopped by a person; collect again to go on"
+        finally:
+            if close := getattr(replies, "close", None):
+                close()
+            self._flush()
+        if self.refused:
+            return (
+                AnswerCollection.State.DONE,
+                f"{self.refused} questions were refused and have no answer; the first: {self.first_refusal}",
+            )
+        return AnswerCollection.State.DONE, ""
+
+    def _beat(self, done: int, total: int, text: str) -> bool:
+        """Write what has come, if it is time to; False when a person wants the collection to end.
+
+        While replies keep coming, each waits a moment for others to be written with; when none come, this is called a
+        little later and writes them.
+        """
+        since = time.monotonic() - self.flushed
+        if len(self.pending) >= PART or since > (PART_SECONDS if self.pending else LOOK_AGAIN):
+            self._flush()
+        return not self.collection.stop_requested
+
+    def _todo(self) -> list[_Asked]:
+        """Questions without an answer yet. A request that was answered for another bank or name is not paid twice."""
+        questions = questions_of(self.collection)
+        answered = set(
+            ModelAnswer.objects.filter(
+                language_model=self.collection.language_model, question__bank=self.collection.bank
+            ).values_list("question_id", flat=True)
+        )
+        self.collection.wanted = len(questions)
+        self.collection.answered = sum(question.pk in answered for question in questions)
+        left = []
+        for question in questions:
+            if question.pk not in answered:
+                prompt = prompt_for(question)
+                left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
+        known: dict[str, str] = {}
+        for start in range(0, len(left), 500):
+            digests = [one.digest for one in left[start : start + 500]]
+            part = ModelAnswer.objects.filter(request_sha256__in=digests)
+            known.update(part.values_list("request_sha256", "response"))
+        todo = []
+        for one in left:
+            if one.digest in known:
+                self._store(one, known[one.digest])
+            else:
+                todo.append(one)
+        return todo
+
+    def _store(self, asked: _Asked, response: str) -> None:
+        verdict = check_answer(response, asked.question.answer, question=asked.question.text)
+        self.pending.append(
+            ModelAnswer(
+                language_model=self.collection.language_model,
+                question=asked.question,
+                correct=verdict.correct,
+                response=response.replace("\0", "\N{REPLACEMENT CHARACTER}"),  # Which PostgreSQL cannot store.
+                stated=verdict.stated,
+                reason=verdict.reason,
+                request_sha256=asked.digest,
+            )
+        )
+
+    def _keep(self, asked: _Asked, reply: ChatReply) -> None:
+        self.in_a_row = 0
+        self.tokens_in += reply.usage.prompt_tokens
+        self.tokens_out += reply.usage.completion_tokens
+        self._store(asked, reply.texts[0])
+
+    def _refuse(self, question: Question, error: EndpointError) -> None:
+        """A server may refuse one question (a filter of contents); a fault that is not the question's ends the run.
+
+        Raises:
+            EndpointError: the fault.
+        """
+        if not error.permanent or error.status not in (400, 422):
+            raise error
+        self.refused += 1
+        self.in_a_row += 1
+        self.first_refusal = self.first_refusal or f"{question.external_id}: {error}"
+        if self.in_a_row >= REFUSALS_IN_A_ROW:
+            raise error
+
+    def _over_the_cap(self) -> bool:
+        cap, cost = self.collection.cost_cap, self._cost()
+        return cap is not None and cost is not None and cost >= float(cap)
+
+    def _cost(self) -> float | None:
+        """With what is not written yet."""
+        now = self.collection
+        if now.price_in is None or now.price_out is None:
+            return None
+        tokens = now.price_in * (now.tokens_in + self.tokens_in) + now.price_out * (now.tokens_out + self.tokens_out)
+        return float(tokens) / 1e6
+
+    def _flush(self) -> None:
+        """Write what has come, with the tokens it cost, and renew the lease.
+
+        Raises:
+            Stopped: another worker has the collection.
+        """
+        part, self.pending = self.pending, []
+        with transaction.atomic():
+            held = AnswerCollection.objects.filter(
+                pk=self.collection.pk, attempt=self.collection.attempt, state=AnswerCollection.State.RUNNING
+            ).update(
+                lease_until=timezone.now() + LEASE,
+                wanted=self.collection.wanted,
+                answered=self.collection.answered + len(part),
+                refused=self.refused,
+                tokens_in=F("tokens_in") + self.tokens_in,
+                tokens_out=F("tokens_out") + self.tokens_out,
+            )
+            # Paid for, so it is kept even where the claim is lost: the same request has the same answer.
+            ModelAnswer.objects.bulk_create(part, ignore_conflicts=True)
+        self.tokens_in = self.tokens_out = 0
+        self.flushed = time.monotonic()
+        if not held:
+            raise Stopped
+        self.collection.refresh_from_db()
+        if self.progress is not None:
+            self.progress(self.collection)
+
+
+def request_stop(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
+    """Ask a collection to end after what is in flight."""
+    changed = AnswerCollection.objects.filter(
+        pk=collection.pk, state__in=[AnswerCollection.State.QUEUED, AnswerCollection.State.RUNNING]
+    ).update(stop_requested=True)
+    if changed:
+        record("stop_collection", collection, by=by, via=via)
+
+
+def resume(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
+    """Queue a collection that has stopped or failed, or is done with questions refused, once more."""
+    ended = (AnswerCollection.State.STOPPED, AnswerCollection.State.FAILED, AnswerCollection.State.DONE)
+    changed = AnswerCollection.objects.filter(pk=collection.pk, state__in=ended).update(
+        state=AnswerCollection.State.QUEUED, stop_requested=False, error="", sent_at=None, finished_at=None
+    )
+    if changed:
+        record("resume_collection", collection, by=by, via=via)
+
+
+def due_collections() -> list[AnswerCollection]:
+    """Collections to send a task for: queued ones, and running ones whose lease is over."""
+    now = timezone.now()
+    return list(
+        AnswerCollection.objects.filter(
+            Q(state=AnswerCollection.State.QUEUED) | Q(state=AnswerCollection.State.RUNNING, lease_until__lt=now),
+            Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN),
+        ).order_by("pk")
+    )
+
+
+def mark_sent(collection: AnswerCollection) -> bool:
+    """Say that a task goes out for a collection; False when another beat has just done so."""
+    now = timezone.now()
+    return bool(
+        AnswerCollection.objects.filter(
+            pk=collection.pk, sent_at=collection.sent_at, attempt=collection.attempt
+        ).update(sent_at=now)
+    )

@@ -1,0 +1,294 @@
+"""Importing a bank of questions: every row checked first, then all of it written at once, or nothing.
+
+A problem is told as `FILE:LINE: field: what to do`, where LINE is the line of the file on which the row begins.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.models import Bank, Question, Task
+from survey.models.question import plain_text
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
+
+REQUIRED_COLUMNS = ("id", "source", "question", "answer")
+OPTIONAL_COLUMNS = ("domain", "reason")
+LONGEST = {"id": 200, "source": 120, "question": 20_000, "answer": 20_000, "domain": 120, "reason": 20_000}
+BANK_NAME = re.compile(r"^[A-Za-z0-9_-]{1,80}$")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+PROBLEMS_SHOWN = 20
+BATCH = 2000
+TRIES_FOR_A_VERSION = 5
+STARTER_BANK = "starter"
+
+
+@dataclass(frozen=True)
+class QuestionRow:
+    """One question as a file gives it, and where it stands there."""
+
+    id: str
+    source: str
+    question: str
+    answer: str
+    domain: str = ""
+    reason: str = ""
+    file: str = ""
+    line: int = 1
+
+    @property
+    def content(self) -> list[str]:
+        return [self.id, self.source, self.question, self.answer, self.domain, self.reason]
+
+
+class Problems:
+    """What is wrong with a file, gathered so that all of it can be mended in one go."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, file: str, line: int, field: str, message: str) -> None:
+        self.lines.append(f"{file}:{line}: {field}: {message}")
+
+    def raise_if_any(self) -> None:
+        """
+        Raises:
+            FileErrors: with the first problems, and how many there are besides.
+        """
+        if not self.lines:
+            return
+        shown = self.lines[:PROBLEMS_SHOWN]
+        if more := len(self.lines) - len(shown):
+            shown.append(f"and {more} more problem{'s' if more > 1 else ''}")
+        raise FileErrors(shown)
+
+
+def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: str = "command") -> Bank:
+    """Import a CSV file (id, source, question, answer; domain and reason may be there) as a bank's next version.
+
+    Raises:
+        FileErrors: with a line for every problem; nothing is written.
+        HunchError: the bank's name cannot be used.
+    """
+    problems = Problems()
+    rows = read_csv(path, problems)
+    return import_rows(rows, problems, bank_name=bank_name, source_file=str(path), by=by, via=via)
+
+
+def import_rows(
+    rows: Iterable[QuestionRow],
+    problems: Problems,
+    *,
+    bank_name: str,
+    source_file: str,
+    by: Any = None,
+    via: str = "command",
+) -> Bank:
+    """Check rows, from whatever format, and write them as the next version of a bank.
+
+    Raises:
+        FileErrors: with a line for every problem that reading or checking found; nothing is written.
+        HunchError: the bank's name cannot be used.
+    """
+    if not BANK_NAME.match(bank_name):
+        raise HunchError(f"bank: {bank_name!r} is not a name: use up to 80 letters, digits, - and _")
+    checked = _checked(rows, problems)
+    if not checked and not problems.lines:
+        problems.add(source_file, 1, "file", "holds no question: add at least one row")
+    problems.raise_if_any()
+    sha256 = digest([row.content for row in checked])
+    for _try in range(TRIES_FOR_A_VERSION):
+        try:
+            return _write(checked, bank_name, sha256=sha256, source_file=source_file, by=by, via=via)
+        except IntegrityError:  # Somebody else imported the same bank in this moment and took the version.
+            continue
+    raise HunchError(f"bank {bank_name!r} is being imported by others at this moment: try again")
+
+
+def find_bank(wanted: str) -> Bank:
+    """The newest version of the bank called `wanted`, or the one that NAME@VERSION names.
+
+    Raises:
+        NotFound: with the banks there are.
+    """
+    name, at, version = wanted.partition("@")
+    banks = Bank.objects.filter(name=name).order_by("-version")
+    if at:
+        banks = banks.filter(version=int(version)) if version.isdecimal() else banks.none()
+    bank = banks.first()
+    if bank is None:
+        known = ", ".join(f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10])
+        raise NotFound(f"there is no bank {wanted!r}; there are: {known or 'none'}; import_questions adds one")
+    return bank
+
+
+def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
+    """The bank that comes with Hunch; imported only where no version of it holds the same questions."""
+    path = Path(__file__).with_name("starter.csv")
+    problems = Problems()
+    rows = list(read_csv(path, problems))
+    problems.raise_if_any()
+    known = Bank.objects.filter(name=STARTER_BANK, sha256=digest([row.content for row in rows])).first()
+    if known is not None:
+        return known
+    return import_rows(rows, problems, bank_name=STARTER_BANK, source_file=path.name, by=by, via=via)
+
+
+def read_text_file(path: Path | str, problems: Problems) -> str:
+    """A file's text, its line ends untouched; empty after a problem. A byte order mark is not part of the text."""
+    file = str(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as exc:
+        problems.add(file, 1, "file", f"cannot be read ({exc.strerror}): check the path")
+        return ""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    before = len(problems.lines)
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if b"\0" in line:
+            problems.add(file, number, "file", "holds a NUL character: remove it")
+        try:
+            line.decode()
+        except UnicodeDecodeError as exc:
+            problems.add(
+                file, number, "file", f"byte {exc.start + 1} of this line is not UTF-8: save the file as UTF-8"
+            )
+    return "" if len(problems.lines) > before else content.decode()
+
+
+def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
+    """The rows of a CSV file with a header; what cannot be read goes to `problems`. Texts are taken as they stand."""
+    file = str(path)
+    text = read_text_file(path, problems)
+    if not text:
+        if not problems.lines:
+            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(REQUIRED_COLUMNS)}")
+        return
+    rows = _numbered(text, file, problems)
+    header_line, header = next(rows, (1, []))
+    if not _header_is_good(header, file, header_line, problems):
+        return
+    for line, values in rows:
+        if len(values) != len(header):
+            problems.add(
+                file,
+                line,
+                "row",
+                f"has {len(values)} fields and the header {len(header)}: put texts that hold commas, quotes or line "
+                "breaks in quotes",
+            )
+            continue
+        yield QuestionRow(**dict(zip(header, values, strict=True)), file=file, line=line)
+
+
+def _numbered(text: str, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
+    """Each row that is not blank, with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            values = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as exc:
+            problems.add(file, line, "row", f"not CSV ({exc}): check the quotes of the row that begins here")
+            return
+        if values:
+            yield line, values
+
+
+def _header_is_good(header: list[str], file: str, line: int, problems: Problems) -> bool:
+    before = len(problems.lines)
+    known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
+    for name in REQUIRED_COLUMNS:
+        if name not in header:
+            problems.add(file, line, "header", f"has no column {name!r}: add it")
+    for name in dict.fromkeys(header):
+        if name not in known:
+            problems.add(file, line, "header", f"unknown column {name!r}: the columns are {', '.join(known)}")
+        elif header.count(name) > 1:
+            problems.add(file, line, "header", f"names the column {name!r} twice: keep one")
+    return len(problems.lines) == before
+
+
+def _checked(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:
+    checked: list[QuestionRow] = []
+    first_of: dict[str, QuestionRow] = {}
+    domain_of: dict[str, QuestionRow] = {}
+    for row in rows:
+        checked.append(row)
+        for field, limit in LONGEST.items():
+            if len(value := getattr(row, field)) > limit:
+                problems.add(
+                    row.file, row.line, field, f"has {len(value):,} characters: at most {limit:,} can be stored"
+                )
+        for field in ("id", "source"):
+            value = getattr(row, field)
+            if not value.strip():
+                problems.add(row.file, row.line, field, "is empty: give every question one")
+            elif value != value.strip() or CONTROL.search(value):
+                problems.add(
+                    row.file,
+                    row.line,
+                    field,
+                    f"{value[:60]!r} holds white space around it or control characters: remove them",
+                )
+        if not plain_text(row.question):
+            problems.add(row.file, row.line, "question", "is empty: give every question a text")
+        first = first_of.setdefault(row.id, row)
+        if first is not row and row.id.strip():
+            problems.add(
+                row.file, row.line, "id", f"{row.id[:60]!r} stands already {_place(first, row)}: ids must differ"
+            )
+        other = domain_of.setdefault(row.source, row)
+        if other.domain != row.domain:
+            problems.add(
+                row.file,
+                row.line,
+                "domain",
+                f"{row.domain[:60]!r} differs from {other.domain[:60]!r} {_place(other, row)}: "
+                f"a source ({row.source[:60]}) has one domain",
+            )
+    return checked
+
+
+def _place(row: QuestionRow, seen_from: QuestionRow) -> str:
+    return f"in line {row.line}" if row.file == seen_from.file else f"in {row.file}:{row.line}"
+
+
+@transaction.atomic
+def _write(rows: list[QuestionRow], name: str, *, sha256: str, source_file: str, by: Any, via: str) -> Bank:
+    newest = Bank.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
+    bank = Bank.objects.create(
+        name=name, version=newest + 1, sha256=sha256, source_file=Path(source_file).name[:255], question_count=len(rows)
+    )
+    domains = {row.source: row.domain for row in rows}
+    tasks = Task.objects.bulk_create(
+        [Task(bank=bank, name=source, domain=domain) for source, domain in domains.items()], batch_size=BATCH
+    )
+    task_of = {task.name: task for task in tasks}
+    Question.objects.bulk_create(
+        [
+            Question(
+                bank=bank,
+                task=task_of[row.source],
+                position=position,
+                external_id=row.id,
+                text=row.question,
+                answer=row.answer,
+                reason=row.reason,
+            )
+            for position, row in enumerate(rows)
+        ],
+        batch_size=BATCH,
+    )
+    record("import_questions", bank, by=by, via=via, questions=len(rows), sha256=sha256)
+    return bank

@@ -1,0 +1,88 @@
+"""Reads MMLU (Hendrycks et al., 2021) as its authors publish it: a folder of CSV files without header, one a subject.
+
+Each row is question, A, B, C, D, letter. Read by the csv module alone: "nan" and "None" are options there, not gaps.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from .importing import Problems, QuestionRow, read_text_file
+from .markup import multiple_choice
+
+COLUMNS = 6
+LETTERS = ("A", "B", "C", "D")
+
+# The four groups in which the benchmark's authors report results.
+DOMAINS = {
+    "STEM": (
+        "abstract_algebra astronomy college_biology college_chemistry college_computer_science "
+        "college_mathematics college_physics computer_security conceptual_physics electrical_engineering "
+        "elementary_mathematics high_school_biology high_school_chemistry high_school_computer_science "
+        "high_school_mathematics high_school_physics high_school_statistics machine_learning"
+    ),
+    "humanities": (
+        "formal_logic high_school_european_history high_school_us_history high_school_world_history "
+        "international_law jurisprudence logical_fallacies moral_disputes moral_scenarios philosophy prehistory "
+        "professional_law world_religions"
+    ),
+    "social sciences": (
+        "econometrics high_school_geography high_school_government_and_politics high_school_macroeconomics "
+        "high_school_microeconomics high_school_psychology human_sexuality professional_psychology public_relations "
+        "security_studies sociology us_foreign_policy"
+    ),
+    "other": (
+        "anatomy business_ethics clinical_knowledge college_medicine global_facts human_aging management marketing "
+        "medical_genetics miscellaneous nutrition professional_accounting professional_medicine virology"
+    ),
+}
+DOMAIN_OF = {subject: domain for domain, subjects in DOMAINS.items() for subject in subjects.split()}
+
+
+def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
+    """Every question of the test split, subject by subject in alphabetical order.
+
+    `folder` holds the files `SUBJECT_test.csv`, or a folder `test` that does, or `data/test` as in the archive.
+    """
+    for inner in (folder, folder / "test", folder / "data" / "test"):
+        files = sorted(inner.glob("*_test.csv"))
+        if files:
+            break
+    else:
+        problems.add(str(folder), 1, "folder", "holds no SUBJECT_test.csv: name the folder of MMLU's test split")
+        return
+    for path in files:
+        yield from _subject(path, path.name.removesuffix("_test.csv"), problems)
+
+
+def _subject(path: Path, subject: str, problems: Problems) -> Iterator[QuestionRow]:
+    if subject not in DOMAIN_OF:
+        problems.add(str(path), 1, "file", f"{subject!r} is not one of MMLU's {len(DOMAIN_OF)} subjects: move it away")
+        return
+    reader = csv.reader(io.StringIO(read_text_file(path, problems), newline=""), strict=True)
+    number = 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            values = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as exc:
+            problems.add(str(path), line, "row", f"not CSV ({exc}): check the quotes of the row that begins here")
+            return
+        if not values:
+            continue
+        if len(values) != COLUMNS or values[-1].strip() not in LETTERS:
+            problems.add(str(path), line, "row", "is not question, four options and a letter from A to D: mend it")
+            continue
+        yield QuestionRow(
+            id=f"mmlu_{subject}:{number}",
+            source=f"mmlu_{subject}",
+            question=multiple_choice(values[0], values[1:-1]),
+            answer=values[-1].strip(),
+            domain=DOMAIN_OF[subject],
+            file=str(path),
+            line=line,
+        )
+        number += 1

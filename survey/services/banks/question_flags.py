@@ -1,0 +1,144 @@
+"""Flags of questions: sensitive, broken or excluded, with a reason. No plan drawn from then on has a flagged question.
+
+What is planned already keeps it: its slots are shown and count, since a plan never changes once it is drawn.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
+from survey.instruments.registry import Column
+from survey.models import Bank, CandidateSet, Question, Stage
+from survey.services.base.auditing import record
+
+from .importing import Problems, read_text_file
+
+LONGEST_REASON = 500
+NAMES_SHOWN = 10
+
+
+def waiting_stage(bank_id: int) -> Stage | None:
+    """A stage between its candidates and its plan, which names questions by their place among the unflagged."""
+    waiting = CandidateSet.objects.filter(stage__study__bank=bank_id, stage__state=Stage.State.DRAFT)
+    found = waiting.select_related("stage__study").first()
+    return found.stage if found else None
+
+
+@transaction.atomic
+def flag_questions(
+    *, bank: Bank, external_ids: Sequence[str], kind: str, reason: str = "", by: Any = None, via: str = "command"
+) -> list[Question]:
+    """Flag questions of a bank, or take their flags away (`kind` empty); those that change.
+
+    Raises:
+        FieldErrors: no such kind, a flag without a reason, or a reason that is too long.
+        NotFound: the bank lacks one of the questions; nothing is written.
+        StateRefused: a stage on this bank has candidates and no plan yet.
+    """
+    reason = " ".join(reason.split()) if kind else ""
+    _check(kind, reason)
+    wanted = list(dict.fromkeys(external_ids))
+    found = {one.external_id: one for one in bank.questions.select_for_update().filter(external_id__in=wanted)}
+    if strangers := [one for one in wanted if one not in found]:
+        more = f" and {len(strangers) - NAMES_SHOWN} more" if len(strangers) > NAMES_SHOWN else ""
+        raise NotFound(f"{bank} has no question called {', '.join(strangers[:NAMES_SHOWN])}{more}: check the ids")
+    changed = [found[one] for one in wanted if (found[one].flag, found[one].flag_reason) != (kind, reason)]
+    stage = waiting_stage(bank.pk) if any(one.flag != kind for one in changed) else None
+    if stage is not None:
+        raise StateRefused(
+            f"The candidates of {stage} are drawn and its plan is not: plan it first, so that both are of the same "
+            "questions."
+        )
+    now = timezone.now()
+    for question in changed:
+        before = question.flag
+        question.flag, question.flag_reason = kind, reason
+        question.flagged_at = now if kind else None
+        question.flagged_by = by if kind and getattr(by, "is_authenticated", False) else None
+        question.save(update_fields=["flag", "flag_reason", "flagged_at", "flagged_by"])
+        record(
+            "flag_question",
+            f"{bank} question {question.external_id}",
+            by=by,
+            via=via,
+            flag=kind,
+            before=before,
+            reason=reason,
+        )
+    return changed
+
+
+def _check(kind: str, reason: str) -> None:
+    if kind not in Question.Flag.values:
+        raise FieldErrors(
+            {"flag": [f"{kind!r} is no flag; there are: {', '.join(filter(None, Question.Flag.values))}"]}
+        )
+    if kind and not reason:
+        raise FieldErrors({"flag_reason": ["Say why: the reason is kept with the flag."]})
+    if len(reason) > LONGEST_REASON:
+        raise FieldErrors({"flag_reason": [f"Keep it under {LONGEST_REASON} characters; it has {len(reason)}."]})
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A question that a file names, and its own reason where it gives one."""
+
+    external_id: str
+    reason: str = ""
+
+
+def read_ids(path: Path) -> list[Wish]:
+    """Questions from a file: CSV with a column `id` and perhaps `reason`, or a list of ids, one a line.
+
+    Raises:
+        FileErrors: it cannot be read, or names no question.
+    """
+    problems = Problems()
+    text = read_text_file(path, problems)
+    problems.raise_if_any()
+    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    if "id" in header:
+        at, why = header.index("id"), header.index("reason") if "reason" in header else None
+        wishes = [
+            Wish(row[at].strip(), row[why].strip() if why is not None and len(row) > why else "")
+            for row in rows[1:]
+            if len(row) > at
+        ]
+    else:
+        wishes = [Wish(line.strip()) for line in text.splitlines() if line.strip()]
+    wishes = [wish for wish in wishes if wish.external_id]
+    if not wishes:
+        raise HunchError(f"{path}: names no question: write one id a line, or a CSV file with a column id")
+    return wishes
+
+
+# As a file of an export
+
+FILE = "questions.csv"
+COLUMNS: tuple[Column, ...] = (
+    Column("position", "number", "Place in the bank's fixed order, from 0; items are named by it."),
+    Column("id", "text", "The question's id in the bank."),
+    Column("task", "text", "The task that it belongs to."),
+    Column("domain", "text", "The task's domain."),
+    Column("flag", "text", "sensitive, broken or excluded, by now; empty without a flag."),
+    Column("flag_reason", "text", "Why."),
+    Column("flagged_at", "time, UTC", "When; plans drawn before still hold the question."),
+)
+
+
+def file_rows(bank: Bank) -> Iterator[list[Any]]:
+    """Every question of the bank as a row of `COLUMNS`."""
+    rows = bank.questions.order_by("position").values_list(
+        "position", "external_id", "task__name", "task__domain", "flag", "flag_reason", "flagged_at"
+    )
+    for *facts, flagged_at in rows.iterator(chunk_size=2000):
+        yield [*(None if fact == "" else fact for fact in facts), flagged_at and flagged_at.astimezone(UTC).isoformat()]

@@ -1,0 +1,36 @@
+"""The lock on a stage's row, under which people are let in and slots move, and the lock of a study's file."""
+
+from datetime import datetime
+from typing import Any
+
+from survey.models import Stage, Study
+
+from .auditing import record
+
+
+def locked_stage(pk: int) -> Stage:
+    """The stage with its study and bank, its row locked until the transaction ends.
+
+    Not its key: at commit PostgreSQL looks up the stage of every row that refers to it, and under a full lock such a
+    transaction would wait for us while we wait for a booklet that it has claimed.
+    """
+    return Stage.objects.select_for_update(of=("self",), no_key=True).select_related("study__bank").get(pk=pk)
+
+
+def is_in_force(study: Study) -> bool:
+    """Whether the file at hand is the stored one: nothing may be drawn by a file that was replaced meanwhile."""
+    return Study.objects.filter(pk=study.pk, source_sha256=study.source_sha256).exists()
+
+
+def lock_study(study: Study, *, now: datetime, by: Any = None, via: str = "command") -> bool:
+    """Lock the study's file, once; whether this call did. Needs the stage's lock, inside its transaction.
+
+    From here on the file can be amended only where no figure changes in silence (`amending`).
+    """
+    locked = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+    if locked.locked_at is not None:
+        return False
+    locked.locked_at, locked.locked_sha256 = now, locked.source_sha256
+    locked.save(update_fields=["locked_at", "locked_sha256"])
+    record("lock_study", locked, by=by, via=via, source_sha256=locked.source_sha256)
+    return True

@@ -1,0 +1,1 @@
+"""What a stage draws from and what it draws: candidates, drafts, plans."""

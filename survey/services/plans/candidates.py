@@ -1,0 +1,386 @@
+"""What a stage may draw from: a uniform pool or all items there are, with what the predictor said of them.
+
+Pools are listed, row by row, in one content-addressed file. Of all items nothing is listed: the factors of the pair
+scorer are stored, and `bandit` streams over them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib import recfunctions
+from numpy.typing import NDArray
+
+import bandit
+from bandit.designs import Design, EpsilonGreedy
+from bandit.draws import Stratum
+from bandit.errors import DesignError
+from bandit.factored import FactoredScores
+from survey.exceptions import PlanRefused
+from survey.instruments import registry
+from survey.models import CandidateSet, PredictorRun, Question, Slot, Stage, Study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.base.hashing import digest
+from survey.services.base.seeds import derive, generator
+
+SCORE = "score"
+DISAGREEMENT = "disagreement"
+RANK = "rank"
+
+
+def drawable_questions(stage: Stage) -> list[Question]:
+    """
+    Raises:
+        PlanRefused: no question is left, or one lacks the key that the instrument needs.
+    """
+    study = stage.study
+    instrument = registry.get(study.instrument)
+    questions = eligible_questions(study)
+    if len(questions) < instrument.fewest_questions:
+        raise PlanRefused(
+            f"the study's [questions] leave {len(questions)} of the bank's questions, and {instrument.name} needs "
+            f"{instrument.fewest_questions}: loosen the filters"
+        )
+    if instrument.needs_answer_key:
+        keyless = [question.external_id for question in questions if not question.answer.strip()]
+        if keyless:
+            raise PlanRefused(
+                f"{len(keyless)} questions have no answer key, which {instrument.name} needs: "
+                f"{', '.join(keyless[:5])}; add keys in a new version of the bank or exclude the questions"
+            )
+    return questions
+
+
+def question_set_digest(study: Study) -> str:
+    """Of what decides which questions are drawn from: the bank, the study's filters and the flags as they are now."""
+    flagged = study.bank.questions.exclude(flag=Question.Flag.NONE).order_by("position")
+    facts = [
+        study.bank.sha256,
+        study.settings.questions.model_dump(mode="json"),
+        list(flagged.values_list("position", flat=True)),
+    ]
+    own = registry.of_study(study).drawn_by()
+    return digest(facts if own is None else [*facts, own])
+
+
+def planned_before(stage: Stage) -> set[str]:
+    """Keys of the items that may not be drawn: in a test set, all that an earlier stage of the study planned.
+
+    By the plans and not by the answers, which can be withdrawn: the plan must be the same when it is drawn again.
+    """
+    if stage.settings.design.kind != "test_set":
+        return set()
+    earlier = Slot.objects.filter(stage__in=stage.study.main_stages().filter(index__lt=stage.index))
+    return set(earlier.values_list("item__key", flat=True))
+
+
+def draw_candidates(stage: Stage, questions: Sequence[Question]) -> registry.Candidates:
+    """The stage's uniform candidate set. The same seed and questions give the same set on every machine.
+
+    Raises:
+        PlanRefused: nothing is left to draw from.
+    """
+    try:
+        return registry.of_study(stage.study).draw_candidates(
+            questions=questions,
+            size=stage.study.settings.candidates.size,
+            rng=generator(stage.seed, "candidates"),
+            leave_out=planned_before(stage),
+        )
+    except DesignError as exc:
+        raise PlanRefused(f"stage {stage.index} has no candidates: {exc}") from exc
+
+
+def store_candidates(
+    stage: Stage,
+    candidates: registry.Candidates,
+    *,
+    questions_sha256: str,
+    scores: np.ndarray | None = None,
+    disagreement: np.ndarray | None = None,
+    predictor_run: PredictorRun | None = None,
+) -> CandidateSet:
+    """Keep a pool (with its scores, where there are any) as one file, and the row that names it."""
+    rows = candidates.rows
+    if scores is not None:
+        rows = with_column(rows, SCORE, scores)
+    if disagreement is not None:
+        rows = with_column(rows, DISAGREEMENT, disagreement)
+    return _stored(
+        stage,
+        scored=scores is not None,
+        kind=CandidateSet.Kind.POOL,
+        size=len(rows),
+        universe_size=candidates.universe_size,
+        # The pool is drawn from what is not left out, so the size over the chance says how much that is.
+        excluded=candidates.universe_size - round(len(rows) / candidates.probability),
+        probability=candidates.probability,
+        predictor_run=predictor_run,
+        file_sha256=files.store_array(rows),
+        questions_sha256=questions_sha256,
+    )
+
+
+def store_everything(
+    stage: Stage,
+    everything: "Everything",
+    *,
+    questions_sha256: str,
+    drawn: np.ndarray | None = None,
+    fidelity: Mapping[str, Any] | None = None,
+    predictor_run: PredictorRun | None = None,
+) -> CandidateSet:
+    """The row that says: all items there are, and the files with what they are cut by.
+
+    `drawn`: the rows that the stage's seed draws, with what the predictor itself gave them.
+    """
+    shortlist = everything.shortlist
+    return _stored(
+        stage,
+        scored=predictor_run is not None,
+        kind=CandidateSet.Kind.EXHAUSTIVE,
+        size=everything.universe_size - everything.excluded,
+        universe_size=everything.universe_size,
+        excluded=everything.excluded,
+        probability=1.0,
+        predictor_run=predictor_run,
+        file_sha256="" if everything.factors is None else files.store_array(packed(everything.factors)),
+        shortlist_sha256="" if shortlist is None else files.store_array(shortlist),
+        drawn_sha256="" if drawn is None else files.store_array(drawn),
+        fidelity=dict(fidelity or {}),
+        questions_sha256=questions_sha256,
+    )
+
+
+def _stored(stage: Stage, *, scored: bool, **values: Any) -> CandidateSet:
+    """Scored candidates replace unscored ones, and never the other way round."""
+    values = {"seed": derive(stage.seed, "candidates"), **values}
+    if scored:
+        stored, _created = CandidateSet.objects.update_or_create(stage=stage, defaults=values)
+    else:
+        stored, _created = CandidateSet.objects.get_or_create(stage=stage, defaults=values)
+    return stored
+
+
+def candidates_are_outdated(stage: Stage) -> bool:
+    """Whether a flag was set or taken off since the stage's candidates were drawn: their rows count other questions."""
+    stored = CandidateSet.objects.filter(stage=stage).first()
+    return stored is not None and stored.questions_sha256 != question_set_digest(stage.study)
+
+
+def packed(factors: FactoredScores) -> np.ndarray:
+    """Factors as one int32 array (2, N, 2 rank + 2): evidence, target, and the two biases; and, where outcomes really
+    happened, one column more with the outcome of each question."""
+    biases = np.stack([factors.evidence_bias, factors.target_bias], axis=2)
+    parts: list[NDArray[np.integer]] = [factors.evidence, factors.target, biases]
+    if factors.happened is not None:
+        parts.append(np.broadcast_to(factors.happened[None, :, None], (2, factors.n_questions, 1)))
+    return np.concatenate(parts, axis=2, dtype="<i4")
+
+
+def unpacked(array: np.ndarray) -> FactoredScores:
+    rank = (array.shape[2] - 2) // 2
+    return FactoredScores(
+        evidence=array[:, :, :rank],
+        target=array[:, :, rank : 2 * rank],
+        evidence_bias=array[:, :, 2 * rank],
+        target_bias=array[:, :, 2 * rank + 1],
+        happened=array[0, :, -1] if array.shape[2] % 2 else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """A listed candidate set: its rows, which may hold scores, and the chance with which an item came into it."""
+
+    rows: np.ndarray
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class Everything:
+    """All items but `leave_out` (keys), and what they are cut by: nothing, factors, or factors and a shortlist.
+
+    `shortlist`: a structured array of ranks (increasing) and the predictor's own scores. `chosen`: how many of it make
+    the better stratum. `drawn`: what the predictor gave the items that are drawn, by key.
+    """
+
+    universe_size: int
+    leave_out: frozenset[str] = frozenset()
+    excluded: int = 0
+    factors: FactoredScores | None = None
+    shortlist: np.ndarray | None = None
+    drawn: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """n sampled slots in the order of the draw: rows without scores, and one entry a slot in every array.
+
+    `score` is NaN where the predictor said nothing. `replicates` is how many slots each drawn item has.
+    """
+
+    rows: np.ndarray
+    stratum: NDArray[np.int8]
+    inclusion_probability: NDArray[np.float64]
+    pool_probability: float
+    strata: tuple[Stratum, ...]
+    replicate: NDArray[np.int16]
+    score: NDArray[np.float64]
+    replicates: int
+
+
+def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequence[Question]) -> Pool | Everything:
+    """What a stored candidate set draws from.
+
+    Raises:
+        ValueError: a stored file has changed.
+        FileNotFoundError: a file is not in the storage.
+    """
+    if stored.kind == CandidateSet.Kind.POOL:
+        return Pool(rows=files.load_array(stored.file_sha256), probability=stored.probability)
+    instrument = registry.of_study(stored.stage.study)
+    drawn = files.load_array(stored.drawn_sha256) if stored.drawn_sha256 else None
+    return Everything(
+        universe_size=stored.universe_size,
+        leave_out=frozenset(leave_out),
+        excluded=stored.excluded,
+        factors=unpacked(files.load_array(stored.file_sha256)) if stored.file_sha256 else None,
+        shortlist=files.load_array(stored.shortlist_sha256) if stored.shortlist_sha256 else None,
+        drawn=None if drawn is None else {instrument.item_key(row, questions): float(row[SCORE]) for row in drawn},
+    )
+
+
+def draw_slots(
+    source: Pool | Everything,
+    *,
+    design: Design,
+    n: int,
+    seed: int,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+) -> Drawn:
+    """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.
+
+    Raises:
+        DesignError: the design does not fit the candidates; the message has the sizes.
+    """
+    rng = generator(seed, "draw")
+    if isinstance(source, Pool):
+        return _from_pool(source, design, n, rng)
+    if source.factors is None:
+        return _uniformly(source, design, n, rng, instrument, questions)
+    return _from_everything(source, source.factors, design, n, rng, instrument, questions)
+
+
+def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
+    """The rows with one more field of float32."""
+    extended: np.ndarray = recfunctions.append_fields(rows, name, column.astype("<f4"), usemask=False)
+    return extended
+
+
+def plain_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows without what the predictor said of them."""
+    said = [name for name in (SCORE, DISAGREEMENT) if name in (rows.dtype.names or ())]
+    return recfunctions.drop_fields(rows, said, usemask=False) if said else rows
+
+
+def _column(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
+    return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
+
+
+def _from_pool(source: Pool, design: Design, n: int, rng: np.random.Generator) -> Drawn:
+    scores = _column(source.rows, SCORE)
+    drawn = bandit.draw(
+        design=design,
+        n=n,
+        scores=scores,
+        n_candidates=len(source.rows),
+        rng=rng,
+        disagreement=_column(source.rows, DISAGREEMENT),
+    )
+    return Drawn(
+        rows=plain_rows(source.rows[drawn.selected]),
+        stratum=drawn.stratum,
+        inclusion_probability=drawn.inclusion_probability,
+        pool_probability=source.probability,
+        strata=drawn.strata,
+        replicate=drawn.replicate,
+        score=np.full(n, np.nan) if scores is None else scores[drawn.selected],
+        replicates=design.replicates,
+    )
+
+
+def _uniformly(
+    source: Everything,
+    design: Design,
+    n: int,
+    rng: np.random.Generator,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+) -> Drawn:
+    """From all items, each with the same chance: nothing needs to be known of any."""
+    available = source.universe_size - source.excluded
+    design.allocate(n, (available,))
+    drawn = instrument.draw_candidates(questions=questions, size=n, rng=rng, leave_out=source.leave_out)
+    rows = drawn.rows[rng.permutation(n)]
+    return Drawn(
+        rows=rows,
+        stratum=np.zeros(n, dtype=np.int8),
+        inclusion_probability=np.full(n, n / available),
+        pool_probability=1.0,
+        strata=(Stratum("all", available, n, lowest=None, mean=None, highest=None),),
+        replicate=np.ones(n, dtype=np.int16),
+        score=_known_scores(source, rows, instrument, questions),
+        replicates=1,
+    )
+
+
+def _from_everything(
+    source: Everything,
+    factors: FactoredScores,
+    design: Design,
+    n: int,
+    rng: np.random.Generator,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+) -> Drawn:
+    exclude = instrument.ranks_of(source.leave_out, questions)
+    if source.shortlist is not None and isinstance(design, EpsilonGreedy):
+        # How many of a list make its top is the design's to say, be it a list of all or a short one.
+        chosen = design.ends(len(source.shortlist)).highest
+        drawn = bandit.draw_rescored(
+            ranks=source.shortlist[RANK],
+            rescored=source.shortlist[SCORE].astype(np.float64),
+            chosen=chosen,
+            n=n,
+            n_questions=factors.n_questions,
+            rng=rng,
+            epsilon=design.epsilon,
+            floor=design.floor,
+            exclude=exclude,
+            outcome=factors.happened,
+        )
+    else:
+        drawn = bandit.draw_exhaustively(design=design, n=n, scores=factors, rng=rng, exclude=exclude)
+    rows = instrument.rows_of_pairs(drawn.pairs)
+    return Drawn(
+        rows=rows,
+        stratum=drawn.stratum,
+        inclusion_probability=drawn.inclusion_probability,
+        pool_probability=1.0,
+        strata=drawn.strata,
+        replicate=drawn.replicate,
+        score=_known_scores(source, rows, instrument, questions),
+        replicates=design.replicates,
+    )
+
+
+def _known_scores(
+    source: Everything, rows: np.ndarray, instrument: registry.Instrument, questions: Sequence[Question]
+) -> NDArray[np.float64]:
+    """What the predictor gave these rows; NaN where it was not asked."""
+    known = source.drawn or {}
+    return np.array([known.get(instrument.item_key(row, questions), np.nan) for row in rows], dtype=np.float64)

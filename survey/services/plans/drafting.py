@@ -1,0 +1,522 @@
+"""A plan before it is written: slots by role, drawn, numbered and dealt. Reads and writes no row.
+
+All that a plan follows from is its `Recipe`, the candidates and the questions, so that it can be drawn again at any
+time and compared with what was stored.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bandit.designs import TestSet
+from bandit.errors import DesignError
+from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles
+from bandit.short_booklets import deal_short_with_repeats
+from survey.instruments import registry
+from survey.instruments.registry import REPEAT
+from survey.models import Question, Slot, Stage
+from survey.services.base.hashing import digest
+from survey.services.base.seeds import generator
+from survey.study_file import DesignConfig, RolesConfig, StudyConfig
+
+from .candidates import Drawn, Everything, Pool, draw_slots
+
+Role = Slot.Role
+HOLDOUT = "holdout"
+HOLDOUT_DRAWS = 1000
+CONTROL_DRAWS = 10
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a stage is planned. `kinds`: of its controls, none where it has no controls."""
+
+    seed: int
+    sittings: int
+    items: int
+    design: DesignConfig
+    holdout: float = 0.0
+    controls: float = 0.0
+    kinds: tuple[str, ...] = ()
+    short_booklets: bool = False
+
+    def as_facts(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "seed": self.seed,
+            "design": {"kind": self.design.kind, **self.design.parameters},
+            "roles": {"holdout": self.holdout, "controls": self.controls, "control_kinds": list(self.kinds)},
+            "sittings": self.sittings,
+            "items": self.items,
+            "short_booklets": self.short_booklets,
+        }
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any], stage: Stage) -> "Recipe":
+        """What a stage was planned by. Manifests of before there were roles do not name what could not differ."""
+        roles = manifest.get("roles", {"holdout": 0.0, "controls": 0.0, "control_kinds": []})
+        return cls(
+            seed=manifest["seed"],
+            sittings=manifest.get("sittings", stage.settings.sittings),
+            items=manifest.get("items", stage.study.settings.sitting.items),
+            design=DesignConfig.model_validate(manifest["design"]),
+            holdout=roles["holdout"],
+            controls=roles["controls"],
+            kinds=tuple(roles["control_kinds"]),
+            short_booklets=manifest.get("short_booklets", True),
+        )
+
+
+def control_kinds(roles: RolesConfig, instrument: registry.Instrument) -> tuple[str, ...]:
+    """The kinds of controls that a study asks; none for an instrument that has none.
+
+    Raises:
+        DesignError: the study file names one that the instrument does not have.
+    """
+    if roles.control_kinds is None:
+        return instrument.control_kinds
+    strangers = [kind for kind in roles.control_kinds if kind not in instrument.control_kinds]
+    if strangers:
+        known = ", ".join(instrument.control_kinds) or "none"
+        raise DesignError(f"control_kinds: {instrument.name} has {known}, not {', '.join(strangers)}")
+    return tuple(dict.fromkeys(roles.control_kinds))
+
+
+def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
+    """The recipe that the study file gives stage `index`.
+
+    Raises:
+        DesignError: a control that the instrument does not have.
+    """
+    stage, roles = settings.stages[index - 1], settings.roles_of(index)
+    kinds = control_kinds(roles, registry.get(settings.instrument.kind)) if roles.controls else ()
+    return Recipe(
+        seed=seed,
+        sittings=stage.sittings,
+        items=settings.sitting.items,
+        design=stage.design,
+        holdout=roles.holdout,
+        controls=roles.controls if kinds else 0.0,
+        kinds=kinds,
+    )
+
+
+def stage_recipe(stage: Stage, *, short_booklets: bool = False) -> Recipe:
+    """The recipe of a stage as it stands: a person may have chosen another design since.
+
+    Raises:
+        DesignError: a control that the instrument does not have.
+    """
+    recipe = recipe_of(stage.study.settings, index=stage.index, seed=stage.seed)
+    return replace(recipe, design=stage.settings.design, short_booklets=short_booklets)
+
+
+def slots_by_role(recipe: Recipe) -> RolePlan:
+    """How many slots have which role.
+
+    Raises:
+        DesignError: a role leaves no room for another, or a test set does not fill its sittings; with the sizes.
+    """
+    plan = _role_plan(recipe, recipe.sittings)
+    design = recipe.design.build()
+    if not isinstance(design, TestSet):
+        return plan
+    fitting = next(
+        sittings
+        for sittings in range(-(-design.slots // recipe.items), 2 * design.slots * recipe.items + 2)
+        if _items(recipe, sittings) >= design.slots
+    )
+    if recipe.sittings != fitting:
+        raise DesignError(
+            f"sittings: {design.pairs} pairs with {design.responses_per_pair} responses each are {design.slots} slots; "
+            f"with their controls they fill {fitting} sittings of {recipe.items}, not {recipe.sittings}"
+        )
+    part = plan.sampled
+    return RolePlan(
+        sampled=RolePart(booklets=part.booklets, items=design.slots, controls=part.controls),
+        holdout=plan.holdout,
+        size=plan.size,
+    )
+
+
+def _role_plan(recipe: Recipe, sittings: int) -> RolePlan:
+    return plan_roles(
+        booklets=sittings, size=recipe.items, holdout=recipe.holdout, controls=recipe.controls, kinds=recipe.kinds
+    )
+
+
+def _items(recipe: Recipe, sittings: int) -> int:
+    """Slots for sampled items in so many sittings; 0 where the controls leave none."""
+    try:
+        return _role_plan(recipe, sittings).sampled.items
+    except DesignError:
+        return 0
+
+
+@dataclass(frozen=True)
+class PlannedStratum:
+    """A stratum as it is stored: `slots` counts the candidates drawn from it."""
+
+    name: str
+    size: int
+    slots: int
+    lowest: float | None = None
+    mean: float | None = None
+    highest: float | None = None
+
+
+@dataclass(frozen=True)
+class PlannedSlot:
+    """One slot as it is stored. `repeat_of` is the number of the slot that it asks again."""
+
+    number: int
+    key: str
+    role: str
+    stratum: str | None = None
+    inclusion_probability: float | None = None
+    pool_probability: float | None = None
+    score: float | None = None
+    replicate: int = 1
+    control_kind: str = ""
+    repeat_of: int | None = None
+    booklet: int = 0
+    position: int = 0
+
+    def as_facts(self) -> list[Any]:
+        """For the plan's hash. A plain sampled slot is written as before there were other roles."""
+        facts: list[Any] = [
+            self.number,
+            self.key,
+            self.stratum,
+            self.inclusion_probability,
+            self.pool_probability,
+            self.booklet,
+            self.position,
+        ]
+        if self.role != Role.SAMPLED or self.replicate != 1:
+            facts += [self.role, self.replicate, self.control_kind, self.repeat_of]
+        return facts
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A drawn and dealt plan that is not written yet. `rows` has a row for each distinct key."""
+
+    slots: list[PlannedSlot]
+    strata: list[PlannedStratum]
+    rows: Mapping[str, np.void]
+    booklets: int
+
+    @property
+    def sha256(self) -> str:
+        """Of every slot in the order of the draw: its item, stratum, probabilities and place."""
+        return digest([slot.as_facts() for slot in self.slots])
+
+
+class CannotDeal(DesignError):
+    """No way was found to deal the slots into full booklets; `booklets` shorter ones would do."""
+
+    def __init__(self, message: str, *, booklets: int) -> None:
+        super().__init__(message)
+        self.booklets = booklets
+
+
+@dataclass(eq=False)
+class _Part:
+    """Slots with booklets of their own, before they are numbered: sampled ones or the holdout, and their controls."""
+
+    name: str
+    slots: list[dict[str, Any]]
+    keys: list[tuple[Any, ...]]
+    groups: list[tuple[Any, ...]]
+    repeatable: list[bool]
+    repeats: int
+
+
+def draft(
+    recipe: Recipe,
+    source: Pool | Everything,
+    *,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+) -> Draft:
+    """Draw, number and deal a stage's slots.
+
+    Raises:
+        CannotDeal: only into shorter booklets, which the recipe does not allow.
+        DesignError: the design or a role does not fit; the message has the sizes.
+    """
+    roles = slots_by_role(recipe)
+    drawn = draw_slots(
+        source,
+        design=recipe.design.build(),
+        n=roles.sampled.items,
+        seed=recipe.seed,
+        instrument=instrument,
+        questions=questions,
+    )
+    rows: dict[str, np.void] = {}
+    strata = [
+        PlannedStratum(
+            stratum.name, stratum.size, stratum.n // drawn.replicates, stratum.lowest, stratum.mean, stratum.highest
+        )
+        for stratum in drawn.strata
+    ]
+    sampled = _sampled_part(drawn, roles.sampled, instrument, questions, rows)
+    parts = [sampled]
+    if roles.holdout.booklets:
+        held_out, stratum = holdout_part(recipe, roles.holdout, instrument, questions, rows)
+        parts.append(held_out)
+        strata.append(stratum)
+    parts, dealt = _with_controls(recipe, parts, [roles.sampled, roles.holdout], instrument, questions, rows)
+    return _numbered(recipe, parts, dealt, strata, rows)
+
+
+def try_holdout(recipe: Recipe, *, instrument: registry.Instrument, questions: Sequence[Question]) -> None:
+    """Draw and deal a stage's holdout as its plan will be, which needs no scores, and keep nothing.
+
+    Raises:
+        CannotDeal: only into shorter booklets.
+        DesignError: it does not fit; the message has the sizes.
+    """
+    roles = slots_by_role(recipe)
+    if roles.holdout.booklets:
+        rows: dict[str, np.void] = {}
+        part, _stratum = holdout_part(recipe, roles.holdout, instrument, questions, rows)
+        _with_controls(recipe, [part], [roles.holdout], instrument, questions, rows)
+
+
+def _sampled_part(
+    drawn: Drawn,
+    part: RolePart,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+    rows: dict[str, np.void],
+) -> _Part:
+    slots: list[dict[str, Any]] = []
+    for index, row in enumerate(drawn.rows):
+        key = instrument.item_key(row, questions)
+        rows[key] = row
+        slots.append(
+            {
+                "key": key,
+                "role": Role.SAMPLED.value,
+                "stratum": drawn.strata[drawn.stratum[index]].name,
+                "inclusion_probability": float(drawn.inclusion_probability[index]),
+                "pool_probability": drawn.pool_probability,
+                "score": None if np.isnan(drawn.score[index]) else float(drawn.score[index]),
+                "replicate": int(drawn.replicate[index]),
+            }
+        )
+    return _Part(
+        name="",
+        slots=slots,
+        keys=[instrument.conflict_keys(row) for row in drawn.rows],
+        groups=[
+            (Role.SAMPLED.value, int(stratum), *instrument.spread_over(row, questions))
+            for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)
+        ],
+        repeatable=[True] * len(slots),
+        repeats=dict(part.controls).get(REPEAT, 0),
+    )
+
+
+def holdout_part(
+    recipe: Recipe,
+    part: RolePart,
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+    rows: dict[str, np.void],
+) -> tuple[_Part, PlannedStratum]:
+    """Uniform over all items there are: its chance is known whatever the design, and there is no first phase.
+
+    Drawn again until no conflict key is in more slots than there are booklets. That rule treats all keys alike, so that
+    every item keeps the same chance, and a small bank can have a holdout that lets itself be dealt.
+    """
+    rng = generator(recipe.seed, HOLDOUT)
+    for _draw in range(HOLDOUT_DRAWS):
+        drawn = instrument.draw_candidates(questions=questions, size=part.items, rng=rng)
+        if len(drawn.rows) < part.items:
+            raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
+        keys = [instrument.conflict_keys(row) for row in drawn.rows]
+        if max(Counter(key for own in keys for key in own).values()) <= part.booklets:
+            break
+    else:
+        raise DesignError(
+            f"holdout: {part.items} items over {len(questions)} questions do not fit into {part.booklets} booklets "
+            "with no question twice in one; lower its share, shorten the sittings or add questions"
+        )
+    slots = []
+    for row in drawn.rows:
+        key = instrument.item_key(row, questions)
+        rows[key] = row
+        slots.append(
+            {
+                "key": key,
+                "role": Role.HOLDOUT.value,
+                "stratum": HOLDOUT,
+                "inclusion_probability": drawn.probability,
+                "pool_probability": 1.0,
+            }
+        )
+    made = _Part(
+        name=HOLDOUT,
+        slots=slots,
+        keys=keys,
+        groups=[(Role.HOLDOUT.value, *instrument.spread_over(row, questions)) for row in drawn.rows],
+        repeatable=[True] * len(slots),
+        repeats=dict(part.controls).get(REPEAT, 0),
+    )
+    return made, PlannedStratum(HOLDOUT, drawn.universe_size, part.items)
+
+
+def _with_controls(
+    recipe: Recipe,
+    parts: list[_Part],
+    plans: list[RolePart],
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+    rows: dict[str, np.void],
+) -> tuple[list[_Part], list[DealtWithRepeats]]:
+    """The parts with their controls, dealt. Controls that cannot be dealt are drawn again: they have no chance to keep.
+
+    Raises:
+        CannotDeal: no controls could be dealt with these items, or the items alone cannot be.
+        DesignError: there are too few controls of a kind.
+    """
+    own = [kind for kind in recipe.kinds if kind != REPEAT]
+
+    def attempt(number: int) -> tuple[list[_Part], list[DealtWithRepeats]]:
+        whole = [
+            replace(part, slots=[*part.slots], keys=[*part.keys], groups=[*part.groups], repeatable=[*part.repeatable])
+            for part in parts
+        ]
+        for kind in own:
+            _add_controls(recipe, kind, number, whole, plans, instrument, questions, rows)
+        return whole, _dealt(recipe, whole)
+
+    last = CONTROL_DRAWS - 1 if own else 0
+    for number in range(last):
+        with suppress(CannotDeal):
+            return attempt(number)
+    return attempt(last)
+
+
+def _add_controls(
+    recipe: Recipe,
+    kind: str,
+    number: int,
+    parts: list[_Part],
+    plans: list[RolePart],
+    instrument: registry.Instrument,
+    questions: Sequence[Question],
+    rows: dict[str, np.void],
+) -> None:
+    """One kind of the instrument's own controls, drawn at once for the stage and shared out to its parts."""
+    counts = [dict(plan.controls).get(kind, 0) for plan in plans[: len(parts)]]
+    if not sum(counts):
+        return
+    rng = generator(recipe.seed, "controls", kind, number)
+    drawn = iter(instrument.draw_controls(kind=kind, count=sum(counts), questions=questions, rng=rng))
+    for part, count in zip(parts, counts, strict=True):
+        for _place in range(count):
+            row = next(drawn)
+            key = instrument.item_key(row, questions)
+            rows[key] = row
+            part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": kind})
+            part.keys.append(instrument.conflict_keys(row))
+            part.groups.append((Role.CONTROL.value, kind))
+            part.repeatable.append(False)
+
+
+def _seed_name(part: _Part, name: str) -> tuple[str, ...]:
+    return (name, part.name) if part.name else (name,)
+
+
+def _dealt(recipe: Recipe, parts: list[_Part]) -> list[DealtWithRepeats]:
+    try:
+        return [
+            deal_with_repeats(
+                conflict_keys=part.keys,
+                groups=part.groups,
+                repeatable=part.repeatable,
+                repeats=part.repeats,
+                size=recipe.items,
+                rng=generator(recipe.seed, *_seed_name(part, "deal")),
+            )
+            for part in parts
+        ]
+    except DesignError as exc:
+        short = [
+            deal_short_with_repeats(
+                part.keys,
+                repeatable=part.repeatable,
+                repeats=part.repeats,
+                size=recipe.items,
+                rng=generator(recipe.seed, *_seed_name(part, "deal_short")),
+            )
+            for part in parts
+        ]
+        if recipe.short_booklets:
+            return short
+        raise CannotDeal(str(exc), booklets=sum(len(dealt.booklets) for dealt in short)) from exc
+
+
+def _numbered(
+    recipe: Recipe,
+    parts: list[_Part],
+    dealt: list[DealtWithRepeats],
+    strata: list[PlannedStratum],
+    rows: Mapping[str, np.void],
+) -> Draft:
+    """Slots are numbered by role: sampled, holdout, controls, repeats; booklets of both parts are mixed."""
+    count = sum(len(part.booklets) for part in dealt)
+    # The door hands out booklets by their numbers, so those of the holdout must not all come last.
+    order = generator(recipe.seed, "booklets").permutation(count) if len(parts) > 1 else np.arange(count)
+    places: list[dict[int, tuple[int, int]]] = []
+    first = 0
+    for part in dealt:
+        places.append(
+            {
+                slot: (int(order[first + offset]) + 1, position)
+                for offset, slots in enumerate(part.booklets)
+                for position, slot in enumerate(slots, start=1)
+            }
+        )
+        first += len(part.booklets)
+    entries = [
+        (part_index, slot, facts) for part_index, part in enumerate(parts) for slot, facts in enumerate(part.slots)
+    ]
+    # Sorting keeps the order inside a role, which for the sampled slots is that of the draw.
+    entries.sort(key=lambda entry: (Role.SAMPLED, Role.HOLDOUT, Role.CONTROL).index(Role(entry[2]["role"])))
+    number = {(part_index, slot): place for place, (part_index, slot, _facts) in enumerate(entries, start=1)}
+    slots = [
+        PlannedSlot(
+            number=number[part_index, slot],
+            booklet=places[part_index][slot][0],
+            position=places[part_index][slot][1],
+            **facts,
+        )
+        for part_index, slot, facts in entries
+    ]
+    for part_index, part in enumerate(dealt):
+        for repeat, original in sorted(part.repeat_of.items()):
+            asked = slots[number[part_index, original] - 1]
+            booklet, position = places[part_index][repeat]
+            slots.append(
+                PlannedSlot(
+                    number=len(slots) + 1,
+                    key=asked.key,
+                    role=Role.REPEAT.value,
+                    replicate=asked.replicate,
+                    repeat_of=asked.number,
+                    booklet=booklet,
+                    position=position,
+                )
+            )
+    used = {slot.key: rows[slot.key] for slot in slots}
+    return Draft(slots=slots, strata=strata, rows=used, booklets=count)

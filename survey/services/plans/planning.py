@@ -1,0 +1,314 @@
+"""The plan of a stage: candidates, strata, draw, roles, booklets. Written before it opens, and nothing drawn later.
+
+Joins `bandit`, which knows numbers alone, to the instrument, which knows what they stand for.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.utils import timezone
+
+import bandit
+from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform
+from bandit.errors import DesignError
+from survey.exceptions import PlanRefused, StateRefused
+from survey.instruments import registry
+from survey.models import Booklet, CandidateSet, Item, JobStep, Question, Slot, Stage, Stratum
+from survey.models.predictor import TRIES
+from survey.services.base import files
+from survey.services.base.auditing import record
+from survey.services.base.hashing import code_digest, digest
+from survey.services.base.locks import is_in_force, locked_stage
+from survey.study_file import StudyConfig
+
+from .candidates import (
+    Everything,
+    Pool,
+    candidates_are_outdated,
+    draw_candidates,
+    drawable_questions,
+    load_source,
+    planned_before,
+    question_set_digest,
+    store_candidates,
+    store_everything,
+)
+from .drafting import CannotDeal, Draft, Recipe, draft, recipe_of, slots_by_role, stage_recipe, try_holdout
+
+BATCH = 2000
+
+
+def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, via: str = "command") -> Stage:
+    """Plan a draft stage from its stored candidate set, drawing a uniform one where none is stored. Safe to call twice.
+
+    Args:
+        short_booklets: where one question is in more slots than there are booklets, deal into more, shorter ones. They
+            are paid in full, so that a person decides this and no worker does.
+
+    Raises:
+        PlanRefused: the design does not fit the candidates, or the slots cannot be dealt into booklets.
+        StateRefused: the stage needs scores that the stage before it has not led to yet, or they came meanwhile.
+    """
+    if stage.state != Stage.State.DRAFT:
+        return stage
+    if stage.settings.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
+        raise StateRefused(
+            f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
+            "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
+            f"have it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
+        )
+    read = stage.study
+    questions = drawable_questions(stage)
+    candidates = _candidates_of(stage, questions)
+    drawn, recipe = _draft(stage, questions, candidates, short_booklets=short_booklets)
+    positions_sha256 = files.store_array(np.array([question.position for question in questions], dtype="<i4"))
+    with transaction.atomic():
+        stage = locked_stage(stage.pk)
+        if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
+            return stage
+        if not is_in_force(read):
+            raise StateRefused(f"the file of {read.slug} was changed meanwhile: plan stage {stage.index} again")
+        if not CandidateSet.objects.filter(stage=stage, file_sha256=candidates.file_sha256).exists():
+            raise StateRefused(f"the candidates of stage {stage.index} were scored meanwhile: plan it again")
+        _write(stage, questions, drawn)
+        _record(stage, questions, candidates, recipe, positions_sha256)
+        stage.save(update_fields=["state", "planned_at", "plan_sha256", "manifest"])
+        record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256, booklets=drawn.booklets)
+        # Planned by a person where the worker was refused: the worker's step finds it done.
+        JobStep.objects.filter(
+            stage__study=stage.study_id,
+            stage__index=stage.index - 1,
+            kind=JobStep.Kind.PLAN,
+            state=JobStep.State.FAILED,
+        ).update(state=JobStep.State.QUEUED, tries_left=TRIES, error="", sent_at=None, finished_at=None)
+    return stage
+
+
+def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
+    """Refuse, before anybody is paid, a study one of whose stages could never be drawn.
+
+    Raises:
+        PlanRefused: with the stage's number and the sizes.
+    """
+    predicts = registry.get(settings.instrument.kind).predicts
+    exhaustive = settings.candidates.kind == "exhaustive"
+    if exhaustive and settings.predictor is not None and not registry.get(settings.instrument.kind).pairs_questions:
+        raise PlanRefused(
+            f"candidates: {settings.instrument.kind} does not pair questions, so that they cannot all be scored: "
+            'use kind = "pool"'
+        )
+    for index, stage in enumerate(settings.stages, start=1):
+        if stage.design.kind != "uniform" and not predicts:
+            raise PlanRefused(
+                f"stage {index} is {stage.design.kind}, and {settings.instrument.kind} has no label to predict: "
+                'use kind = "uniform"'
+            )
+        try:
+            roles = slots_by_role(recipe_of(settings, index=index, seed=0))
+            if roles.holdout.items > universe_size:
+                raise DesignError(f"holdout: needs {roles.holdout.items} items and there are {universe_size}; lower it")
+            if exhaustive:
+                _allocate(
+                    stage.design.build(), roles.sampled.items, universe_size, shortlist=settings.candidates.shortlist
+                )
+            else:
+                candidates = min(settings.candidates.size, universe_size)
+                bandit.draw(
+                    design=stage.design.build(),
+                    n=roles.sampled.items,
+                    scores=np.zeros(candidates),
+                    disagreement=np.zeros(candidates),
+                    n_candidates=candidates,
+                    rng=np.random.default_rng(0),
+                )
+        except DesignError as exc:
+            raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc
+
+
+def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> None:
+    """Whether a design fits all items there are, which are too many to draw for trial."""
+    if not isinstance(design, Uniform | EpsilonGreedy | TestSet):
+        raise DesignError(f"{type(design).__name__} cannot draw from all items there are")
+    if shortlist and isinstance(design, EpsilonGreedy):
+        if shortlist >= universe_size:
+            raise DesignError(f"shortlist: {shortlist} of {universe_size} items is no short list; lower it")
+        chosen = design.ends(shortlist).highest
+        design.allocate(n, (chosen, universe_size - chosen))
+    else:
+        design.allocate(n, design.ends(universe_size).sizes)
+
+
+def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
+    """Draw and deal as much of a stage as needs no scores, as its plan will be, and keep nothing. Needs no stored row.
+
+    Raises:
+        PlanRefused: it cannot be drawn or dealt.
+    """
+    source: Pool | Everything
+    instrument = registry.of_study(stage.study)
+    if stage.settings.design.kind != "uniform":
+        try:
+            try_holdout(stage_recipe(stage), instrument=instrument, questions=questions)
+        except DesignError as exc:
+            raise PlanRefused(str(exc)) from exc
+        return
+    if stage.study.settings.candidates.kind == "exhaustive":
+        source = Everything(universe_size=instrument.universe_size(len(questions)))
+    else:
+        pool = draw_candidates(stage, questions)
+        source = Pool(rows=pool.rows, probability=pool.probability)
+    try:
+        draft(
+            stage_recipe(stage),
+            source,
+            instrument=instrument,
+            questions=questions,
+        )
+    except DesignError as exc:
+        raise PlanRefused(str(exc)) from exc
+
+
+def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
+    """All items that the stage may draw from, not scored."""
+    instrument = registry.of_study(stage.study)
+    leave_out = planned_before(stage)
+    return Everything(
+        universe_size=instrument.universe_size(len(questions)),
+        leave_out=frozenset(leave_out),
+        excluded=len(instrument.ranks_of(leave_out, questions)) if leave_out else 0,
+    )
+
+
+def _candidates_of(stage: Stage, questions: Sequence[Question]) -> CandidateSet:
+    """The stored candidate set, or an unscored one."""
+    if candidates_are_outdated(stage):
+        if CandidateSet.objects.get(stage=stage).predictor_run_id is not None:
+            raise StateRefused(
+                f"questions were flagged since the candidates of stage {stage.index} were scored: "
+                f"the workers score them again by themselves while stage {stage.index - 1} waits for this plan"
+            )
+        CandidateSet.objects.filter(stage=stage).delete()
+    stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
+    if stored is not None:
+        return stored
+    questions_sha256 = question_set_digest(stage.study)
+    if stage.study.settings.candidates.kind == "exhaustive":
+        return store_everything(stage, everything_of(stage, questions), questions_sha256=questions_sha256)
+    return store_candidates(stage, draw_candidates(stage, questions), questions_sha256=questions_sha256)
+
+
+def _draft(
+    stage: Stage, questions: Sequence[Question], candidates: CandidateSet, *, short_booklets: bool
+) -> tuple[Draft, Recipe]:
+    study = stage.study
+    candidates.stage = stage
+    source = load_source(candidates, leave_out=planned_before(stage), questions=questions)
+    try:
+        recipe = stage_recipe(stage, short_booklets=short_booklets)
+        drawn = draft(recipe, source, instrument=registry.of_study(study), questions=questions)
+    except CannotDeal as exc:
+        raise PlanRefused(
+            f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
+            f"sittings instead of {stage.settings.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
+            "--short-booklets"
+        ) from exc
+    except DesignError as exc:
+        raise PlanRefused(f"stage {stage.index} cannot be planned: {exc}") from exc
+    return drawn, recipe
+
+
+def _write(stage: Stage, questions: Sequence[Question], drawn: Draft) -> None:
+    strata = {
+        stratum.name: Stratum.objects.create(
+            stage=stage,
+            name=stratum.name,
+            size=stratum.size,
+            slots=stratum.slots,
+            lowest_score=stratum.lowest,
+            mean_score=stratum.mean,
+            highest_score=stratum.highest,
+        )
+        for stratum in drawn.strata
+    }
+    booklets = Booklet.objects.bulk_create(
+        [Booklet(stage=stage, number=number) for number in range(1, drawn.booklets + 1)], batch_size=BATCH
+    )
+    items = _items(stage, questions, drawn)
+    asked = [slot for slot in drawn.slots if slot.repeat_of is None]
+    repeats = [slot for slot in drawn.slots if slot.repeat_of is not None]
+    made: dict[int | None, Slot] = {}
+    for part in (asked, repeats):  # What a repeat asks again is stored before it.
+        rows = [
+            Slot(
+                stage=stage,
+                number=slot.number,
+                item=items[slot.key],
+                replicate=slot.replicate,
+                role=slot.role,
+                control_kind=slot.control_kind,
+                repeat_of=made.get(slot.repeat_of),
+                stratum=None if slot.stratum is None else strata[slot.stratum],
+                inclusion_probability=slot.inclusion_probability,
+                pool_probability=slot.pool_probability,
+                score=slot.score,
+                booklet=booklets[slot.booklet - 1],
+                position=slot.position,
+            )
+            for slot in part
+        ]
+        made |= {row.number: row for row in Slot.objects.bulk_create(rows, batch_size=BATCH)}
+    stage.state = Stage.State.PLANNED
+    stage.planned_at = timezone.now()
+    stage.plan_sha256 = drawn.sha256
+
+
+def _record(
+    stage: Stage, questions: Sequence[Question], candidates: CandidateSet, recipe: Recipe, positions_sha256: str
+) -> None:
+    """Into the manifest: all that the plan follows from."""
+    run = candidates.predictor_run
+    stage.record(
+        code_sha256=code_digest(),
+        bank={"name": stage.study.bank.name, "version": stage.study.bank.version, "sha256": stage.study.bank.sha256},
+        questions={
+            "count": len(questions),
+            "sha256": digest([question.external_id for question in questions]),
+            "positions_sha256": positions_sha256,
+        },
+        study_file_sha256=stage.study.source_sha256,
+        candidates={
+            "kind": candidates.kind,
+            "size": candidates.size,
+            "universe_size": candidates.universe_size,
+            "excluded": candidates.excluded,
+            "probability": candidates.probability,
+            "seed": candidates.seed,
+            "sha256": candidates.file_sha256,
+            "shortlist_sha256": candidates.shortlist_sha256,
+            "drawn_sha256": candidates.drawn_sha256,
+            "fidelity": candidates.fidelity,
+        },
+        predictor=None
+        if run is None
+        else {"name": run.name, "params": run.params, "input_sha256": run.input_sha256, "members": run.members},
+        plan_sha256=stage.plan_sha256,
+        **recipe.as_facts(),
+    )
+
+
+def _items(stage: Stage, questions: Sequence[Question], drawn: Draft) -> dict[str, Item]:
+    """Items by key, those of earlier stages reused."""
+    study = stage.study
+    keys = list(drawn.rows)
+    known: dict[str, Item] = {}
+    for start in range(0, len(keys), BATCH):
+        known.update({item.key: item for item in study.items.filter(key__in=keys[start : start + BATCH])})
+    fresh = [key for key in keys if key not in known]
+    created = Item.objects.bulk_create([Item(study=study, key=key) for key in fresh], batch_size=BATCH)
+    if created:
+        rows = np.array([drawn.rows[key] for key in fresh])
+        registry.of_study(study).create_typed_items(items=created, rows=rows, questions=questions)
+    known.update({item.key: item for item in created})
+    return known

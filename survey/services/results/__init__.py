@@ -1,0 +1,1 @@
+"""What the answers say: estimates, comparisons, pilots, exports."""

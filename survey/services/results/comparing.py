@@ -1,0 +1,316 @@
+"""What another policy would have found in each stage, from the stage's own logged chances (`bandit.offline`).
+
+Each stage by itself: the same candidates, and predictors that know the answers before it alone. Whole studies under
+another policy cannot be had from logs, since later stages would have learnt from other answers: `budgeting` simulates
+those.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import bandit
+from bandit import DesignError, Estimate, OfflineEstimate
+from predictors import training as predictor_training
+from predictors.errors import PredictorError
+from predictors.settings import settings_of
+from survey.exceptions import HunchError, StateRefused
+from survey.instruments import registry
+from survey.instruments.registry import Instrument
+from survey.models import Assignment, CandidateSet, Slot, Stage, Study
+from survey.services.answers.counting import training_examples
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.base.seeds import derive, generator
+from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest
+from survey.study_file import DESIGNS, DesignConfig
+
+from .estimating import counted
+
+AS_PLANNED = "as planned"
+EPSILONS = (0.05, 0.1, 0.2, 0.5)
+CHEAP = ("same_task",)
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PolicyLine:
+    """What a policy would have found in expectation, a share or mean an answer; or why that cannot be said."""
+
+    policy: str
+    predictor: str
+    found: OfflineEstimate | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class StageComparison:
+    """One stage's logged finding, and what other policies would have found; `reason` where none can be judged."""
+
+    stage: int
+    title: str
+    unit: str
+    design: str
+    slots: int
+    answers: int
+    logged: Estimate | None
+    policies: tuple[PolicyLine, ...]
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Logged:
+    """A stage as it ran: every candidate's chance, and the answers with their candidates."""
+
+    rows: np.ndarray
+    chance: np.ndarray
+    planned: tuple[int, ...]
+    selected: np.ndarray
+    stratum: np.ndarray
+    values: np.ndarray
+    cluster: np.ndarray
+
+    @property
+    def scores(self) -> np.ndarray | None:
+        return _column(self.rows, SCORE)
+
+    @property
+    def disagreement(self) -> np.ndarray | None:
+        return _column(self.rows, DISAGREEMENT)
+
+
+def parse_design(text: str) -> DesignConfig:
+    """A design as it is named on the command line: `uniform`, or `softmax:temperature=0.05,floor=0.1`.
+
+    Raises:
+        HunchError: unknown design or parameter, or a value out of range.
+    """
+    kind, _, rest = text.partition(":")
+    if kind not in DESIGNS or kind == "test_set":
+        raise HunchError(f"{kind!r} is not one of {', '.join(name for name in DESIGNS if name != 'test_set')}")
+    given: dict[str, object] = {"kind": kind}
+    for part in filter(None, rest.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or name not in DesignConfig(kind=kind).parameters:  # type: ignore[arg-type]
+            known = ", ".join(DesignConfig(kind=kind).parameters) or "none"  # type: ignore[arg-type]
+            raise HunchError(f"{text!r}: {part!r} is not NAME=VALUE with one of {kind}'s parameters ({known})")
+        given[name] = value
+    try:
+        return DesignConfig.model_validate(given)
+    except ValueError as exc:
+        raise HunchError(f"{text!r}: {exc}") from exc
+
+
+def grid(
+    stage: Stage, *, epsilons: Sequence[float], top_fractions: Sequence[float], designs: Sequence[DesignConfig]
+) -> list[DesignConfig]:
+    """The policies to judge in a stage: those asked for, else uniform and the stage's own with other epsilons."""
+    own = design_of(stage)
+    kind = own.kind if own.kind in ("epsilon_greedy", "uncertainty") else "epsilon_greedy"
+    base = own.parameters if own.kind == kind else DesignConfig(kind=kind).parameters
+    wanted = list(designs)
+    if epsilons or top_fractions or not designs:
+        for epsilon in epsilons or ([base["epsilon"]] if top_fractions else EPSILONS):
+            for top_fraction in top_fractions or [base["top_fraction"]]:
+                given = {**base, "kind": kind, "epsilon": epsilon, "top_fraction": top_fraction}
+                wanted.append(DesignConfig.model_validate(given))
+    if not designs:
+        wanted = [DesignConfig(kind="uniform"), *([own] if own.kind != "uniform" else []), *wanted]
+    return [config for place, config in enumerate(wanted) if config not in wanted[:place]]
+
+
+def design_of(stage: Stage) -> DesignConfig:
+    """The design that the stage was planned by."""
+    return DesignConfig.model_validate(stage.manifest.get("design") or stage.settings.design.model_dump())
+
+
+def design_words(config: DesignConfig) -> str:
+    values = ", ".join(
+        f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        for name, value in config.parameters.items()
+        if not (name == "floor" and not value)
+    )
+    return config.kind.replace("_", " ") + (f" ({values})" if values else "")
+
+
+def compare(
+    study: Study,
+    *,
+    epsilons: Sequence[float] = (),
+    top_fractions: Sequence[float] = (),
+    designs: Sequence[DesignConfig] = (),
+    predictors: Sequence[str] = CHEAP,
+    say: Progress = lambda text: None,
+) -> list[StageComparison]:
+    """What other policies would have found in each frozen stage.
+
+    Args:
+        predictors: others than the stage's own, each trained on the answers before the stage alone.
+        say: told what is being trained, since that may take long.
+
+    Raises:
+        StateRefused: no stage is frozen yet, or the instrument has nothing that is found.
+        HunchError: an unknown predictor.
+    """
+    for name in predictors:
+        try:
+            settings_of(name, {})
+        except PredictorError as exc:
+            raise HunchError(f"--predictor: {exc}") from exc
+    stages = list(study.main_stages().filter(state=Stage.State.FROZEN))
+    if not stages:
+        raise StateRefused(f"{study.slug}: no stage is frozen yet, so there is nothing to compare")
+    found = []
+    for stage in stages:
+        stage.study = study
+        found.append(
+            _compared(
+                stage, grid(stage, epsilons=epsilons, top_fractions=top_fractions, designs=designs), predictors, say
+            )
+        )
+    return found
+
+
+def _compared(
+    stage: Stage, policies: Sequence[DesignConfig], predictors: Sequence[str], say: Progress
+) -> StageComparison:
+    study, instrument = stage.study, registry.get(stage.study.instrument)
+    answers = counted(stage, [Slot.Role.SAMPLED])
+    measures = instrument.estimands(answers, study).measures if answers else ()
+    first = measures[0] if measures else None
+    cluster = [answer.sitting.respondent_id for answer in answers]
+    logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share) if first else None
+    read = _read(stage, answers, first.values, instrument) if first else "no answer counts"
+    lines: list[PolicyLine] = []
+    if not isinstance(read, str):
+        for title, scores in _all_scores(stage, read, predictors, instrument, say):
+            if isinstance(scores, str) and any(config.kind != "uniform" for config in policies):
+                lines.append(PolicyLine("any by predicted change", title, None, scores))
+            for config in policies:
+                if config.kind != "uniform" and isinstance(scores, str):
+                    continue
+                if config.kind == "uniform" and title != AS_PLANNED:
+                    continue  # Draws alike whatever the scores.
+                lines.append(_judged(stage, read, config, title, None if isinstance(scores, str) else scores))
+    return StageComparison(
+        stage=stage.index,
+        title=first.title if first else "",
+        unit=first.unit if first else "",
+        design=design_words(design_of(stage)),
+        slots=stage.slots.filter(role=Slot.Role.SAMPLED).count(),
+        answers=len(answers),
+        logged=logged,
+        policies=tuple(lines),
+        reason=read if isinstance(read, str) else "",
+    )
+
+
+def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instrument: Instrument) -> _Logged | str:
+    """The stage as it ran, or why its other policies cannot be judged."""
+    config = design_of(stage)
+    stored = CandidateSet.objects.filter(stage=stage).first()
+    if config.kind == "test_set":
+        return "a test set asks several people about each item; its answers judge predictors, not policies"
+    if stored is None or stored.kind != CandidateSet.Kind.POOL:
+        return "its candidates are all items there are, of which no list is kept; compare by simulation (plan_budget)"
+    if stored.questions_sha256 != question_set_digest(stage.study):
+        return "questions were flagged since, so that its candidates cannot be told any more"
+    rows = files.load_array(stored.file_sha256)
+    questions = eligible_questions(stage.study)
+    place = {instrument.item_key(row, questions): index for index, row in enumerate(rows)}
+    planned = Counter(stage.slots.filter(role=Slot.Role.SAMPLED).order_by().values_list("stratum", flat=True))
+    place_of: dict[int | None, int] = {stratum: index for index, stratum in enumerate(planned)}
+    return _Logged(
+        rows=rows,
+        chance=_chances(stage, config, len(rows), _column(rows, SCORE), _column(rows, DISAGREEMENT)),
+        planned=tuple(planned.values()),
+        selected=np.array([place[answer.slot.item.key] for answer in answers], dtype=np.int64),
+        stratum=np.array([place_of[answer.slot.stratum_id] for answer in answers], dtype=np.int64),
+        values=values,
+        cluster=np.array([answer.sitting.respondent_id for answer in answers]),
+    )
+
+
+def _column(rows: np.ndarray, name: str) -> np.ndarray | None:
+    return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
+
+
+def _chances(
+    stage: Stage, config: DesignConfig, n_candidates: int, scores: np.ndarray | None, disagreement: np.ndarray | None
+) -> np.ndarray:
+    """Every candidate's chance before ties at a cut are broken: the mean over the candidates that are tied with it.
+
+    So that two policies by the same scores do not differ by how chance broke their ties.
+    """
+    chance = bandit.inclusion_probabilities(
+        design=config.build(),
+        n=stage.slots.filter(role=Slot.Role.SAMPLED).count(),
+        scores=scores,
+        n_candidates=n_candidates,
+        rng=generator(stage.seed, "compare"),
+        disagreement=disagreement,
+    )
+    ranked = scores
+    if config.kind == "uncertainty" and scores is not None:
+        ranked = disagreement if config.by == "disagreement" else np.abs(scores - 0.5)
+    if ranked is None:
+        return chance
+    _, group = np.unique(ranked, return_inverse=True)
+    means: np.ndarray = (np.bincount(group, weights=chance) / np.bincount(group))[group]
+    return means
+
+
+def _all_scores(
+    stage: Stage, read: _Logged, predictors: Sequence[str], instrument: Instrument, say: Progress
+) -> Iterator[tuple[str, np.ndarray | str]]:
+    """Scores of every candidate by the stage's own predictor and by the others, or why there are none."""
+    own = read.scores
+    yield AS_PLANNED, own if own is not None else "the stage was planned without a predictor"
+    before = stage.preceding()
+    for name in predictors if instrument.predicts else ():
+        if before is None:
+            yield name, "no answers come before it"
+            continue
+        before.study = stage.study
+        say(f"stage {stage.index}: {name}")
+        yield name, _scored(stage, before, name, read.rows, instrument)
+
+
+def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument: Instrument) -> np.ndarray | str:
+    """Every candidate's score by a predictor that knows the answers up to and with `before` alone."""
+    inputs, labels = instrument.examples(list(training_examples(before)), stage.study)
+    seed = derive(stage.seed, "compare", name)
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
+            for member, folder in enumerate(folders):
+                predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
+            candidates = instrument.predictor_inputs(rows=rows, questions=eligible_questions(stage.study))
+            return predictor_training.score(folders, candidates).astype(np.float64)
+    except PredictorError as exc:
+        return str(exc)
+
+
+def _judged(stage: Stage, read: _Logged, config: DesignConfig, predictor: str, scores: np.ndarray | None) -> PolicyLine:
+    title = design_words(config)
+    disagreement = read.disagreement if predictor == AS_PLANNED else None
+    if config.kind == "uniform":
+        predictor, scores = "", None
+    try:
+        found = bandit.evaluate_policy(
+            values=read.values,
+            selected=read.selected,
+            logged=read.chance,
+            other=_chances(stage, config, len(read.rows), scores, disagreement),
+            stratum=read.stratum,
+            planned=read.planned,
+            cluster=read.cluster,
+        )
+    except DesignError as exc:
+        return PolicyLine(title, predictor, None, str(exc))
+    return PolicyLine(title, predictor, found, found.reason)

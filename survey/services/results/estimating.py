@@ -1,0 +1,683 @@
+"""What a study's answers say: read from rows, estimated by `estimators`, returned as one report.
+
+Only complete answers in time to sampled and holdout slots count, of sittings that no rule leaves out, the first one of
+each slot. Controls and repeats say
+how noisy the answers are.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from django.core.cache import cache
+from django.db.models import Count, Max, Prefetch
+
+import bandit
+from bandit import DesignError, Estimate, Retest
+from survey.exceptions import HunchError, StateRefused
+from survey.instruments import registry
+from survey.instruments.registry import Estimands, Instrument
+from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
+from survey.services.answers.conditions import has_levels, in_words, read_condition, relations_of
+from survey.services.answers.counting import with_labels
+from survey.services.answers.exclusions import left_out
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.base.hashing import digest
+from survey.services.base.seeds import generator
+from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
+from survey.study_file import DesignConfig
+
+from . import estimators as analysis
+from .estimators import DivisionFigures, Figure, Part, Predictions
+
+KEPT_SECONDS = 24 * 3600
+COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
+ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
+LOST, OPEN = "lost", "open"
+STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
+ASSUMPTIONS = (
+    "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
+    "leave.",
+    "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
+    "random within their stage and stratum.",
+    "Standard errors are between respondents. Weights over the stages come from the plans alone.",
+)
+
+
+@dataclass(frozen=True)
+class StratumLine:
+    """One stratum of a part: its candidates, its slots by what became of them, and its first figure unweighted."""
+
+    name: str
+    size: int
+    planned: int
+    answered: int
+    excluded: int
+    withdrawn: int
+    late: int
+    lost: int
+    open: int
+    mean: float | None
+
+
+@dataclass(frozen=True)
+class PartLine:
+    """One part of the estimates: a stage's sampled or holdout slots. `weight` is in slots of equal weight."""
+
+    stage: int
+    role: str
+    state: str
+    design: str
+    candidates: int
+    universe_size: int
+    weight: float
+    strata: tuple[StratumLine, ...]
+    predictions: str
+
+
+@dataclass(frozen=True)
+class SlotLine:
+    """Slots by what became of them, in one part of a division (an outcome, a position)."""
+
+    label: str
+    planned: int
+    answered: int
+    excluded: int
+    withdrawn: int
+    late: int
+    lost: int
+    open: int
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What the controls say: changes without reason, and how alike two answers to one item are.
+
+    `ceiling` is the highest AUC that any predictor can have on answers as noisy as these; None without controls.
+    """
+
+    false_changes: Mapping[str, Estimate]
+    retests: Mapping[str, Retest]
+    ceiling: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """All estimates of a study as it stands."""
+
+    study: str
+    title: str
+    estimand: str
+    assumptions: tuple[str, ...]
+    thresholds: tuple[int, ...]
+    answers: int
+    respondents: int
+    provisional: bool
+    parts: tuple[PartLine, ...]
+    figures: tuple[Figure, ...]
+    assisted: Figure | None
+    checks: tuple[Figure, ...]
+    divisions: tuple[DivisionFigures, ...]
+    slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
+    noise: Noise
+
+    def as_json(self) -> dict[str, Any]:
+        row: dict[str, Any] = analysis.as_json(self)
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A part with what its answers are estimates of."""
+
+    part: Part
+    line: PartLine
+    answers: list[Assignment]
+    estimands: Estimands
+    divisions: dict[str, np.ndarray]
+
+
+def division_names(study: Study) -> list[str]:
+    """By what the estimates of a study can be told apart: the instrument's divisions and the study's conditions."""
+    conditions = [condition.factor for condition in study.settings.conditions]
+    return [*registry.get(study.instrument).divisions([]), *conditions]
+
+
+def estimate(
+    study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
+) -> Report:
+    """Everything that the study's counted answers say by now.
+
+    Args:
+        thresholds: how small a change counts as none; the instrument's own where none are given.
+        by: names out of `division_names`.
+        condition: FACTOR=LEVEL, any number of times, to take only the answers under these levels.
+
+    Raises:
+        StateRefused: no answer counts yet, or the instrument names nothing to estimate.
+        HunchError: an unknown division or condition.
+    """
+    levels = read_condition(study, condition)
+    known = division_names(study)
+    for name in by:
+        if name not in known:
+            raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
+    instrument = registry.of_study(study)
+    wanted = tuple(thresholds) or instrument.default_thresholds(study)
+    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
+    for stage in stages:
+        stage.study = study
+    slots = [slot for stage in stages for slot in _slots(stage, instrument)]
+    read = [
+        found
+        for stage in stages
+        for role in COUNTING
+        if (found := _read(stage, role, [s for s in slots if s.slot.stage_id == stage.pk], instrument, wanted, levels))
+    ]
+    if not read:
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
+    if not read[0].estimands.measures:
+        raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
+    read = _with_predictions(study, read, instrument)
+    figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
+    factors = {condition.factor for condition in study.settings.conditions}
+    universe = max(found.line.universe_size for found in read)
+    n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
+    return Report(
+        study=study.slug,
+        title=study.title,
+        estimand=instrument.estimand(universe_size=universe, n_questions=n_questions),
+        assumptions=(*ASSUMPTIONS, *_about_levels(study, levels)),
+        thresholds=wanted,
+        answers=sum(len(found.answers) for found in read),
+        respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
+        provisional=any(found.line.state != Stage.State.FROZEN for found in read),
+        parts=tuple(found.line for found in read),
+        figures=figures,
+        assisted=_assisted(read),
+        checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
+        divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
+        slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
+        noise=_noise(study, stages, instrument, wanted, figures, levels),
+    )
+
+
+def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
+    if levels:
+        yield (
+            f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
+            "weights are a stratum's candidates over its answers under these levels."
+        )
+    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+        yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
+
+
+def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> Report:
+    """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
+    answers = Assignment.objects.filter(slot__stage__study=study, state=Assignment.State.COUNTED)
+    mark = [
+        *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
+        SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
+        *study.stages.order_by("index").values_list("state", "plan_sha256"),
+        study.source_sha256,  # Its rules may be other ones since.
+        *_exclusion_mark(study),
+    ]
+    key = f"survey.estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
+    report: Report | None = cache.get(key)
+    if report is None:
+        report = estimate(study, by=by, condition=condition)
+        cache.set(key, report, timeout=KEPT_SECONDS)
+    return report
+
+
+def _exclusion_mark(study: Study) -> list[Any]:
+    """What may have changed flags: a page sent after the last answer can flag a sitting whose stage is not frozen."""
+    if not study.settings.exclusions.flags:
+        return []
+    seen = study.stages.aggregate(last=Max("sittings__last_seen_at"), excluded=Count("exclusions", distinct=True))
+    return [*study.settings.exclusions.flags, seen["last"], seen["excluded"]]
+
+
+# Reading
+
+
+@dataclass(frozen=True)
+class _SlotRow:
+    """A slot that counts in estimates, what became of it, where it stood, and the parts of its item."""
+
+    slot: Slot
+    state: str
+    position: int | None
+    parts: Mapping[str, str]
+
+
+def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
+    relations = [
+        relation.removeprefix("slot__")
+        for relation in instrument.label_relations()
+        if relation.startswith("slot__item__")
+    ]
+    rows = list(
+        stage.slots.filter(role__in=COUNTING)
+        .select_related("item", "stratum")
+        .prefetch_related(*relations, Prefetch("assignments", queryset=Assignment.objects.order_by("pk")))
+        .order_by("number")
+    )
+    divisions = {
+        name: labels
+        for name, labels in instrument.divisions([slot.item for slot in rows]).items()
+        if name == next(iter(instrument.divisions([])), None)
+    }
+    found = []
+    without = left_out(stage)
+    for place, slot in enumerate(rows):
+        given = list(slot.assignments.all())
+        in_time = [one for one in given if one.state == Assignment.State.COUNTED]
+        late = [one for one in given if one.state == Assignment.State.LATE and one.is_complete]
+        if in_time:
+            state = EXCLUDED if in_time[0].sitting_id in without else ANSWERED
+        elif late:
+            state = LATE
+        elif stage.state == Stage.State.FROZEN and any(one.state == Assignment.State.WITHDRAWN for one in given):
+            state = WITHDRAWN
+        else:
+            state = LOST if stage.state == Stage.State.FROZEN else OPEN
+        taken = in_time or late or given
+        at = taken[-1].position if taken else slot.position
+        found.append(_SlotRow(slot, state, at, {name: str(labels[place]) for name, labels in divisions.items()}))
+    return found
+
+
+def counted(
+    stage: Stage,
+    roles: Sequence[str],
+    levels: Mapping[str, str] | None = None,
+    *,
+    slots: Collection[int] | None = None,
+) -> list[Assignment]:
+    """Complete answers in time, in the order of the plan, without those that a rule leaves out or that were withdrawn
+    since the freeze. `levels`: only those under these levels of the study's factors; `slots`: only those to these."""
+    rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles).exclude(
+        snapshots__withdrawn_at__isnull=False
+    )
+    if slots is not None:
+        rows = rows.filter(slot__in=slots)
+    without = left_out(stage)
+    answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study))
+    return [
+        answer
+        for answer in answers.order_by("slot__number")
+        if answer.sitting_id not in without and has_levels(answer, levels or {})
+    ]
+
+
+def _read(
+    stage: Stage,
+    role: str,
+    slots: Sequence[_SlotRow],
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str],
+) -> _Read | None:
+    """One part; None where the stage has no such slots or no answers to them."""
+    planned = [row for row in slots if row.slot.role == role]
+    answers = counted(stage, [role], levels)
+    if not planned or not answers:
+        return None
+    pool = planned[0].slot.pool_probability or 1.0
+    strata: dict[int, Stratum] = {row.slot.stratum_id: row.slot.stratum for row in planned if row.slot.stratum}  # type: ignore[misc]
+    if role == Slot.Role.SAMPLED:
+        # A stratum without slots is there all the same: what it holds can never be answered.
+        used = set(
+            stage.slots.exclude(role=Slot.Role.SAMPLED).filter(stratum__isnull=False).values_list("stratum", flat=True)
+        )
+        strata |= {one.pk: one for one in stage.strata.all() if one.pk not in used}
+    ordered = sorted(strata.values(), key=lambda stratum: stratum.pk)
+    place = {stratum.pk: index for index, stratum in enumerate(ordered)}
+    sizes = tuple(stratum.size for stratum in ordered)
+    counts = Counter(row.slot.stratum_id for row in planned)
+    candidates = sum(sizes)
+    part = Part(
+        stage=stage.index,
+        role=role,
+        names=tuple(stratum.name for stratum in ordered),
+        sizes=sizes,
+        slots=tuple(counts[stratum.pk] for stratum in ordered),
+        universe_size=None if pool >= 1 else max(candidates, round(candidates / pool)),
+        stratum=np.array([place[int(answer.slot.stratum_id or 0)] for answer in answers], dtype=np.int64),
+        cluster=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
+        probability=np.array([answer.slot.inclusion_probability for answer in answers], dtype=np.float64),
+        planned_probability=np.array([row.slot.inclusion_probability for row in planned], dtype=np.float64),
+    )
+    estimands = instrument.estimands(answers, stage.study, thresholds=thresholds)
+    divisions = instrument.divisions([answer.slot.item for answer in answers])
+    for condition in stage.study.settings.conditions:
+        divisions[condition.factor] = np.array(
+            [answer.levels().get(condition.factor, "") for answer in answers], dtype=str
+        )
+    line = PartLine(
+        stage=stage.index,
+        role=role,
+        state=stage.state,
+        design=str(stage.manifest.get("design", {}).get("kind", "")) if role == Slot.Role.SAMPLED else "uniform",
+        candidates=candidates,
+        universe_size=part.universe_size or candidates,
+        weight=part.design_weight,
+        strata=tuple(
+            _stratum_line(
+                stratum, [row for row in planned if row.slot.stratum_id == stratum.pk], part, index, estimands
+            )
+            for index, stratum in enumerate(ordered)
+        ),
+        predictions="",
+    )
+    return _Read(part, line, answers, estimands, divisions)
+
+
+def _stratum_line(
+    stratum: Stratum, rows: Sequence[_SlotRow], part: Part, index: int, estimands: Estimands
+) -> StratumLine:
+    values = estimands.measures[0].values[part.stratum == index] if estimands.measures else np.empty(0)
+    return StratumLine(
+        name=stratum.name,
+        size=stratum.size,
+        planned=len(rows),
+        **_by_state(rows),
+        mean=float(values.mean()) if values.size else None,
+    )
+
+
+def _by_state(rows: Sequence[_SlotRow]) -> dict[str, int]:
+    return {state: sum(row.state == state for row in rows) for state in STATES}
+
+
+def _slot_divisions(slots: Sequence[_SlotRow]) -> list[str]:
+    return [*(slots[0].parts if slots else ()), "position"]
+
+
+def _slot_lines(slots: Sequence[_SlotRow], name: str) -> tuple[SlotLine, ...]:
+    groups: dict[Any, list[_SlotRow]] = {}
+    for row in slots:
+        groups.setdefault((row.position or 0) if name == "position" else row.parts[name], []).append(row)
+    return tuple(
+        SlotLine(label="none yet" if label == 0 else str(label), planned=len(rows), **_by_state(rows))
+        for label, rows in sorted(groups.items())
+    )
+
+
+# Estimating
+
+
+def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None) -> Figure:
+    return analysis.combine(
+        [part.part for part in read], found, name=one.name, title=one.title, unit=one.unit, naive=naive
+    )
+
+
+def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | None = None) -> Figure:
+    """One measure, over all candidates or, with `inside` (a mask for each part), over a domain of them."""
+    measures = [part.estimands.measures[index] for part in read]
+    masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
+    found = [
+        analysis.estimate(part.part, measure.values, where=mask, share=measure.is_share)
+        for part, measure, mask in zip(read, measures, masks, strict=True)
+    ]
+    plain = analysis.naive(
+        [part.part for part in read], [measure.values for measure in measures], masks, measures[0].is_share
+    )
+    return _combined(read, found, measures[0], plain)
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    if one is None or other is None:
+        return one if other is None else other
+    both: np.ndarray = one & other
+    return both
+
+
+def _check(read: Sequence[_Read], index: int) -> Figure:
+    checks = [part.estimands.checks[index] for part in read]
+    found = [
+        analysis.difference(part.part, check.values, first=check.first, second=check.second)
+        for part, check in zip(read, checks, strict=True)
+    ]
+    return _combined(read, found, checks[0], None)
+
+
+def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
+    """By the levels of a factor. They are drawn at random, so each level's answers stand for all candidates by
+    themselves: r_h counts the answers under that level."""
+    parts = [part.divisions[name] for part in read]
+    labels = sorted({str(label) for part in parts for label in part} - {""})
+    measures = range(len(read[0].estimands.measures))
+    under = {label: [_under(one, part == label) for one, part in zip(read, parts, strict=True)] for label in labels}
+    return DivisionFigures(
+        name=name,
+        labels=tuple(labels),
+        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
+        differences=tuple(_effect(read, parts, labels, index) for index in measures if len(labels) == 2),
+        note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves.",
+    )
+
+
+def _under(read: _Read, kept: np.ndarray) -> _Read:
+    measures = [
+        replace(one, values=one.values[kept], where=None if one.where is None else one.where[kept])
+        for one in read.estimands.measures
+    ]
+    return replace(read, part=read.part.under(kept), estimands=replace(read.estimands, measures=measures, checks=()))
+
+
+def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
+    """One measure under the second level less that under the first, over the candidates that the measure is over."""
+    measures = [one.estimands.measures[index] for one in read]
+    found = [
+        analysis.effect(
+            one.part, measure.values, first=level == labels[0], second=level == labels[1], where=measure.where
+        )
+        for one, level, measure in zip(read, parts, measures, strict=True)
+    ]
+    return _combined(read, found, measures[0], None)
+
+
+def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
+    parts = [part.divisions[name] for part in read]
+    labels = sorted({str(label) for part in parts for label in part} - {""})
+    measures = range(len(read[0].estimands.measures))
+    differences = []
+    if len(labels) == 2:
+        for index in measures:
+            own = [part.estimands.measures[index] for part in read]
+            if any(measure.where is not None for measure in own):
+                continue
+            found = [
+                analysis.difference(one.part, measure.values, first=part == labels[0], second=part == labels[1])
+                for one, measure, part in zip(read, own, parts, strict=True)
+            ]
+            differences.append(_combined(read, found, own[0], None))
+    return DivisionFigures(
+        name=name,
+        labels=tuple(labels),
+        figures=tuple(
+            tuple(_figure(read, index, [part == label for part in parts]) for index in measures) for label in labels
+        ),
+        differences=tuple(differences),
+    )
+
+
+# Model assistance
+
+
+def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrument) -> list[_Read]:
+    questions_sha256 = question_set_digest(study)
+    found = []
+    for one in read:
+        predictions = _predictions(study, one, instrument, questions_sha256)
+        if predictions is None:
+            found.append(one)
+        else:
+            found.append(
+                replace(
+                    one,
+                    part=replace(one.part, predictions=predictions),
+                    line=replace(one.line, predictions=predictions.source),
+                )
+            )
+    return found
+
+
+def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sha256: str) -> Predictions | None:
+    """Predictions for one part's first measure; None where there are none, which leaves the plain estimate."""
+    part, first = read.part, read.estimands.measures[0]
+    if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
+        return None
+    stage = read.answers[0].slot.stage
+    stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
+    if stored is None:
+        return None
+    if stored.kind == CandidateSet.Kind.EXHAUSTIVE:
+        known = stored.questions_sha256 == questions_sha256
+        return _predictions_of_everything(study, read, instrument, stored) if known else None
+    rows = files.load_array(stored.file_sha256)
+    if SCORE in (rows.dtype.names or ()):
+        scores = np.array([np.nan if a.slot.score is None else a.slot.score for a in read.answers])
+        moments = _score_moments(stage, part, rows)
+        if moments is None or not np.isfinite(scores).all():
+            return None
+        run = stored.predictor_run
+        return Predictions(scores, *moments, source=f"{run.name}, trained on earlier answers" if run else "scores")
+    if stored.questions_sha256 != questions_sha256:
+        return None
+    return analysis.folded_predictions(
+        part,
+        first.values,
+        item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
+        features=instrument.item_features([answer.slot.item for answer in read.answers]),
+        candidates=instrument.candidate_features(rows=rows, questions=eligible_questions(study)),
+        rng=generator(stage.seed, "folds"),
+    )
+
+
+def _predictions_of_everything(
+    study: Study, read: _Read, instrument: Instrument, stored: CandidateSet
+) -> Predictions | None:
+    """By the pair scorer that cut all items, whose means over the strata are stored; none where a shortlist did."""
+    stage = read.answers[0].slot.stage
+    means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
+    own = [means[name] for name in read.part.names]
+    if not stored.file_sha256 or stored.shortlist_sha256 or None in own:
+        return None
+    questions = eligible_questions(study)
+    keys = {answer.slot.item.key for answer in read.answers}
+    pairs = bandit.pair_from_rank(instrument.ranks_of(keys, questions), len(questions))
+    scores = unpacked(files.load_array(stored.file_sha256)).of(pairs)
+    of_key = {
+        instrument.item_key(row, questions): float(score)
+        for row, score in zip(instrument.rows_of_pairs(pairs), scores, strict=True)
+    }
+    return analysis.calibrated_predictions(
+        read.part,
+        read.estimands.measures[0].values,
+        item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
+        scores=np.array([of_key[answer.slot.item.key] for answer in read.answers]),
+        means=[float(mean) for mean in own if mean is not None],
+        rng=generator(stage.seed, "folds"),
+    )
+
+
+def _score_moments(stage: Stage, part: Part, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Mean and variance of the scores over each stratum's candidates. Which tied candidate lies where is chance, and
+    does not matter, since tied ones have the same score."""
+    scores = rows[SCORE].astype(np.float64)
+    design = DesignConfig.model_validate(stage.manifest["design"]).build()
+    disagreement = rows[DISAGREEMENT] if DISAGREEMENT in (rows.dtype.names or ()) else None
+    try:
+        cut = design.strata(scores, np.random.default_rng(0), n_candidates=len(rows), disagreement=disagreement)
+    except DesignError:
+        return None
+    if dict(zip(cut.names, cut.sizes, strict=True)) != dict(zip(part.names, part.sizes, strict=True)):
+        return None
+    inside = [scores[cut.label == cut.names.index(name)] for name in part.names]
+    return tuple(float(one.mean()) for one in inside), tuple(float(one.var()) for one in inside)
+
+
+def _assisted(read: Sequence[_Read]) -> Figure | None:
+    """The first measure with the help of predictions; None where no part has any."""
+    if all(one.part.predictions is None for one in read):
+        return None
+    first = [one.estimands.measures[0] for one in read]
+    found = [analysis.assisted(one.part, measure.values) for one, measure in zip(read, first, strict=True)]
+    return _combined(read, found, first[0], None)
+
+
+# Controls
+
+
+def _noise(
+    study: Study,
+    stages: Sequence[Stage],
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    figures: Sequence[Figure],
+    levels: Mapping[str, str],
+) -> Noise:
+    """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
+    controls, firsts, repeats = [], [], []
+    for stage in stages:
+        controls += counted(stage, [Slot.Role.CONTROL], levels)
+        again = counted(stage, [Slot.Role.REPEAT], levels)
+        first: dict[tuple[int, int | None], Assignment] = {
+            (answer.sitting_id, answer.slot_id): answer
+            for answer in counted(
+                stage, COUNTING, levels, slots={one.slot.repeat_of_id for one in again if one.slot.repeat_of_id}
+            )
+        }
+        for answer in again:
+            before = first.get((answer.sitting_id, answer.slot.repeat_of_id))
+            if before is not None:  # Else the item was lost, or went to somebody else.
+                firsts.append(before)
+                repeats.append(answer)
+    false_changes = {}
+    kinds = sorted({answer.slot.control_kind for answer in controls})
+    for kind in kinds:
+        of_kind = [answer for answer in controls if answer.slot.control_kind == kind]
+        false_changes[kind] = _false_change(of_kind, instrument, study, thresholds)
+    if len(kinds) > 1:
+        false_changes["all kinds"] = _false_change(controls, instrument, study, thresholds)
+    retests = {}
+    if repeats:
+        one, other = (instrument.estimands(part, study, thresholds=thresholds) for part in (firsts, repeats))
+        cluster = [answer.sitting.respondent_id for answer in repeats]
+        for name in one.retested:
+            values = [
+                next(measure.values for measure in part.measures if measure.name == name) for part in (one, other)
+            ]
+            retests[name] = bandit.retest_correlation(first=values[0], second=values[1], cluster=cluster)
+    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures))
+
+
+def _false_change(
+    answers: Sequence[Assignment], instrument: Instrument, study: Study, thresholds: Sequence[int]
+) -> Estimate:
+    first = instrument.estimands(answers, study, thresholds=thresholds).measures[0]
+    return bandit.false_change_rate(changed=first.values, cluster=[answer.sitting.respondent_id for answer in answers])
+
+
+def _ceiling(
+    false_changes: Mapping[str, Estimate], retests: Mapping[str, Retest], figures: Sequence[Figure]
+) -> float | None:
+    first = figures[0]
+    if first.combined is None or not (false_changes or retests) or not 0 < first.combined.value < 1:
+        return None
+    false_change = list(false_changes.values())[-1].value if false_changes else 0.0
+    retest = retests.get(first.name)
+    known = retest is not None and np.isfinite(retest.correlation)
+    return bandit.auc_ceiling(
+        base_rate=first.combined.value,
+        false_change=false_change,
+        retest=retest.correlation if known and retest is not None else 1.0,
+    )

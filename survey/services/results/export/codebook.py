@@ -1,0 +1,56 @@
+"""What every column of an export means."""
+
+from collections.abc import Mapping
+
+from survey.instruments.registry import Column
+from survey.models import Study
+from survey.services.answers.conditions import in_words
+from survey.services.results.export.columns import columns_of
+from survey.services.results.export.contents import extra_files
+from survey.services.results.export.reading import NO_LEVELS
+
+
+def codebook(study: Study) -> list[tuple[str, Column]]:
+    """Every column of every file of an export, with its file."""
+    entries = [("answers.csv", column) for column in columns_of(study)]
+    for extra in extra_files(study):
+        entries += [(extra.name, column) for column in extra.columns]
+    return entries
+
+
+CODEBOOK_HEADER = (
+    Column("file", "text", "The file the column stands in."),
+    Column("column", "text", "The column's name."),
+    Column("kind", "text", "What its values are."),
+    Column("description", "text", "What they mean."),
+)
+
+
+CODEBOOK_PREFACE = """# Codebook
+
+What `manage.py export` writes for a study of the kind `{instrument}`; the export itself brings this page along.
+
+All files are UTF-8 with a header line, lines end in a newline, and an empty cell means that there is nothing (yet).
+Texts equal the bank's byte for byte: read them with missing-value detection off (a text may be "nan"), and do not open
+the file in a spreadsheet without care (a text may begin with "="). Times are ISO 8601 in UTC. Beliefs are whole
+percentage points.
+
+`answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
+rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
+status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot and those with something in
+`excluded`, each weighted inside its stage by 1 / (inclusion_probability * pool_probability).
+"""
+
+
+def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
+    """The codebook as Markdown."""
+    lines = [CODEBOOK_PREFACE.format(instrument=study.instrument)]
+    if levels:
+        lines.append(f"Only answers under {in_words(levels)} are in answers.csv and in the instrument's own files.\n")
+    current = ""
+    for name, column in codebook(study):
+        if name != current:
+            lines += [f"## {name}", "", "| column | kind | meaning |", "| --- | --- | --- |"]
+            current = name
+        lines.append(f"| {column.name} | {column.kind} | {column.description} |")
+    return "\n".join(lines) + "\n"

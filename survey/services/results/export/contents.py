@@ -1,0 +1,39 @@
+"""Which files an export has beside answers.csv."""
+
+from collections.abc import Iterable, Mapping
+
+from survey.exceptions import NotFound
+from survey.instruments import registry
+from survey.instruments.registry import ExtraFile
+from survey.models import Stage, Study
+from survey.services.banks import question_flags
+from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
+from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.export.timing_files import timing_files
+from survey.services.stages import leaderboard
+from survey.services.studies.amending import amendments_file
+
+
+def extra_files(
+    study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
+) -> Iterable[ExtraFile]:
+    """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
+    instrument = registry.get(study.instrument)
+    yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
+    yield from sitting_files(study, stage=stage)
+    yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
+    yield from timing_files(study, stage=stage)
+    if instrument.predicts:
+        yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
+    yield amendments_file(study)
+
+
+def stage_of(study: Study, index: int | None) -> int | None:
+    """The number of a stage that exists, as it was asked for.
+
+    Raises:
+        NotFound: the study has no such stage.
+    """
+    if index is not None and not Stage.objects.filter(study=study, index=index).exists():
+        raise NotFound(f"{study.slug} has no stage {index}")
+    return index

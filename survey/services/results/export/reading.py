@@ -1,0 +1,120 @@
+"""The rows of answers.csv, read in chunks in the order of stages, plans and assignments.
+
+Every slot of every plan has its rows: one for each assignment that it was given in, or one that says `untaken`. Panel
+ids are never read here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from survey.instruments import registry
+from survey.models import Assignment, Slot, Study
+from survey.services.answers.conditions import has_levels
+from survey.services.answers.counting import with_answers
+from survey.services.answers.exclusions import left_out
+from survey.services.answers.flags import marks_of
+from survey.services.results.export.columns import AFTER, BEFORE, Row
+
+CHUNK = 500  # slots
+
+
+NO_LEVELS: Mapping[str, str] = MappingProxyType({})
+
+
+COUNTING_ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
+
+
+def chunks(
+    study: Study, *, stage: int | None = None, after: tuple[int, int] = (0, 0), levels: Mapping[str, str] = NO_LEVELS
+) -> Iterator[list[Row]]:
+    """The rows of some slots at a time, with everything that a row reads.
+
+    Args:
+        stage: only this stage's.
+        after: (stage, slot) to go on behind.
+        levels: only what was given under these levels of the study's factors.
+    """
+    stages = study.stages.order_by("index").filter(index__gte=after[0])
+    for current in stages.filter(index=stage) if stage is not None else stages:
+        last = after[1] if current.index == after[0] else 0
+        current.study = study
+        excluded, flags = left_out(current), dict[int, Sequence[str]]()
+        while slots := list(
+            current.slots.filter(number__gt=last)
+            .select_related("stratum", "item", "booklet", "repeat_of")
+            .order_by("number")[:CHUNK]
+        ):
+            last = slots[-1].number
+            for slot in slots:
+                slot.stage = current
+            if rows := _rows(slots, study, levels):
+                flags |= marks_of(study, _sittings_of(rows) - flags.keys())
+                yield [_marked(row, flags, excluded) for row in rows]
+
+
+def _sittings_of(rows: Iterable[Row]) -> set[int]:
+    return {row.assignment.sitting_id for row in rows if row.assignment is not None}
+
+
+def _marked(row: Row, flags: Mapping[int, Sequence[str]], excluded: Mapping[int, Sequence[str]]) -> Row:
+    if row.assignment is None:
+        return row
+    sitting = row.assignment.sitting_id
+    return replace(row, flags=flags.get(sitting, ()), excluded=excluded.get(sitting, ()))
+
+
+def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Row]:
+    found: dict[int, list[Assignment | None]] = {}
+    wanted = Assignment.objects.filter(slot__in=[slot.pk for slot in slots])
+    for assignment in (
+        with_answers(wanted, study)
+        .select_related("sitting__consent")
+        .prefetch_related("sitting__conditions", "conditions", "responses__score")
+        .order_by("pk")
+    ):
+        found.setdefault(assignment.slot_id, []).append(assignment)
+    nobody: list[Assignment | None] = [None]
+    rows = [Row(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
+    if not levels:
+        return rows
+    return [row for row in rows if row.assignment is not None and has_levels(row.assignment, levels)]
+
+
+def values_of(row: Row, study: Study) -> list[Any]:
+    """One value for each of `columns_of(study)`; None where there is nothing (yet)."""
+    instrument = registry.get(study.instrument)
+    own: Sequence[Any] = (
+        instrument.export_values(row.assignment, study) if row.assignment else [None] * len(instrument.columns)
+    )
+    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
+
+
+def answer_rows(
+    study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
+) -> Iterator[list[Any]]:
+    for rows in chunks(study, stage=stage, levels=levels):
+        for row in rows:
+            yield values_of(row, study)
+
+
+@dataclass(frozen=True)
+class CountedAnswers:
+    """The answers that enter estimates, read anew and in chunks each time they are walked through."""
+
+    study: Study
+    stage: int | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        for rows in chunks(self.study, stage=self.stage, levels=self.levels):
+            for row in rows:
+                if (
+                    row.assignment is not None
+                    and not row.slot.stage.is_pilot
+                    and row.assignment.state == Assignment.State.COUNTED
+                    and not row.excluded
+                    and row.slot.role in COUNTING_ROLES
+                ):
+                    yield row.assignment

@@ -1,0 +1,46 @@
+"""A stage's first outcome by stratum, as commands and pages show it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from survey.instruments import registry
+from survey.models import Stage
+from survey.services.answers.counting import counted_answers
+
+
+@dataclass(frozen=True)
+class StratumMean:
+    """Mean of an outcome over a stratum's answers: a share where the outcome is 0 or 1, else in the outcome's unit."""
+
+    name: str
+    answers: int
+    share: float
+
+
+@dataclass(frozen=True)
+class StageTable:
+    """One line of the table that demo, admin and commands show."""
+
+    stage: int
+    answers: int
+    share: float
+    by_stratum: dict[str, StratumMean]
+
+
+def outcome_table(stage: Stage) -> StageTable | None:
+    """Mean of the instrument's first outcome, over all answers and by stratum; None where there is nothing to show."""
+    study = stage.study
+    answers = counted_answers(stage)
+    outcomes = registry.get(study.instrument).outcomes(answers, study) if answers else {}
+    if not outcomes:
+        return None
+    values = next(iter(outcomes.values()))
+    strata = np.asarray([answer.slot.stratum.name if answer.slot.stratum else "" for answer in answers])
+    means = {
+        str(name): StratumMean(
+            name=str(name), answers=int((strata == name).sum()), share=float(values[strata == name].mean())
+        )
+        for name in np.unique(strata)
+    }
+    return StageTable(stage=stage.index, answers=len(answers), share=float(values.mean()), by_stratum=means)

@@ -1,0 +1,230 @@
+"""What a pilot taught: times and losses by screen, checks that failed, how people used the scale, what they remarked.
+
+Reads only. A pilot's answers enter nothing else.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from survey.exceptions import StateRefused
+from survey.instruments import registry
+from survey.models import (
+    AttentionAnswer,
+    CheckAttempt,
+    FormAnswer,
+    QuestionReport,
+    Response,
+    ScreenTiming,
+    Sitting,
+    Slot,
+    Stage,
+    Study,
+)
+from survey.services.sittings.flow import current_step
+from survey.services.sittings.hourly_pay import HourlyPay, hourly_pay_by_pilot
+
+from .estimating import counted
+
+ROUND_NUMBERS = (0, 50, 100)
+STEP_COLUMNS = ("kind", "name", "sitting", "taken_at", "server_ms")
+RESPONSE_COLUMNS = ("screen", "assignment__sitting", "answered_at", "server_ms")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles of n values."""
+
+    n: int
+    median: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread | None":
+        if not values:
+            return None
+        if len(values) == 1:
+            return cls(1, values[0], values[0], values[0])
+        lower, middle, upper = quantiles(values, n=4, method="inclusive")
+        return cls(len(values), middle, lower, upper)
+
+
+@dataclass(frozen=True)
+class ScreenLine:
+    """One screen: how long it took, in seconds, and how many left there for good."""
+
+    kind: str
+    name: str
+    seconds: Spread | None
+    left: int
+
+
+@dataclass(frozen=True)
+class CheckLine:
+    """A comprehension check (both attempts) or an attention check (one)."""
+
+    name: str
+    question: str
+    shown: int
+    failed: int
+    failed_again: int | None
+
+
+@dataclass(frozen=True)
+class ShareLine:
+    """How often answers to one question were exactly this number of points."""
+
+    what: str
+    value: int
+    share: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What somebody wrote: in a form, or about a question."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PilotReport:
+    study: Study
+    begun: int
+    finished: int
+    by_state: dict[str, int]
+    withdrawn: int
+    minutes: Spread | None
+    screens: list[ScreenLine]
+    checks: list[CheckLine]
+    outcomes: list[tuple[str, float, int]]
+    shares: list[ShareLine]
+    remarks: list[Remark]
+    pay: HourlyPay | None
+
+
+def pilot_report(study: Study) -> PilotReport:
+    """Of all pilots of the study together; simulated people count, since a pilot may be tried out with them.
+
+    Raises:
+        StateRefused: the study has no pilot, or nobody has begun it.
+    """
+    if not study.settings.pilots:
+        raise StateRefused(f"{study.slug} has no pilot: set pilot = true in its first stage")
+    stages = list(study.stages.filter(index__lte=study.settings.pilots).order_by("index"))
+    everybody = list(
+        Sitting.objects.filter(stage__in=stages).select_related("stage__study__bank", "respondent").order_by("pk")
+    )
+    if not everybody:
+        raise StateRefused(f"{study.slug}: nobody has begun the pilot yet")
+    for sitting in everybody:
+        sitting.stage.study = study
+    people = [sitting for sitting in everybody if sitting.withdrawn_at is None]
+    done = [sitting for sitting in people if sitting.state == Sitting.State.COMPLETE and not sitting.expired_at]
+    minutes = [(one.ended_at - one.started_at).total_seconds() / 60 for one in done if one.ended_at is not None]
+    outcomes, shares = _answers(study, stages)
+    return PilotReport(
+        study=study,
+        begun=len(people),
+        finished=sum(sitting.state == Sitting.State.COMPLETE for sitting in people),
+        by_state=dict(Counter(sitting.get_state_display() for sitting in people)),
+        withdrawn=len(everybody) - len(people),
+        minutes=Spread.of(minutes),
+        screens=_screens(people),
+        checks=[*_checks(people), *_attention(people)],
+        outcomes=outcomes,
+        shares=shares,
+        remarks=_remarks(people),
+        pay=hourly_pay_by_pilot(study),
+    )
+
+
+def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
+    """In the order in which most people came to them."""
+    begun = {sitting.pk: sitting.started_at for sitting in people}
+    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    since_the_start: dict[tuple[str, str], list[float]] = defaultdict(list)
+    steps = ScreenTiming.objects.filter(sitting__in=people)
+    responses = Response.objects.filter(assignment__sitting__in=people)
+    for key, sitting, at, ms in (
+        *(((kind, name), *rest) for kind, name, *rest in steps.values_list(*STEP_COLUMNS)),
+        *((("item", screen), *rest) for screen, *rest in responses.values_list(*RESPONSE_COLUMNS)),
+    ):
+        seconds[key].append(ms / 1000)
+        since_the_start[key].append((at - begun[sitting]).total_seconds())
+    left: Counter[tuple[str, str]] = Counter()
+    for sitting in people:
+        if sitting.state == Sitting.State.EXPIRED:
+            step = current_step(sitting)
+            left[step.kind, step.screen.name if step.screen else step.block.name or ""] += 1
+        elif sitting.state == Sitting.State.FAILED_CHECKS:
+            left["checks", sitting.current_block.name or ""] += 1
+    order = sorted(seconds, key=lambda key: median(since_the_start[key]))
+    order += [key for key in left if key not in seconds]
+    return [ScreenLine(kind, name, Spread.of(seconds.get((kind, name), [])), left[kind, name]) for kind, name in order]
+
+
+def _checks(people: Sequence[Sitting]) -> Iterable[CheckLine]:
+    shown: Counter[str] = Counter()
+    failed: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
+    for attempt, answers in CheckAttempt.objects.filter(sitting__in=people).values_list("attempt", "answers"):
+        for name, chosen in answers.items():
+            shown[name] += attempt == 1
+            failed[attempt][name] += chosen != 0  # In the file the right option comes first.
+    files = {sitting.study_sha256: sitting.file for sitting in people}.values()
+    words = {check.name: str(check.question) for file in files for block in file.blocks for check in block.checks}
+    for name in shown:
+        yield CheckLine(name, words.get(name, ""), shown[name], failed[1][name], failed[2][name])
+
+
+def _attention(people: Sequence[Sitting]) -> Iterable[CheckLine]:
+    passed: dict[str, list[bool]] = defaultdict(list)
+    for name, is_right in AttentionAnswer.objects.filter(sitting__in=people).values_list("name", "passed"):
+        passed[name].append(is_right)
+    for name, given in sorted(passed.items()):
+        yield CheckLine(name, "attention check", len(given), len(given) - sum(given), None)
+
+
+def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, float, int]], list[ShareLine]]:
+    instrument = registry.get(study.instrument)
+    answers = []
+    for stage in stages:
+        stage.study = study
+        answers += counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT])
+    if not answers:
+        return [], []
+    outcomes = [
+        (name.replace("_", " "), float(values.mean()), len(values))
+        for name, values in instrument.outcomes(answers, study).items()
+    ]
+    try:
+        beliefs = instrument.beliefs(answers)
+    except StateRefused:  # It asks for no beliefs.
+        return outcomes, []
+    shares = [
+        ShareLine(what, value, float((values == value).mean()), len(values))
+        for what, values in (("prior", beliefs.prior), ("posterior", beliefs.posterior))
+        for value in ROUND_NUMBERS
+    ]
+    return outcomes, shares
+
+
+def _remarks(people: Sequence[Sitting]) -> list[Remark]:
+    texts = {
+        (block.name or "form", field.name): str(field.label)
+        for file in {sitting.study_sha256: sitting.file for sitting in people}.values()
+        for block in file.blocks
+        for field in block.fields
+        if field.kind == "text"
+    }
+    found = []
+    for form in FormAnswer.objects.filter(sitting__in=people).order_by("at", "pk"):
+        for name, answer in form.answers.items():
+            if answer and (form.block, name) in texts:
+                found.append(Remark(texts[form.block, name], str(answer)))
+    reports = QuestionReport.objects.filter(sitting__in=people).select_related("assignment__slot__item")
+    found += [Remark(f"about {report.assignment.slot.item.key}", report.text) for report in reports.order_by("at")]
+    return sorted(found, key=lambda remark: remark.where)

@@ -1,0 +1,1 @@
+"""A respondent's way: from the door through every page to the end, and taking it all back."""

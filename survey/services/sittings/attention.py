@@ -1,0 +1,58 @@
+"""Attention checks: which one a sitting stands at, what it shows, and who failed how many. Imports models and below.
+
+Failing is a flag. Nothing that a respondent sees depends on it, and nobody is rejected by it: `recruitment` proposes to
+look at whoever failed as many as the panel asks for.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+
+from django.db.models import Count
+
+from survey.models import Assignment, AttentionAnswer, Sitting
+from survey.services.base.seeds import derive
+from survey.study_file import AttentionCheckConfig, StudyConfig
+
+FAILED_TO_REJECT = 2  # What panels ask for in studies that are not very short.
+LONG_MINUTES = 5  # From here on a study should have as many checks as that, or nobody can fail enough of them.
+
+
+def due_check(sitting: Sitting, following: Assignment | None) -> AttentionCheckConfig | None:
+    """The check that comes before the `following` item (None: all items are answered), in the sitting's language.
+
+    A booklet may have fewer items than the study file says: what would come later comes after its last one.
+    """
+    checks = sitting.settings.sitting.attention_checks
+    if not checks or (following is not None and following.position == 1):
+        return None
+    answered = set(sitting.attention_answers.values_list("name", flat=True))
+    for check in sorted(checks, key=lambda check: check.after_item):
+        if check.name not in answered and (following is None or check.after_item < following.position):
+            return check
+    return None
+
+
+def options_shown(sitting: Sitting, check: AttentionCheckConfig) -> tuple[tuple[int, str], ...]:
+    """The options as (index in the file, text), in the order of this sitting."""
+    options = list(enumerate(check.options))
+    if check.shuffle:
+        random.Random(derive(sitting.stage.seed, "attention", check.name, sitting.public_id.hex)).shuffle(options)  # noqa: S311
+    return tuple(options)
+
+
+def failed_checks(sittings: Iterable[Sitting]) -> dict[int, int]:
+    """Sitting to the number of attention checks it failed; those that failed none are left out."""
+    failed = AttentionAnswer.objects.filter(passed=False, sitting__in=[sitting.pk for sitting in sittings])
+    return dict(failed.order_by().values_list("sitting").annotate(Count("pk")))
+
+
+def remarks(config: StudyConfig) -> Sequence[str]:
+    """What whoever creates the study should know of its checks."""
+    checks = len(config.sitting.attention_checks)
+    if config.expected_minutes < LONG_MINUTES or checks >= FAILED_TO_REJECT:
+        return ()
+    return (
+        f"sitting.attention_checks: {checks or 'none'}; panels ask for {FAILED_TO_REJECT} failed ones before a "
+        f"submission of {LONG_MINUTES} minutes or more may be rejected for them, and this study takes "
+        f"{config.expected_minutes}",
+    )

@@ -1,0 +1,103 @@
+"""Sittings without activity expire; what they leave unanswered is dealt again.
+
+Run by beat, never by a respondent's request.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+
+from bandit.booklets import deal
+from bandit.errors import DesignError
+from bandit.short_booklets import deal_short
+from survey.instruments import registry
+from survey.models import Assignment, Booklet, Sitting, Slot, Stage
+from survey.services.base.locks import locked_stage
+from survey.services.base.seeds import generator
+
+from .capacity import free_booklets, slots_without_holder
+
+HOLDOUT = Slot.Role.HOLDOUT
+
+
+def expire_sittings(now: datetime | None = None) -> int:
+    """Expire every live sitting that has been silent for longer than its study allows, and deal what that frees."""
+    now = now or timezone.now()
+    expired = 0
+    stages = Stage.objects.filter(sittings__state=Sitting.State.LIVE).select_related("study").distinct()
+    for stage in stages:
+        silence = timedelta(minutes=stage.study.settings.sitting.expires_after_minutes)
+        silent = stage.sittings.filter(state=Sitting.State.LIVE, last_seen_at__lt=now - silence)
+        expired += sum(
+            expire_sitting(pk, seen_before=now - silence, now=now) for pk in silent.values_list("pk", flat=True)
+        )
+    for stage in Stage.objects.filter(state__in=[Stage.State.OPEN, Stage.State.PAUSED]).select_related("study"):
+        deal_make_up_booklets(stage)
+    return expired
+
+
+@transaction.atomic
+def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = None) -> bool:
+    """Expire one live sitting and release its open assignments. False where the person was faster."""
+    sitting = Sitting.objects.select_for_update(no_key=True).filter(pk=pk, state=Sitting.State.LIVE).first()
+    if sitting is None or (seen_before is not None and sitting.last_seen_at >= seen_before):
+        return False
+    sitting.state = Sitting.State.EXPIRED
+    sitting.expired_at = now
+    sitting.save(update_fields=["state", "expired_at"])
+    sitting.assignments.filter(state=Assignment.State.LIVE).update(state=Assignment.State.RELEASED)
+    return True
+
+
+@transaction.atomic
+def deal_make_up_booklets(stage: Stage) -> int:
+    """Deal slots that nobody holds any more into new booklets, under the stage's lock; return how many.
+
+    The holdout has sittings of its own here too. Whole booklets are dealt as soon as they fill. A shorter last one is
+    dealt only when nothing else is free, so that few people get a short sitting.
+    """
+    if not _left_over(stage).exists():
+        return 0
+    stage = locked_stage(stage.pk)
+    if stage.state not in (Stage.State.OPEN, Stage.State.PAUSED):
+        return 0
+    size = stage.study.settings.sitting.items
+    left = list(_left_over(stage).select_related("stratum", "item").order_by("number"))
+    dealt = 0
+    for slots in ([slot for slot in left if slot.role == HOLDOUT], [slot for slot in left if slot.role != HOLDOUT]):
+        # Asked anew for the second part: a holdout booklet that was just dealt is free.
+        if not slots or (len(slots) < size and free_booklets(stage).exists()):
+            continue
+        newest = stage.booklets.aggregate(newest=Max("number"))["newest"] or 0
+        dealt += _deal(stage, slots, size=size, number=newest)
+    return dealt
+
+
+def _left_over(stage: Stage) -> QuerySet[Slot]:
+    """What can be asked of somebody else. A repeat cannot: it compares with what the same person said before."""
+    return slots_without_holder(stage).exclude(role=Slot.Role.REPEAT)
+
+
+def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
+    whole = len(slots) // size * size
+    if whole and free_booklets(stage).exists():
+        slots = slots[:whole]
+    instrument = registry.get(stage.study.instrument)
+    keys = instrument.conflict_keys_of([slot.item for slot in slots])
+    groups = [(slot.role, slot.stratum_id or 0) for slot in slots]
+    rng = generator(stage.seed, "make_up", number + 1)
+    try:
+        dealt = deal(conflict_keys=keys, groups=groups, size=size, rng=rng)
+    except DesignError:
+        # The same question may be left over more often than there are booklets. Nobody may meet it twice, so each slot
+        # gets a place in the first booklet that has room for its keys, and there are more, shorter booklets.
+        dealt = deal_short(keys, size=size, rng=rng)
+    for offset, places in enumerate(dealt, start=1):
+        booklet = Booklet.objects.create(stage=stage, number=number + offset, kind=Booklet.Kind.MAKE_UP)
+        for position, index in enumerate(places, start=1):
+            slots[index].booklet, slots[index].position = booklet, position
+    Slot.objects.filter(pk__in=[slot.pk for slot in slots]).update(booklet=None, position=None)
+    Slot.objects.bulk_update(slots, ["booklet", "position"], batch_size=500)
+    return len(dealt)

@@ -1,0 +1,138 @@
+"""Where a sitting is and what it is shown there. Reads only; `answering` moves it on."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from survey.instruments import registry
+from survey.instruments.registry import Screen
+from survey.models import Assignment, Sitting
+from survey.services.base.seeds import derive
+from survey.study_file import BlockConfig, CheckConfig
+
+from . import practice
+from .attention import due_check, options_shown
+from .endings import outcome_of, text_at_the_end
+
+MAXIMUM_CHECK_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class CheckQuestion:
+    """A check as this sitting sees it: options in its own random order, as (index in the file, text).
+
+    The first `right` options of the file are right; that never leaves the server.
+    """
+
+    name: str
+    question: str
+    options: tuple[tuple[int, str], ...]
+    right: int = 1
+
+    @property
+    def order(self) -> list[int]:
+        """The indices in the file, as they are shown."""
+        return [index for index, _text in self.options]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known."""
+
+    number: int
+    kind: str
+    block: BlockConfig
+    text: str = ""
+    checks: tuple[CheckQuestion, ...] = ()
+    attempt: int = 0
+    hints: tuple[str, ...] = ()
+    screen: Screen | None = None
+    feedback: tuple[str, ...] = ()
+    assignment: Assignment | None = None
+    position: int = 0
+    total: int = 0
+    outcome: str = ""
+    code: str = ""
+    paid: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion, ...]:
+    shown = []
+    for check in block.checks:
+        options = list(enumerate(check.options))
+        random.Random(derive(sitting.stage.seed, "check", check.name, sitting.public_id.hex)).shuffle(options)  # noqa: S311
+        shown.append(CheckQuestion(check.name, check.question, tuple(options)))
+    return tuple(shown)
+
+
+def open_assignment(sitting: Sitting) -> Assignment | None:
+    """The first item that has not been answered to its end, counted or late alike."""
+    return (
+        sitting.assignments.filter(completed_at__isnull=True)
+        .select_related("slot__item", "slot__stage", "sitting")
+        .order_by("position")
+        .first()
+    )
+
+
+def current_step(sitting: Sitting) -> Step:
+    """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
+    study = sitting.stage.study
+    blocks = sitting.settings.blocks
+    if sitting.is_over:
+        outcome = outcome_of(sitting)
+        return Step(
+            number=sitting.step,
+            kind="end",
+            block=blocks[-1],
+            text=text_at_the_end(sitting),
+            outcome=outcome,
+            code=study.completion_code(outcome),
+        )
+    block = sitting.current_block
+    if block.kind == "checks":
+        attempts = list(sitting.check_attempts.all())
+        hints = (
+            tuple(check.hint for check in _failed(block.checks, attempts[-1].answers) if check.hint) if attempts else ()
+        )
+        return Step(
+            number=sitting.step,
+            kind="checks",
+            block=block,
+            text=sitting.settings.block_text(block, sitting.levels()),
+            checks=check_questions(sitting, block),
+            attempt=len(attempts) + 1,
+            hints=hints,
+        )
+    if block.kind == "items":
+        assignment = open_assignment(sitting)
+        if check := due_check(sitting, assignment):
+            question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
+            return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
+        screen = registry.get(study.instrument).next_screen(assignment) if assignment else None
+        if assignment is None or screen is None:
+            raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
+        return Step(
+            number=sitting.step,
+            kind="item",
+            block=block,
+            screen=screen,
+            assignment=assignment,
+            position=assignment.position,
+            total=sitting.assignments.count(),
+        )
+    text = sitting.settings.block_text(block, sitting.levels())
+    if block.kind == "practice":
+        screen, feedback = practice.shown(sitting)
+        return Step(
+            number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
+        )
+    paid = study.settings.panel.has_submissions
+    return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
+
+
+def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:
+    """In the file the right option comes first."""
+    return [check for check in checks if answers.get(check.name) != 0]

@@ -1,0 +1,252 @@
+"""A person takes back what they gave: the content goes, the design stays. Imports models, selectors and services.
+
+What hangs on a person is found by its relations to the sitting, so that a table of content added later goes as well:
+only what is named in `STAYS` stays. A frozen answer leaves the keyed hash it was frozen with; predictors that had
+learnt from it are named.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import Q, Sum
+from django.db.models.fields.reverse_related import ForeignObjectRel
+
+from survey.exceptions import NotFound
+from survey.models import (
+    Assignment,
+    AssignmentCondition,
+    ConditionLevel,
+    Consent,
+    DataChoice,
+    JobStep,
+    PanelIdentity,
+    PredictorRun,
+    Respondent,
+    Score,
+    Sitting,
+    Slot,
+    SnapshotAnswer,
+    Stage,
+    Submission,
+    Withdrawal,
+)
+from survey.services.answers.counting import held_out_keys, pair_keys
+from survey.services.base.auditing import record
+from survey.services.base.locks import locked_stage
+
+# What a plan needs to be read, that consent was given, and what a payment needs. All else is content.
+STAYS: frozenset[type[models.Model]] = frozenset(
+    {
+        Assignment,
+        AssignmentCondition,
+        ConditionLevel,
+        Consent,
+        DataChoice,
+        PanelIdentity,
+        Sitting,
+        SnapshotAnswer,
+        Submission,
+        Withdrawal,
+    }
+)
+DEBRIEFING = "the person's own choice in the debriefing"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a withdrawal would remove, by table, and what it would leave a mark on."""
+
+    respondent: Respondent
+    answers: int
+    stages: list[dict[str, Any]]
+    runs: list[PredictorRun]
+    rows: dict[type[models.Model], set[int]] = field(default_factory=dict)
+    points: Decimal = Decimal(0)
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """Table, in words, to the number of its rows."""
+        return {str(model._meta.verbose_name_plural): len(keys) for model, keys in self.rows.items()}
+
+    def lines(self) -> list[str]:
+        """In words, for whoever decides."""
+        study = self.respondent.study.slug
+        told = [f"{self.respondent} in {study}: {self.answers} complete answers"]
+        told += [f"  deleted: {rows} {table}" for table, rows in self.removed.items()]
+        for part in self.stages:
+            became = (
+                f"frozen: {part['answers']} keyed hashes stay and are marked as withdrawn"
+                if part["frozen"]
+                else "its slots are dealt again while the stage is open"
+            )
+            told.append(f"  stage {part['stage']}: {became}")
+        told += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
+        told.append(
+            "  kept: pseudonym, consent, conditions and the plan's rows without content; the panel's ids until the "
+            "payment is settled (purge_identities)"
+        )
+        return told
+
+
+def find_respondent(pseudonym: str) -> Respondent:
+    """
+    Raises:
+        NotFound: nobody has that pseudonym.
+    """
+    found = Respondent.objects.select_related("study").filter(pseudonym=pseudonym).first()
+    if found is None:
+        raise NotFound(f"no respondent is called {pseudonym!r}: a pseudonym looks like r-0123456789abcdef")
+    return found
+
+
+def plan_withdrawal(respondent: Respondent) -> Plan:
+    """What `withdraw` would do now. Reads only."""
+    sittings = Sitting.objects.filter(respondent=respondent)
+    assignments = Assignment.objects.filter(sitting__in=sittings)
+    rows: dict[type[models.Model], set[int]] = {}
+    for start in (assignments, sittings, Respondent.objects.filter(pk=respondent.pk)):
+        for key, child in _content_of(start.model, set(start.values_list("pk", flat=True))):
+            rows.setdefault(key, set()).update(child)
+    answered = assignments.filter(completed_at__isnull=False)
+    stages = [
+        {"stage": stage.index, "answers": stage.given, "frozen": stage.state == Stage.State.FROZEN}
+        for stage in Stage.objects.filter(sittings__in=sittings)
+        .annotate(given=models.Count("sittings__assignments", filter=Q(sittings__assignments__in=answered)))
+        .order_by("index")
+    ]
+    points = Score.objects.filter(response__assignment__in=assignments).aggregate(sum=Sum("value"))["sum"]
+    return Plan(
+        respondent=respondent,
+        answers=answered.count(),
+        stages=stages,
+        runs=runs_that_learnt_from(respondent),
+        rows={model: keys for model, keys in rows.items() if keys},
+        points=points or Decimal(0),
+    )
+
+
+def _content_of(model: type[models.Model], keys: set[int]) -> Iterable[tuple[type[models.Model], set[int]]]:
+    """The rows of other tables that refer to these ones, and in turn to them; what refers to others comes first."""
+    if not keys:
+        return
+    # With the hidden ones: a relation that nothing reads backwards holds content all the same.
+    for relation in model._meta.get_fields(include_hidden=True):
+        if not isinstance(relation, ForeignObjectRel) or relation.many_to_many:
+            continue
+        child: Any = relation.related_model
+        if child in STAYS:
+            continue
+        found = child._base_manager.filter(**{f"{relation.field.name}__in": keys})
+        own = set(found.values_list("pk", flat=True))
+        if own:
+            yield from _content_of(child, own)
+            yield child, own
+
+
+def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
+    """The predictors in whose training data the person's frozen answers were, ready or being trained."""
+    answers = list(
+        Assignment.objects.filter(
+            sitting__respondent=respondent,
+            snapshots__withdrawn_at__isnull=True,
+            snapshots__isnull=False,
+            slot__role=Slot.Role.SAMPLED,
+            sitting__exclusion__isnull=True,
+        ).select_related("slot__item", "slot__stage__study")
+    )
+    learning = [answer for answer in answers if answer.slot.stage.settings.teaches]
+    if not learning:
+        return []
+    study = respondent.study
+    running = JobStep.objects.filter(predictor_run=models.OuterRef("pk"), state=JobStep.State.RUNNING)
+    runs = (
+        PredictorRun.objects.filter(stage__study=study)
+        .filter(Q(ready_at__isnull=False) | models.Exists(running))
+        .select_related("stage")
+        .order_by("pk")
+    )
+    keys = pair_keys([answer.slot.item for answer in learning], study)
+    kept_back = {through: held_out_keys(study, through=through) for through in {run.kept_back_through for run in runs}}
+    return [
+        run
+        for run in runs
+        if any(
+            answer.slot.stage.index <= run.stage.index and key not in kept_back[run.kept_back_through]
+            for answer, key in zip(learning, keys, strict=True)
+        )
+    ]
+
+
+@transaction.atomic
+def withdraw(
+    *, respondent: Respondent, now: datetime, reason: str = "", by: Any = None, via: str = "command"
+) -> Withdrawal:
+    """Delete all that a person gave, and write down that it was taken back. Asked again, it changes nothing.
+
+    A sitting that was past its items is complete, since what was asked for had been given: it is paid. One before
+    that is over without it. Whoever holds one of the person's sittings in hand reads it again after this call, and
+    stores nothing more for it.
+
+    Under the lock of every sitting of the person, so that an answer in flight is either deleted or not taken; then
+    under that of the stages, so that no snapshot is taken of half of it.
+    """
+    sittings = list(
+        Sitting.objects.select_for_update(of=("self",), no_key=True)
+        .filter(respondent=respondent)
+        .select_related("stage__study")
+        .order_by("pk")
+    )
+    # The person's row too: without a sitting there is nothing else that two calls could meet at.
+    respondent = (
+        Respondent.objects.select_for_update(of=("self",), no_key=True).select_related("study").get(pk=respondent.pk)
+    )
+    if earlier := Withdrawal.objects.filter(respondent=respondent).first():
+        return earlier
+    for stage in sorted({sitting.stage_id for sitting in sittings}):
+        locked_stage(stage)
+    plan = plan_withdrawal(respondent)
+    for model, keys in plan.rows.items():
+        model._base_manager.filter(pk__in=keys).delete()
+    given = Assignment.objects.filter(sitting__respondent=respondent)
+    SnapshotAnswer.objects.filter(assignment__in=given, withdrawn_at__isnull=True).update(withdrawn_at=now)
+    given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
+    for sitting in sittings:
+        _end(sitting, now)
+    withdrawal = Withdrawal.objects.create(
+        respondent=respondent,
+        at=now,
+        reason=reason[:300],
+        answers=plan.answers,
+        stages=plan.stages,
+        removed=plan.removed,
+        points=plan.points,
+    )
+    withdrawal.predictor_runs.set(plan.runs)
+    record(
+        "withdraw",
+        respondent,
+        by=by,
+        via=via,
+        study=respondent.study.slug,
+        answers=plan.answers,
+        removed=plan.removed,
+        predictor_runs=[str(run) for run in plan.runs],
+    )
+    return withdrawal
+
+
+def _end(sitting: Sitting, now: datetime) -> None:
+    kinds = [block.kind for block in sitting.file.blocks]
+    if sitting.state in (Sitting.State.LIVE, Sitting.State.EXPIRED):
+        if sitting.block > kinds.index("items"):
+            sitting.state = Sitting.State.COMPLETE
+        else:
+            sitting.state = Sitting.State.EXPIRED
+            sitting.expired_at = sitting.expired_at or now
+        sitting.ended_at = now
+    sitting.withdrawn_at = now
+    sitting.save(update_fields=["state", "expired_at", "ended_at", "withdrawn_at"])

@@ -1,0 +1,1 @@
+"""A stage's states, and the work between two stages: training, judging, scoring, verifying."""

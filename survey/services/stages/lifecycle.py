@@ -1,0 +1,402 @@
+"""A stage's states and the work between stages. A researcher opens, pauses and closes; the rest follows as job steps.
+
+Closing admits nobody and waits until nobody inside can give an answer that counts. Freezing takes the snapshot. Then
+the steps of `next_steps` follow, each a row that says what it works on, so that whatever dies is found and done again.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
+
+from predictors import training as predictor_training
+from survey.exceptions import HunchError, StateRefused
+from survey.instruments import registry
+from survey.models import (
+    Assignment,
+    JobStep,
+    PredictorRun,
+    Sitting,
+    SnapshotAnswer,
+    Stage,
+)
+from survey.models.predictor import TRIES
+from survey.models.study import UNIFORM_BY_CHOICE
+from survey.services.answers.counting import with_answers
+from survey.services.answers.exclusions import decide_exclusions, exclusion_facts, snapshot_digest
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest, keyed_digest
+from survey.services.base.locks import lock_study, locked_stage
+from survey.services.base.retention import refuse_without_retention
+from survey.services.base.seeds import derive
+from survey.services.plans.candidates import question_set_digest
+from survey.services.plans.planning import plan_stage
+from survey.services.sittings.capacity import sittings_inside
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.sittings.hourly_pay import refuse_low_pay, refuse_low_pay_by_pilot
+
+from .runs import last_planned, main_run, runs_in_force
+
+logger = logging.getLogger(__name__)
+Kind = JobStep.Kind
+BASELINES = ("previous_correct", "same_task")  # They cost nothing to train.
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A predictor that a stage's answers train."""
+
+    role: PredictorRun.Role
+    name: str
+    params: dict[str, Any]
+
+
+def _move(stage: Stage, state: Stage.State, **changes: Any) -> None:
+    if not stage.may_become(state):
+        raise StateRefused(f"stage {stage.index} of {stage.study.slug} is {stage.state} and cannot become {state}")
+    stage.state = state
+    for name, value in changes.items():
+        setattr(stage, name, value)
+    stage.save(update_fields=["state", *changes])
+
+
+def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
+    """Open a stage, or go on with a paused one. A pilot and the first main stage are planned first where they are not.
+
+    Raises:
+        StateRefused: another stage is open, the one before is not frozen, this one is not planned, or the study file
+            names no date until when data is kept.
+        PayTooLow: the reward comes to less an hour than the panel's minimum.
+        PlanRefused: the stage cannot be planned.
+    """
+    refuse_without_retention(stage.study)
+    if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
+        # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
+        refuse_low_pay(stage.study, as_expected=True)
+        if not stage.is_pilot:
+            refuse_low_pay_by_pilot(stage.study)
+    if stage.state == Stage.State.DRAFT and stage.plans_on_opening:
+        _refuse_out_of_turn(stage)
+        plan_stage(stage, by=by, via=via)
+    with transaction.atomic():
+        stage = locked_stage(stage.pk)
+        if stage.state == Stage.State.OPEN:
+            return stage
+        if stage.state == Stage.State.DRAFT:
+            raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
+        _refuse_out_of_turn(stage)
+        now = timezone.now()
+        if not stage.is_pilot:
+            lock_study(stage.study, now=now, by=by, via=via)
+        _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or now)
+        record("open_stage", stage, by=by, via=via)
+    return stage
+
+
+def _refuse_out_of_turn(stage: Stage) -> None:
+    before = stage.before()
+    if before and before.state != Stage.State.FROZEN:
+        fix = "wait until it is frozen" if before.state == Stage.State.CLOSING else "open and close it first"
+        raise StateRefused(f"stage {before.index} is still {before.state}: {fix}")
+
+
+@transaction.atomic
+def pause_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
+    """Admit nobody for now. Those inside go on and finish."""
+    stage = locked_stage(stage.pk)
+    if stage.state != Stage.State.PAUSED:
+        _move(stage, Stage.State.PAUSED)
+        record("pause_stage", stage, by=by, via=via)
+    return stage
+
+
+def close_stage(stage: Stage, *, now: bool = False, by: Any = None, via: str = "command") -> Stage:
+    """Admit nobody any more; freeze, train, evaluate, score and plan follow by themselves once nobody is inside.
+
+    Args:
+        now: expire the sittings that are still live instead of waiting for them. Those people can finish and are owed
+            pay; what they answer from here on is late.
+
+    Raises:
+        StateRefused: the stage was never opened.
+    """
+    with transaction.atomic():
+        stage = locked_stage(stage.pk)
+        if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
+            _move(stage, Stage.State.CLOSING, closing_at=timezone.now())
+            record("close_stage", stage, by=by, via=via, now=now)
+        elif now and stage.state == Stage.State.CLOSING:
+            record("close_stage", stage, by=by, via=via, now=True)
+        next_steps(stage)
+    if now and stage.state == Stage.State.CLOSING:
+        at = timezone.now()
+        for pk in stage.sittings.filter(state=Sitting.State.LIVE).values_list("pk", flat=True):
+            expire_sitting(pk, now=at)
+    return stage
+
+
+def retry_steps(stage: Stage, *, by: Any = None, via: str = "command") -> int:
+    """Queue a stage's failed steps again; return how many."""
+    with transaction.atomic():
+        count = stage.job_steps.filter(state=JobStep.State.FAILED).update(
+            state=JobStep.State.QUEUED, tries_left=TRIES, error="", sent_at=None, finished_at=None
+        )
+        if count:
+            record("retry_steps", stage, by=by, via=via, steps=count)
+    return count
+
+
+class StillLive(Exception):
+    """Somebody inside can still give an answer that counts; freezing waits."""
+
+
+@transaction.atomic
+def freeze(stage: Stage) -> dict[str, Any]:
+    """Take the snapshot of the stage's complete answers and freeze it. Safe to run twice.
+
+    Raises:
+        StillLive: somebody inside can still give an answer that counts.
+        StateRefused: the stage is not closing.
+    """
+    stage = locked_stage(stage.pk)
+    if stage.state == Stage.State.FROZEN:
+        return {"answers": stage.snapshot.count(), "snapshot_sha256": stage.snapshot_sha256}
+    if stage.state != Stage.State.CLOSING:
+        raise StateRefused(f"stage {stage.index} is {stage.state}; only a closing stage can be frozen")
+    if sittings_inside(stage).exists():
+        raise StillLive
+    instrument = registry.get(stage.study.instrument)
+    counted = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED)
+    rows = [
+        SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
+        for number, answer in enumerate(with_answers(counted, stage.study).order_by("slot__number"), start=1)
+    ]
+    SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
+    now = timezone.now()
+    left_out = decide_exclusions(stage, now=now)
+    excluded = [row.number for row in rows if row.assignment and row.assignment.sitting_id in left_out]
+    facts = exclusion_facts(stage.study, excluded)
+    stage.snapshot_sha256 = snapshot_digest([row.digest for row in rows], facts)
+    stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
+    _move(
+        stage,
+        Stage.State.FROZEN,
+        frozen_at=now,
+        snapshot_sha256=stage.snapshot_sha256,
+        manifest=stage.manifest,
+    )
+    return {"answers": len(rows), "snapshot_sha256": stage.snapshot_sha256}
+
+
+def answer_digest(answer: Assignment, instrument: registry.Instrument) -> str:
+    return keyed_digest(
+        [answer.sitting.public_id.hex, answer.slot.number, answer.slot.item.key, *instrument.answer_values(answer)],
+        purpose=f"answer:{answer.slot.stage_id}",
+    )
+
+
+def _queue(
+    stage: Stage, kind: JobStep.Kind, inputs: Any, *, member: int = 0, run: PredictorRun | None = None
+) -> JobStep:
+    step, _created = JobStep.objects.get_or_create(
+        stage=stage, kind=kind, member=member, input_sha256=digest(inputs), defaults={"predictor_run": run}
+    )
+    return step
+
+
+def next_steps(stage: Stage) -> list[JobStep]:
+    """Queue every step of a closing or frozen stage whose inputs are there, and return all that the stage has.
+
+    Called after each step and by beat: the rows alone say what is next, so it does not matter who died when.
+    """
+    if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
+        return []
+    _queue(stage, Kind.FREEZE, [stage.plan_sha256])
+    if stage.state == Stage.State.FROZEN:
+        _queue_after_freeze(stage)
+    return list(stage.job_steps.order_by("pk"))
+
+
+def _queue_after_freeze(stage: Stage) -> None:
+    _queue_evaluation(stage)
+    choices = _predictors_of(stage)
+    main = _run(stage, choices[0]) if choices else None
+    if main is not None:
+        if not _is_trained(main):
+            return
+        main.refresh_from_db()
+    following = stage.following()
+    if following is not None and following.state == Stage.State.DRAFT and not following.plans_on_opening:
+        _queue_plan(stage, following, main)
+    elif main is not None and main.is_ready:
+        # Only now, since the next stage's people must not wait for predictors that plan nothing.
+        for choice in choices[1:]:
+            _is_trained(_run(stage, choice))
+
+
+def _queue_evaluation(stage: Stage) -> None:
+    """Judge the predictors in force once each is trained or has failed; again when a failed one was mended."""
+    runs = runs_in_force(stage)
+    if not runs:
+        return
+    going_on = JobStep.objects.filter(
+        stage=runs[0].stage_id, kind=Kind.TRAIN, state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]
+    )
+    if not going_on.exists():
+        _queue(stage, Kind.EVALUATE, [stage.snapshot_sha256, *sorted(run.input_sha256 for run in runs)])
+
+
+def _is_trained(run: PredictorRun) -> bool:
+    """Whether every member's training is over; queues what is not."""
+    steps = [
+        _queue(run.stage, Kind.TRAIN, [run.input_sha256], member=member, run=run)
+        for member in range(predictor_training.members_of(run.name, run.params))
+    ]
+    return all(step.state == JobStep.State.DONE for step in steps)
+
+
+def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:
+    if run is not None and not run.is_ready:
+        if following.settings.design.kind != "uniform":
+            return  # See `waits_for_a_choice`.
+        run = None
+    questions = question_set_digest(stage.study)
+    if run is not None:
+        step = _queue(stage, Kind.SCORE, [run.input_sha256, run.members, following.seed, questions])
+        if step.state != JobStep.State.DONE:
+            return
+    _queue(stage, Kind.PLAN, [run.input_sha256 if run else "", following.seed, questions])
+
+
+def _predictors_of(stage: Stage) -> list[Choice]:
+    """What this stage's answers train, the main predictor first; nothing where the study or the instrument has none.
+
+    The baselines are always among them: a figure that stands alone says little.
+    """
+    study = stage.study
+    wanted = study.settings.predictor
+    if wanted is None or stage.is_pilot or not stage.settings.train or not registry.get(study.instrument).predicts:
+        return []
+    compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
+    named = {wanted.name, *(other.name for other in compared)}
+    baselines = [Choice(PredictorRun.Role.BASELINE, name, {}) for name in BASELINES if name not in named]
+    return [Choice(PredictorRun.Role.MAIN, wanted.name, wanted.params), *compared, *baselines]
+
+
+def _run(stage: Stage, choice: Choice) -> PredictorRun:
+    """The training of a predictor on the answers up to and with this stage.
+
+    What is held out is settled when the row is made: a stage that is planned by hand later must not make two members
+    of one ensemble learn from different answers.
+    """
+    for run in stage.predictor_runs.filter(role=choice.role, name=choice.name).order_by("pk"):
+        if run.params == choice.params:
+            return run
+    study = stage.study
+    through = last_planned(study)
+    stages = study.main_stages()
+    snapshots = list(stages.filter(index__lte=stage.index).values_list("snapshot_sha256", flat=True))
+    later_plans = list(stages.filter(index__gt=stage.index, index__lte=through).values_list("plan_sha256", flat=True))
+    seed = derive(stage.seed, "predictor")
+    inputs = [choice.name, choice.params, seed, snapshots, *later_plans]
+    run, _created = PredictorRun.objects.get_or_create(
+        stage=stage,
+        name=choice.name,
+        input_sha256=digest(inputs),
+        defaults={
+            "role": choice.role,
+            "params": choice.params,
+            "seed": seed,
+            "kept_back_through": through,
+            "example_count": 0,
+        },
+    )
+    return run
+
+
+def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
+    """Let a stage that should be drawn by a predictor be drawn uniformly, since the predictor did not come about.
+
+    A person decides this and no worker does: it changes what the study file says, so that it stands in the manifest.
+
+    Raises:
+        StateRefused: the stage is planned, or uniform anyway, or a predictor can still plan it or has scored it.
+    """
+    with transaction.atomic():
+        stage = locked_stage(stage.pk)
+        if stage.manifest.get(UNIFORM_BY_CHOICE):
+            return stage
+        if stage.state != Stage.State.DRAFT:
+            raise StateRefused(f"stage {stage.index} is {stage.state}: its plan is never changed")
+        if stage.settings.design.kind == "uniform":
+            raise StateRefused(f"stage {stage.index} is uniform in the study file: plan it without --uniform")
+        before = stage.preceding()
+        if before is None or before.state != Stage.State.FROZEN:
+            raise StateRefused(f"stage {stage.index - 1} is not frozen yet: close it first, and let it train")
+        run = main_run(before)
+        if run is not None and run.is_ready:
+            raise StateRefused(f"stage {stage.index} has its predictor, and the workers plan it: `study_status` shows")
+        stage.record(**{UNIFORM_BY_CHOICE: _why_untrained(run)})
+        stage.save(update_fields=["manifest"])
+        record("choose_uniform", stage, by=by, via=via, reason=stage.manifest[UNIFORM_BY_CHOICE])
+    return stage
+
+
+def _why_untrained(run: PredictorRun | None) -> str:
+    for step in run.job_steps.order_by("member") if run is not None else ():
+        if reason := step.result.get("nothing_to_learn") or step.error:
+            return str(reason)
+    return "no predictor was trained"
+
+
+def waits_for_a_choice(stage: Stage | None) -> bool:
+    """Whether a stage should be drawn by a predictor that had nothing to learn from: a person must plan it."""
+    if stage is None or stage.state != Stage.State.DRAFT or stage.settings.design.kind == "uniform":
+        return False
+    before = stage.preceding()
+    run = main_run(before) if before is not None and before.state == Stage.State.FROZEN else None
+    if run is None or run.is_ready:
+        return False
+    return not run.job_steps.exclude(state=JobStep.State.DONE).exists() and run.job_steps.exists()
+
+
+def choice_to_make(slug: str, index: int) -> str:
+    """What a person can do about a stage that waits for a choice."""
+    return (
+        f"stage {index} should be drawn by a predictor that had nothing to learn from. To draw it uniformly instead: "
+        f"manage.py plan_stage {slug} {index} --uniform"
+    )
+
+
+def pipeline_status(stage: Stage) -> list[JobStep]:
+    return list(stage.job_steps.select_related("predictor_run").order_by("pk"))
+
+
+def pipeline_is_done(stage: Stage) -> bool:
+    """Whether everything that follows from closing this stage is done."""
+    steps = next_steps(stage)
+    if stage.state != Stage.State.FROZEN or any(step.state != JobStep.State.DONE for step in steps):
+        return False
+    following = stage.following()
+    return following is None or following.plans_on_opening or following.state != Stage.State.DRAFT
+
+
+def failed_steps(stage: Stage) -> list[JobStep]:
+    return list(stage.job_steps.filter(state=JobStep.State.FAILED).order_by("pk"))
+
+
+def open_if_automatic(stage: Stage | None) -> bool:
+    """The stage after a planned one opens by itself where the study file says so. False where it may not open (the pay,
+    the term of the data): beat asks again, so that it opens once a person has mended that."""
+    if stage is None or stage.state != Stage.State.PLANNED or stage.settings.opens != "automatically":
+        return True
+    try:
+        open_stage(stage, via="worker")
+    except HunchError as exc:
+        if cache.add(f"survey.stays_closed:{stage.pk}", True, timeout=3600):  # Once an hour is enough.
+            logger.warning("%s does not open by itself: %s", stage, exc.message)
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""Scoring what the next stage may draw from, on the ml worker, with the predictor that was just trained."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+
+import bandit
+from bandit.designs import EpsilonGreedy, Uncertainty, Uniform
+from bandit.errors import DesignError
+from bandit.factored import FactoredScores
+from predictors import training as predictor_training
+from survey.exceptions import PlanRefused
+from survey.instruments import registry
+from survey.models import Question, Stage
+from survey.services.base import files
+from survey.services.base.locks import locked_stage
+from survey.services.base.seeds import generator
+from survey.services.plans.candidates import (
+    RANK,
+    SCORE,
+    Everything,
+    draw_candidates,
+    draw_slots,
+    drawable_questions,
+    question_set_digest,
+    store_candidates,
+    store_everything,
+    with_column,
+)
+from survey.services.plans.drafting import slots_by_role, stage_recipe
+from survey.services.plans.planning import everything_of
+
+from .training import Claim, run_of
+
+
+def score_candidates(held: Claim) -> None:
+    """Draw the next stage's candidate set and score it with the new predictor."""
+    stage = held.step.stage
+    following = stage.following()
+    if following is None:
+        held.finish({})
+        return
+    run = run_of(stage)
+    questions_sha256 = question_set_digest(stage.study)
+    questions = drawable_questions(following)
+    folders = [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
+    score = _score_all if stage.study.settings.candidates.kind == "exhaustive" else _score_pool
+    found, result = score(held, following, questions, folders)
+    store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
+    with transaction.atomic():
+        held.lock()
+        # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
+        following = locked_stage(following.pk)
+        if following.state == Stage.State.DRAFT:
+            stored = store(
+                following,
+                found.pop("candidates"),
+                questions_sha256=questions_sha256,
+                predictor_run=run,
+                **found,
+            )
+            held.finish({**result, "file_sha256": stored.file_sha256})
+        else:
+            held.finish({"scored": 0})
+
+
+def _score_pool(
+    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
+    candidates = draw_candidates(following, questions)
+    inputs = registry.of_study(following.study).predictor_inputs(rows=candidates.rows, questions=questions)
+    design = following.settings.design.build()
+    if isinstance(design, Uncertainty) and design.by == "disagreement":
+        members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
+        scores, disagreement = members.mean(axis=0), members.std(axis=0)
+    else:
+        scores, disagreement = predictor_training.score(folders, inputs, held.heartbeat), None
+    return {"candidates": candidates, "scores": scores, "disagreement": disagreement}, {"scored": len(scores)}
+
+
+def _score_all(
+    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All pairs by a fast scorer that learns from the predictor, and what the predictor itself says of those drawn.
+
+    A uniform stage needs no scorer: only what it draws is scored, so that the predictor can be judged on it.
+    """
+    instrument = registry.of_study(following.study)
+    settings = following.study.settings
+    everything = everything_of(following, questions)
+    recipe = stage_recipe(following)
+    design = recipe.design.build()
+    fidelity: dict[str, Any] = {}
+    if not isinstance(design, Uniform):
+        factors, fidelity = _distilled(held, following, questions, folders)
+        everything = replace(everything, factors=factors)
+        if settings.candidates.shortlist and isinstance(design, EpsilonGreedy):
+            everything = replace(everything, shortlist=_shortlist(held, following, questions, folders, factors))
+    held.heartbeat(0, 0, f"drawing from {everything.universe_size} pairs")
+    try:
+        with held.kept_alive():
+            drawn = draw_slots(
+                everything,
+                design=design,
+                n=slots_by_role(recipe).sampled.items,
+                seed=recipe.seed,
+                instrument=instrument,
+                questions=questions,
+            )
+    except DesignError as exc:
+        raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
+    rows = np.unique(drawn.rows)  # A test set has each pair several times.
+    inputs = instrument.predictor_inputs(rows=rows, questions=questions)
+    scores = predictor_training.score(folders, inputs, held.heartbeat)
+    found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}
+    return found, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
+
+
+def _distilled(
+    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
+) -> tuple[FactoredScores, dict[str, Any]]:
+    """The factors of all pairs, and how well they rank fresh pairs as the predictor does."""
+    from predictors import pair_scorer  # Here: it is the ml worker's alone, and the web side imports this module.
+
+    settings = following.study.settings.candidates
+    bank = pair_scorer.Questions(
+        texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
+    )
+    happened = registry.of_study(following.study).outcome_of_evidence(questions)
+    scorer = pair_scorer.distil(
+        folders=folders,
+        questions=bank,
+        n_pairs=settings.scored_pairs,
+        rank=settings.rank,
+        rng=generator(following.seed, "distil"),
+        progress=held.heartbeat,
+    )
+    fidelity = pair_scorer.fidelity(
+        scorer,
+        folders=folders,
+        questions=bank,
+        rng=generator(following.seed, "fidelity"),
+        outcome=happened,
+        progress=held.heartbeat,
+    )
+    factors = FactoredScores(
+        evidence=scorer.evidence,
+        target=scorer.target,
+        evidence_bias=scorer.evidence_bias,
+        target_bias=scorer.target_bias,
+        happened=happened,
+    )
+    return factors, {"scored_pairs": len(scorer.scored), "rank": scorer.rank, **fidelity}
+
+
+def _shortlist(
+    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path], factors: FactoredScores
+) -> np.ndarray:
+    """The best pairs by their factors, with the predictor's own scores of them."""
+    instrument = registry.of_study(following.study)
+    held.heartbeat(0, 0, "choosing the shortlist")
+    size = following.study.settings.candidates.shortlist
+    with held.kept_alive():
+        ranks = bandit.shortlist(factors, size=size, rng=generator(following.seed, "shortlist"))
+    rows = instrument.rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))
+    inputs = instrument.predictor_inputs(rows=rows, questions=questions)
+    found = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])
+    found[RANK], found[SCORE] = ranks, predictor_training.score(folders, inputs, held.heartbeat)
+    return found

@@ -1,0 +1,281 @@
+"""Training and evaluating: plain data to `predictors`, files to the storage, results to rows.
+
+Every result is written through the claim of a job step, in one transaction with its end.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from django.db import transaction
+from django.db.models import prefetch_related_objects
+from django.utils import timezone
+
+from predictors import training as predictor_training
+from predictors.errors import Stopped
+from survey.instruments import registry
+from survey.models import (
+    Assignment,
+    CandidateSet,
+    Evaluation,
+    JobStep,
+    PredictorRun,
+    Slot,
+    SnapshotAnswer,
+    Stage,
+    Study,
+)
+from survey.services.answers.conditions import has_levels, in_words, relations_of
+from survey.services.answers.counting import frozen_answers, pair_keys, training_examples
+from survey.services.base import files
+from survey.services.base.seeds import generator
+
+from .leaderboard import LEVELS
+from .runs import main_run, runs_in_force
+
+Progress = Callable[[int, int, str], bool]
+
+
+class Claim(Protocol):
+    """What `jobs` hands to a runner."""
+
+    step: JobStep
+
+    def heartbeat(self, done: int, total: int, text: str) -> bool: ...
+
+    def kept_alive(self) -> AbstractContextManager[None]: ...
+
+    def lock(self) -> None: ...
+
+    def finish(self, result: dict[str, Any]) -> None: ...
+
+
+def run_of(stage: Stage) -> PredictorRun:
+    """The run that plans the stage after this one."""
+    run = main_run(stage)
+    if run is None:
+        raise PredictorRun.DoesNotExist(f"{stage} has trained nothing")
+    return run
+
+
+def folders_of(run: PredictorRun) -> list[Path]:
+    """A local folder for each member of a trained predictor, checked byte for byte."""
+    return [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
+
+
+# Training
+
+
+def train_member(held: Claim) -> None:
+    """Train one member on every frozen answer up to and with the stage that may train, and keep its files.
+
+    With answers of one class alone, or none, there is nothing to learn, which is a result and not a failure: the step
+    is done and the run stays without files.
+    """
+    step = held.step
+    stage = step.stage
+    study = stage.study
+    run = stage.predictor_runs.get(job_steps=step)
+    answers = training_examples(stage, kept_back_through=run.kept_back_through)
+    inputs, labels = registry.get(study.instrument).examples(answers, study)
+    kept_back = _sampled_answers(stage) - len(answers)
+    if reason := nothing_to_learn(labels):
+        held.heartbeat(0, 0, reason)
+        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": kept_back})
+        return
+    held.heartbeat(0, 0, f"{len(labels)} answers")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "member"
+        trained = predictor_training.train_member(
+            run.name, run.params, run.seed, step.member, inputs, labels.tolist(), None, folder, held.heartbeat
+        )
+        stored = files.store_folder(folder)
+    with transaction.atomic():
+        held.lock()
+        run = PredictorRun.objects.select_for_update(no_key=True).get(pk=run.pk)
+        run.members = {**run.members, str(step.member): stored}
+        run.example_count = trained["n_examples"]
+        run.seconds += trained["seconds"]
+        if len(run.members) == predictor_training.members_of(run.name, run.params):
+            run.ready_at = timezone.now()
+        run.save(update_fields=["members", "example_count", "seconds", "ready_at"])
+        held.finish({**trained, "kept_back": kept_back})
+
+
+def nothing_to_learn(labels: np.ndarray) -> str:
+    """Why no predictor can be trained on these labels (n,); empty where one can."""
+    classes = np.unique(labels)
+    if len(classes) > 1:
+        return ""
+    if not len(labels):
+        return "nothing to learn from: there are no answers"
+    return f"nothing to learn from: the label of all {len(labels)} answers is {classes[0]:g}"
+
+
+def _sampled_answers(stage: Stage) -> int:
+    """How many sampled answers the snapshots up to and with the stage have, without those that a rule leaves out."""
+    return SnapshotAnswer.objects.filter(
+        stage__in=stage.study.main_stages().filter(index__lte=stage.index),
+        withdrawn_at=None,
+        assignment__slot__role=Slot.Role.SAMPLED,
+        assignment__sitting__exclusion__isnull=True,
+    ).count()
+
+
+# Evaluating
+
+
+@dataclass(frozen=True)
+class Part:
+    """Answers of one role that predictors are judged on, and how they are weighed (n,): None counts each once."""
+
+    answers: Sequence[Assignment]
+    weightings: Mapping[str, np.ndarray | None]
+
+    def take(self, kept: np.ndarray) -> "Part":
+        """Only these answers: a mask of shape (n,)."""
+        return Part(
+            [answer for answer, is_kept in zip(self.answers, kept.tolist(), strict=True) if is_kept],
+            {name: None if weights is None else weights[kept] for name, weights in self.weightings.items()},
+        )
+
+
+def _by_level(part: Part, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
+    """Masks of all answers, called "", and of those under each level of the study's factors, called FACTOR=LEVEL."""
+    yield "", np.ones(len(part.answers), dtype=bool)
+    prefetch_related_objects(list(part.answers), *relations_of(stage.study))
+    for condition in stage.study.settings.conditions:
+        for level in condition.levels:
+            wanted = {condition.factor: level}
+            under = np.array([has_levels(answer, wanted) for answer in part.answers], dtype=bool)
+            if under.any():
+                yield in_words(wanted), under
+
+
+def _under(figures: dict[str, Any], level: str) -> dict[str, Any]:
+    """Where the figures of a level stand among those of a run."""
+    if not level:
+        return figures
+    found: dict[str, Any] = figures.setdefault(LEVELS, {}).setdefault(level, {})
+    return found
+
+
+def evaluate(held: Claim) -> None:
+    """How the predictors in force, which have seen only earlier answers, did on this stage's answers.
+
+    All on the same rows, with what each differs by from the main one. The sampled answers count by the design's
+    weights, and naively beside; the holdout's stand for themselves. Then the same under each level of the factors.
+    """
+    stage = held.step.stage
+    runs = runs_in_force(stage)
+    parts = _parts(stage, runs)
+    work = len(runs) * sum(len(part.answers) for part in parts.values())
+    done = 0
+    metrics: dict[int, dict[str, Any]] = {run.pk: {} for run in runs}
+    differences: dict[int, dict[str, Any]] = {run.pk: {} for run in runs[1:]}
+
+    def alive(within: int, _total: int, text: str) -> bool:
+        # One more than there is to do: a last heartbeat is always written, and there is one a part and run.
+        return held.heartbeat(done + within, work + 1, text)
+
+    for name, part in parts.items():
+        scores: dict[int, np.ndarray] = {}
+        for run in runs:
+            scores[run.pk] = _scores(run, part, stage, alive)
+            done += len(part.answers)
+        for level, kept in _by_level(part, stage):
+            judged = part.take(kept)
+            for weighting, weights in judged.weightings.items():
+                for run in runs:
+                    if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
+                        raise Stopped
+                    own, main = scores[run.pk][kept], scores[runs[0].pk][kept]
+                    _under(metrics[run.pk], level)[weighting] = _figures(judged, stage, weighting, weights, own)
+                    if run.pk in differences:
+                        _under(differences[run.pk], level)[weighting] = _figures(
+                            judged, stage, weighting, weights, own, main
+                        )
+    with transaction.atomic():
+        held.lock()
+        if parts:
+            for run in runs:
+                figures = {**metrics[run.pk], "difference": differences.get(run.pk, {})}
+                for level, found in differences.get(run.pk, {}).pop(LEVELS, {}).items():
+                    figures[LEVELS][level]["difference"] = found
+                Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": figures})
+        held.finish(
+            {
+                "predictors": [run.name for run in runs],
+                "answers": {name: len(part.answers) for name, part in parts.items()},
+            }
+        )
+
+
+def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
+    """The stage's frozen answers by role; a role without any is left out.
+
+    A holdout answer on a pair that one of the predictors was trained on is left out: they learnt before it was drawn.
+    """
+    study = stage.study
+    parts = {}
+    if sampled := _judgeable(frozen_answers(stage), study):
+        parts["sampled"] = Part(sampled, {"weighted": design_weights(sampled), "naive": None})
+    if held_out := _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study):
+        seen: set[frozenset[Any]] = set()
+        for through in {run.kept_back_through for run in runs}:
+            trained = training_examples(runs[0].stage, kept_back_through=through)
+            seen.update(pair_keys([answer.slot.item for answer in trained], study))
+        keys = pair_keys([answer.slot.item for answer in held_out], study)
+        if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
+            parts["holdout"] = Part(unseen, {"holdout": design_weights(unseen)})
+    return parts
+
+
+def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
+    fit = registry.get(study.instrument).learnable(answers, study)
+    return [answer for answer, is_fit in zip(answers, fit.tolist(), strict=True) if is_fit]
+
+
+def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
+    """How many items of all there are an answer stands for, over its mean (n,): 1 / (inclusion x pool probability)."""
+    probabilities = [
+        (answer.slot.inclusion_probability or 1.0) * (answer.slot.pool_probability or 1.0) for answer in answers
+    ]
+    weights: np.ndarray = 1.0 / np.asarray(probabilities, dtype=np.float64)
+    return weights / weights.mean()
+
+
+def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> np.ndarray:
+    """What a predictor expects of the answers (n,): as stored where it planned the stage from a pool that it scored,
+    else from its files."""
+    stored = [answer.slot.score for answer in part.answers]
+    planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
+    if planned and None not in stored:
+        return np.asarray(stored, dtype=np.float64)
+    inputs, _labels = registry.get(stage.study.instrument).examples(part.answers, stage.study)
+    return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
+
+
+def _figures(
+    part: Part,
+    stage: Stage,
+    weighting: str,
+    weights: np.ndarray | None,
+    scores: np.ndarray,
+    main: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
+    same resamples of respondents, whose answers are alike."""
+    instrument = registry.get(stage.study.instrument)
+    how: dict[str, Any] = {
+        "weights": weights,
+        "clusters": np.asarray([answer.sitting.respondent_id for answer in part.answers]),
+        "rng": generator(stage.seed, "evaluation", weighting),
+    }
+    if main is None:
+        return instrument.evaluate(part.answers, scores, stage.study, **how)
+    return instrument.compare(part.answers, scores, main, stage.study, **how)

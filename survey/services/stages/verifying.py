@@ -1,0 +1,219 @@
+"""Drawing a stage's plan again from its manifest, to see that it is the one that was stored. Writes nothing.
+
+On any machine that has the database and the stored files: nothing is trained or scored again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bandit.errors import DesignError
+from survey.exceptions import PlanRefused, StateRefused
+from survey.instruments import registry
+from survey.models import Assignment, CandidateSet, Question, Stage
+from survey.services.answers.counting import with_answers
+from survey.services.answers.exclusions import snapshot_digest
+from survey.services.base import files
+from survey.services.base.hashing import digest
+from survey.services.plans.candidates import (
+    draw_candidates,
+    drawable_questions,
+    load_source,
+    plain_rows,
+    planned_before,
+)
+from survey.services.plans.drafting import Draft, Recipe, draft
+
+from .lifecycle import answer_digest
+
+NAMED = 5
+
+
+@dataclass
+class Verification:
+    """What was found. `withdrawn` counts the answers of the snapshot that people took back; None before it is taken."""
+
+    stage: Stage
+    differences: list[str] = field(default_factory=list)
+    slots: int = 0
+    answers: int | None = None
+    withdrawn: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differences
+
+
+def verify_stage(stage: Stage) -> Verification:
+    """Rebuild a planned stage from its manifest and compare it with what is stored.
+
+    Raises:
+        StateRefused: the stage has no plan yet.
+    """
+    if stage.state == Stage.State.DRAFT:
+        raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
+    found = Verification(stage)
+    # By the file that it was drawn by: it may have been amended since.
+    stage.study = stage.study.as_of(stage.manifest.get("study_file_sha256", ""))
+    questions = _questions(stage, found)
+    if questions is not None:
+        rebuilt = _rebuilt(stage, questions, found)
+        if rebuilt is not None:
+            found.slots = len(rebuilt.slots)
+            found.differences += _plan_differences(stage, rebuilt)
+    if stage.snapshot_sha256:
+        _verify_snapshot(stage, found)
+    return found
+
+
+def _questions(stage: Stage, found: Verification) -> list[Question] | None:
+    """The questions that the stage was drawn from, whatever has been flagged since."""
+    bank, told = stage.study.bank, stage.manifest
+    if bank.sha256 != told["bank"]["sha256"]:
+        found.differences.append(f"bank: {bank} has the hash {bank.sha256}, the manifest {told['bank']['sha256']}")
+        return None
+    if "positions_sha256" in told["questions"]:
+        positions = _file(told["questions"]["positions_sha256"], "the list of questions", found)
+        if positions is None:
+            return None
+        by_position = {question.position: question for question in bank.questions.select_related("task")}
+        questions = [by_position[place] for place in positions.tolist() if place in by_position]
+    else:
+        try:
+            questions = drawable_questions(stage)
+        except PlanRefused as exc:
+            found.differences.append(f"questions: {exc.message}")
+            return None
+    if digest([question.external_id for question in questions]) != told["questions"]["sha256"]:
+        found.differences.append(
+            f"questions: the {len(questions)} that are drawn from now are not the {told['questions']['count']} of the "
+            "plan; were questions flagged since?"
+        )
+        return None
+    return questions
+
+
+def _file(sha256: str, what: str, found: Verification) -> np.ndarray | None:
+    try:
+        return files.load_array(sha256)
+    except FileNotFoundError:
+        found.differences.append(f"{what}: the file {sha256} is not in the storage")
+    except ValueError as exc:
+        found.differences.append(f"{what}: {exc}")
+    return None
+
+
+def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -> Draft | None:
+    stored = _candidates(stage)
+    try:
+        source = load_source(stored, leave_out=planned_before(stage), questions=questions)
+    except FileNotFoundError as exc:
+        found.differences.append(f"candidates: a file is not in the storage ({exc.filename})")
+        return None
+    except ValueError as exc:
+        found.differences.append(f"candidates: {exc}")
+        return None
+    if stored.kind == CandidateSet.Kind.POOL:
+        try:
+            again = draw_candidates(stage, questions)
+        except PlanRefused as exc:
+            found.differences.append(f"candidates: {exc.message}")
+            return None
+        if not np.array_equal(again.rows, plain_rows(files.load_array(stored.file_sha256))):
+            found.differences.append("candidates: the stage's seed draws other candidates than those stored")
+    try:
+        return draft(
+            Recipe.of_manifest(stage.manifest, stage),
+            source,
+            instrument=registry.of_study(stage.study),
+            questions=questions,
+        )
+    except DesignError as exc:
+        found.differences.append(f"plan: cannot be drawn again: {exc}")
+        return None
+
+
+def _candidates(stage: Stage) -> CandidateSet:
+    """The candidate set as the manifest has it, not as the table has it by now."""
+    told: Mapping[str, Any] = stage.manifest["candidates"]
+    return CandidateSet(
+        stage=stage,
+        kind=told.get("kind", CandidateSet.Kind.POOL),
+        size=told["size"],
+        universe_size=told["universe_size"],
+        excluded=told.get("excluded", 0),
+        probability=told["probability"],
+        file_sha256=told["sha256"],
+        shortlist_sha256=told.get("shortlist_sha256", ""),
+        drawn_sha256=told.get("drawn_sha256", ""),
+    )
+
+
+def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
+    """By hash, and slot by slot for what never changes after planning: a slot's booklet does when it is dealt again."""
+    for where, sha256 in (("the stage", stage.plan_sha256), ("the manifest", stage.manifest["plan_sha256"])):
+        if sha256 != rebuilt.sha256:
+            yield f"plan: rebuilt with the hash {rebuilt.sha256}, {where} has {sha256}"
+    stored = list(stage.slots.select_related("item", "stratum", "repeat_of").order_by("number"))
+    if len(stored) != len(rebuilt.slots):
+        yield f"slots: {len(stored)} are stored, {len(rebuilt.slots)} are rebuilt"
+    kept: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+        "item": (lambda slot: slot.item.key, lambda slot: slot.key),
+        "role": (lambda slot: slot.role, lambda slot: slot.role),
+        "replicate": (lambda slot: slot.replicate, lambda slot: slot.replicate),
+        "control_kind": (lambda slot: slot.control_kind, lambda slot: slot.control_kind),
+        "repeat_of": (lambda slot: slot.repeat_of and slot.repeat_of.number, lambda slot: slot.repeat_of),
+        "stratum": (lambda slot: slot.stratum and slot.stratum.name, lambda slot: slot.stratum),
+        "inclusion_probability": (
+            lambda slot: slot.inclusion_probability,
+            lambda slot: slot.inclusion_probability,
+        ),
+        "pool_probability": (lambda slot: slot.pool_probability, lambda slot: slot.pool_probability),
+        "score": (lambda slot: slot.score, lambda slot: slot.score),
+    }
+    for name, (in_table, in_plan) in kept.items():
+        other = [
+            slot.number
+            for slot, planned in zip(stored, rebuilt.slots, strict=False)
+            if in_table(slot) != in_plan(planned)
+        ]
+        if other:
+            yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:NAMED]))}"
+
+
+def _verify_exclusions(stage: Stage, told: set[int], found: Verification) -> None:
+    """The answers that are left out now against those that the manifest names; withdrawn ones are out anyway."""
+    now = stage.snapshot.filter(withdrawn_at__isnull=True, assignment__sitting__exclusion__isnull=False)
+    numbers = set(now.values_list("number", flat=True))
+    if numbers != told:
+        other = sorted(numbers ^ told)
+        found.differences.append(
+            f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
+            f"round, first number {', '.join(map(str, other[:NAMED]))}"
+        )
+
+
+def _verify_snapshot(stage: Stage, found: Verification) -> None:
+    """The hash of every frozen answer that was not withdrawn, and the hash over all of them."""
+    frozen = list(stage.snapshot.order_by("number"))
+    kept = {row.assignment_id: row for row in frozen if row.assignment_id is not None and row.withdrawn_at is None}
+    found.answers, found.withdrawn = len(frozen), len(frozen) - len(kept)
+    told = stage.manifest.get("snapshot", {})
+    if snapshot_digest([row.digest for row in frozen], told) != stage.snapshot_sha256:
+        found.differences.append("snapshot: its hashes do not make the snapshot's hash")
+    _verify_exclusions(stage, {row.number for row in kept.values()} & set(told.get("excluded", ())), found)
+    instrument = registry.get(stage.study.instrument)
+    changed = []
+    ids = list(kept)
+    for start in range(0, len(ids), 500):
+        from_table = Assignment.objects.filter(pk__in=ids[start : start + 500])
+        for answer in with_answers(from_table, stage.study):
+            if answer_digest(answer, instrument) != kept[answer.pk].digest:
+                changed.append(kept[answer.pk].number)
+    if changed:
+        found.differences.append(
+            f"snapshot: {len(changed)} answers were changed since, first number "
+            f"{', '.join(map(str, sorted(changed)[:NAMED]))} (or the identity key is another one)"
+        )

@@ -1,0 +1,1 @@
+"""Creating, checking and changing studies."""

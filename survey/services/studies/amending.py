@@ -1,0 +1,304 @@
+"""Changing a study's file: freely before the first main stage opens, then only what changes no figure in silence.
+
+A sitting goes on with the file that it began with; whoever begins later gets the new one. Every change is a row that
+is never changed, and stands in every export.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from survey.exceptions import FileErrors, StateRefused
+from survey.instruments import registry
+from survey.instruments.registry import Column, ExtraFile
+from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
+from survey.services.base.auditing import record
+from survey.services.base.seeds import derive
+
+from .creating import checked_study
+
+State = Stage.State
+Path = tuple[str | int, ...]
+# A wording that may be mended in a block whose questions are measured.
+WORDING = ("title", "text", "hint", "version")
+# Keys of a planned stage that say nothing about what was drawn.
+RUNNING = ("opens", "train")
+FREE = ("title", "panel", "texts", "flags", "exclusions", "data")
+DRAWN = ("seed", "questions", "candidates", "roles")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key of the file, counted from 1 in lists, with what it was and what it becomes."""
+
+    path: Path
+    old: Any
+    new: Any
+
+    @property
+    def key(self) -> str:
+        return ".".join(str(part + 1) if isinstance(part, int) else part for part in self.path)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a new file would change, and what of it may not be changed, by key."""
+
+    study: Study
+    new: Study
+    changes: Sequence[Change]
+    refusals: Mapping[str, str]
+
+    @property
+    def changes_nothing(self) -> bool:
+        return self.new.source_sha256 == self.study.source_sha256
+
+
+def propose(study: Study, *, text: str, source_name: str) -> Proposal:
+    """What the file would change. Writes nothing.
+
+    Raises:
+        FileErrors: the file is not one that a study could be created from.
+    """
+    new = checked_study(text=text, source_name=source_name, instead_of=study)
+    # Written anew, so that a key that came with a later version counts with its default and not as a change.
+    before = study.settings.model_dump(mode="json")
+    before["instrument"]["options"] = registry.get(study.instrument).options(study).model_dump(mode="json")
+    changes = list(_changes(before, new.config))
+    world = _World.of(study)
+    refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}
+    if reason := world.refuses_new_consent(before, new.config):
+        refusals["blocks.1.version"] = reason
+    return Proposal(study, new, changes, refusals)
+
+
+def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = None, via: str = "command") -> Amendment:
+    """Put a new file in the place of a study's.
+
+    Raises:
+        FileErrors: the file cannot be used, or changes a key that may not be changed: a line for each.
+        StateRefused: no reason, or nothing is changed.
+    """
+    if not reason.strip():
+        raise StateRefused("reason: is missing: say why, in a sentence that readers of the answers will understand")
+    with transaction.atomic():
+        # Stages before the study, as everywhere: nobody plans, opens or begins by a file that is being replaced.
+        list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
+        study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+        proposal = propose(study, text=text, source_name=source_name)
+        if proposal.changes_nothing:
+            raise StateRefused(f"{source_name}: is the file that is in force already: nothing was changed")
+        if proposal.refusals:
+            raise FileErrors([f"{source_name}: {key}: {why}" for key, why in proposal.refusals.items()])
+        amendment = Amendment.objects.create(
+            study=study,
+            at=timezone.now(),
+            actor=by if getattr(by, "is_authenticated", False) else None,
+            via=via,
+            reason=reason.strip()[:1000],
+            was_locked=study.locked_at is not None,
+            old_sha256=study.source_sha256,
+            new_sha256=proposal.new.source_sha256,
+            changes=[{"key": change.key, "old": change.old, "new": change.new} for change in proposal.changes],
+            old_text=study.source_text,
+            old_config=study.config,
+        )
+        _replace(study, proposal.new)
+        record(
+            "amend_study",
+            study,
+            by=by,
+            via=via,
+            reason=amendment.reason,
+            old_sha256=amendment.old_sha256,
+            new_sha256=amendment.new_sha256,
+            keys=[change.key for change in proposal.changes],
+        )
+    return amendment
+
+
+def _replace(study: Study, new: Study) -> None:
+    for name in ("title", "bank", "instrument", "seed", "config", "source_text", "source_sha256"):
+        setattr(study, name, getattr(new, name))
+    study.save(update_fields=["title", "bank", "instrument", "seed", "config", "source_text", "source_sha256"])
+    wanted = len(new.settings.stages)
+    drafts = study.stages.filter(state=State.DRAFT)
+    drafts.filter(index__gt=wanted).delete()
+    there = set(study.stages.values_list("index", flat=True))
+    for stage in drafts.filter(index__lte=wanted):
+        seed = derive(new.seed, "stage", stage.index)
+        if stage.seed != seed:
+            stage.seed = seed
+            stage.save(update_fields=["seed"])
+    Stage.objects.bulk_create(
+        Stage(study=study, index=index, seed=derive(new.seed, "stage", index))
+        for index in range(1, wanted + 1)
+        if index not in there
+    )
+
+
+# What changed
+
+
+def _changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
+    """Key by key. Lists of tables of one length are compared entry by entry; stages always, since they have numbers."""
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict) and not _is_text(old) and not _is_text(new):
+        for name in [*old, *(name for name in new if name not in old)]:
+            yield from _changes(old.get(name), new.get(name), (*path, name))
+    elif _are_tables(old) and _are_tables(new) and (len(old) == len(new) or path == ("stages",)):
+        for index in range(max(len(old), len(new))):
+            yield from _changes(
+                old[index] if index < len(old) else None, new[index] if index < len(new) else None, (*path, index)
+            )
+    else:
+        yield Change(path, old, new)
+
+
+def _is_text(value: Mapping[str, Any]) -> bool:
+    """A text in several languages: one value, though a table."""
+    return bool(value) and all(len(key) == 2 and isinstance(one, str) for key, one in value.items())
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+# What may change
+
+
+@dataclass(frozen=True)
+class _World:
+    """What has happened to the study so far."""
+
+    is_locked: bool
+    has_people: bool
+    planned: frozenset[int]  # The stages that have a plan.
+    scored: frozenset[int]  # Those that are about to get one by what was learnt.
+    pilots_over: frozenset[int]
+    learnt: int  # The last stage that trained something, or is about to; 0 for none.
+    stages: int
+    posted: frozenset[int]  # Those that a panel has been told of.
+
+    @classmethod
+    def of(cls, study: Study) -> "_World":
+        stages = list(study.stages.order_by("index"))
+        for stage in stages:
+            stage.study = study
+        planned = frozenset(stage.index for stage in stages if stage.state != State.DRAFT)
+        ended = [stage.index for stage in stages if stage.state in (State.CLOSING, State.FROZEN) and not stage.is_pilot]
+        scored = {index + 1 for index in ended} | {
+            row.stage.index for row in CandidateSet.objects.filter(stage__study=study).select_related("stage")
+        }
+        return cls(
+            is_locked=study.locked_at is not None,
+            has_people=Sitting.objects.filter(stage__study=study).exists(),
+            planned=planned,
+            scored=frozenset(scored) - planned,
+            pilots_over=frozenset(stage.index for stage in stages if stage.is_pilot and stage.state == State.FROZEN),
+            learnt=max(ended, default=0),
+            stages=len(stages),
+            posted=frozenset(study.postings.values_list("stage__index", flat=True)),
+        )
+
+    @property
+    def bound(self) -> list[int]:
+        """Stages whose plan or whose people go by the file as it is: a pilot that is over keeps the file it had."""
+        return sorted((self.planned | self.scored) - self.pilots_over)
+
+    def refuses(self, change: Change) -> str:
+        """Why the key may not be changed; empty where it may."""
+        top = change.path[0]
+        if top == "stages":
+            return self._stage(change)
+        if top == "bank" or change.path[:2] == ("instrument", "kind"):
+            return "items were drawn from it" if self.planned else ""
+        if change.path[:2] == ("panel", "kind"):
+            return "people have come from this panel: another one makes another study" if self.has_people else ""
+        if change.path[:2] in (("texts", "language"), ("texts", "languages")):
+            return "options are stored in the words of the first language" if self.is_locked else ""
+        if top in FREE or change.path == ("sitting", "expires_after_minutes"):
+            return ""
+        if top == "predictor":
+            return f"stage {self.learnt} has trained by it" if self.learnt else ""
+        if top in DRAWN or change.path == ("sitting", "items") or top == "instrument":
+            if self.bound:
+                return f"stage {self.bound[0]} was drawn by it: a plan is never changed"
+            return ""
+        if not self.is_locked:
+            return ""
+        if top == "blocks" and len(change.path) > 2 and change.path[-1] in WORDING:
+            return ""
+        return "it changes what is measured, and the first main stage has been opened: make a new study for it"
+
+    def _stage(self, change: Change) -> str:
+        index = int(change.path[1]) + 1 if len(change.path) > 1 else 0
+        if change.new is None and len(change.path) == 2 and index in self.planned:
+            return f"stage {index} is planned: it cannot be left out any more"
+        if change.new is None and len(change.path) == 2 and index in self.posted:
+            return f"stage {index} is posted at the panel: it cannot be left out any more"
+        if len(change.path) > 2 and change.path[2] in RUNNING and index > self.learnt:
+            return ""
+        if index in self.planned:
+            return f"stage {index} is planned: a plan is never changed"
+        if index == self.learnt + 1 > self.stages:
+            return f"stage {self.learnt} is over: what follows a stage must be in the file before it is closed"
+        if index in self.scored:
+            return f"stage {index} is being planned from the answers before it"
+        return ""
+
+    def refuses_new_consent(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+        """New words to consent to need a new version: exports tell by it who agreed to what."""
+        before, after = old["blocks"][0], new["blocks"][0]
+        if self.has_people and before["text"] != after["text"] and before["version"] == after["version"]:
+            return "the consent's words changed, and people have agreed to the old ones: give it a new version"
+        return ""
+
+
+# As a file of the export
+
+FILE = "amendments.csv"
+COLUMNS: tuple[Column, ...] = (
+    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key."),
+    Column("at", "time, UTC", "When it was made. Sittings that had begun by then went on with the old file."),
+    Column("by", "text", "The user name of whoever made it in the admin; empty where a command did."),
+    Column("reason", "text", "Why, in their words."),
+    Column("was_locked", "0 or 1", "1: the first main stage had been opened by then."),
+    Column("old_sha256", "text", "Of the file before, as in study_sha256 of answers.csv."),
+    Column("new_sha256", "text", "Of the file after."),
+    Column("key", "text", "What changed, counted from 1 in lists; empty where only comments or spaces did."),
+    Column("old", "JSON", "Its value before; empty where it was not there."),
+    Column("new", "JSON", "Its value after; empty where it is gone."),
+)
+
+
+def amendments_file(study: Study) -> ExtraFile:
+    """Every change of the study's file, for those who read the answers."""
+    return ExtraFile(FILE, COLUMNS, _file_rows(study))
+
+
+def _file_rows(study: Study) -> Iterator[Sequence[Any]]:
+    for number, made in enumerate(study.amendments.select_related("actor").order_by("pk"), start=1):
+        who = made.actor.get_username() if made.actor else None
+        start = [number, made.at.isoformat(), who, made.reason, made.was_locked, made.old_sha256, made.new_sha256]
+        for change in made.changes or [{"key": None, "old": None, "new": None}]:
+            yield [*start, change["key"], _json(change["old"]), _json(change["new"])]
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def in_words(change: Change, *, width: int = 60) -> str:
+    """`key: old -> new` on one line, cut where a text is long."""
+
+    def short(value: Any) -> str:
+        text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+
+    return f"{change.key}: {short(change.old)} -> {short(change.new)}"

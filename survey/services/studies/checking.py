@@ -1,0 +1,270 @@
+"""A study file before it becomes a study: what would stop it, what ethics boards and panels ask for, what it costs.
+
+Writes nothing. What `create_study` refuses is refused here in the same words; the rest is said beside it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from django.utils import timezone
+
+from bandit.errors import DesignError
+from survey import study_file
+from survey.exceptions import FileErrors, NotFound
+from survey.models import CompletionCode, Study
+from survey.recruitment import registry as panels
+from survey.services.banks.importing import find_bank
+from survey.services.base.retention import retention_problem
+from survey.services.plans.drafting import recipe_of, slots_by_role
+from survey.services.sittings import attention, timing
+from survey.study_file import StudyConfig, StudyFileError
+
+from .creating import checked_study
+
+LINE = re.compile(r"^(?P<source>.*?):(?P<line>\d+): (?P<field>[^:]+): (?P<message>.*)$", re.DOTALL)
+PLATFORM_FEE = 1 / 3  # Of the reward, as panels commonly take; `--fee` says what yours takes.
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`problem`: the study would be refused or could not run. `remark`: somebody should look at it."""
+
+    level: Literal["problem", "remark"]
+    field: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.field}: {self.message}"
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """What a stage asks for: people, and slots by role."""
+
+    stage: int
+    pilot: bool
+    design: str
+    sittings: int
+    slots: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """In whole cents or pence of the currency, for all places of all stages."""
+
+    currency: str
+    people: int
+    rewards: int
+    fee: int
+    total: int
+    bonus_per_point: int
+
+
+@dataclass(frozen=True)
+class Pay:
+    """Cents an hour by the expected minutes, and what the panel asks for; None where it asks for nothing."""
+
+    currency: str
+    minutes: int
+    an_hour: float
+    minimum: int | None
+
+
+@dataclass
+class StudyCheck:
+    """Everything that was found."""
+
+    source: str
+    findings: list[Finding] = field(default_factory=list)
+    slug: str = ""
+    bank: str = ""
+    languages: list[str] = field(default_factory=list)
+    retention_until: str = ""
+    minutes: int = 0
+    pay: Pay | None = None
+    cost: Cost | None = None
+    codes: dict[str, str] = field(default_factory=dict)
+    attention_checks: int = 0
+    stages: list[StageFacts] = field(default_factory=list)
+
+    @property
+    def has_problems(self) -> bool:
+        return any(one.level == "problem" for one in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ok": not self.has_problems, **asdict(self)}
+
+
+def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> StudyCheck:
+    """Check a study file whole.
+
+    Args:
+        fee: what the panel takes, as a share of the rewards.
+    """
+    found = StudyCheck(source_name)
+    try:
+        config = study_file.parse(text)
+    except StudyFileError as exc:
+        found.findings = [Finding("problem", one.field, one.message, one.line) for one in exc.problems]
+        return found
+    found.slug, found.languages = config.slug, list(config.languages)
+    found.minutes, found.attention_checks = config.expected_minutes, len(config.sitting.attention_checks)
+    until = config.data.retention_until
+    found.retention_until = until.isoformat() if until else ""
+    found.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
+    found.pay, found.cost = _pay(config), _cost(config, fee)
+    found.findings += _of_the_file(found, text, source_name, config)
+    found.findings += _of_the_stages(found, config)
+    found.findings += _of_the_data(config)
+    found.findings += _of_the_money(found, config)
+    found.findings += _of_ethics(config)
+    found.findings += [Finding("remark", *_field_of(remark)) for remark in attention.remarks(config)]
+    return found
+
+
+def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyConfig) -> Iterator[Finding]:
+    """What creating it would refuse. A bank that is not loaded yet stops the study, not the look at its file."""
+    try:
+        found.bank = str(find_bank(config.bank))
+    except NotFound as exc:
+        yield Finding("remark", "bank", f"{exc.message}; what needs its questions was not checked")
+    existing = Study.objects.filter(slug=config.slug).first()
+    if existing is not None:
+        yield Finding("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
+    try:
+        checked_study(text=text, source_name=source_name, instead_of=existing)
+    except FileErrors as exc:
+        for line in exc.lines:
+            told = LINE.match(line)
+            if told is None:
+                yield Finding("problem", "file", line)
+            elif told["field"] != "bank" or found.bank:
+                yield Finding("problem", told["field"], told["message"], int(told["line"]))
+
+
+def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+    for index, stage in enumerate(config.stages, start=1):
+        slots: dict[str, int] = {}
+        try:
+            plan = slots_by_role(recipe_of(config, index=index, seed=0))
+        except (DesignError, LookupError) as exc:
+            yield Finding("problem", f"stages.{index}", str(exc))
+        else:
+            slots = {
+                "sampled": plan.sampled.items,
+                "holdout": plan.holdout.items,
+                "controls": sum(count for _kind, count in (*plan.sampled.controls, *plan.holdout.controls)),
+            }
+        found.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
+    if not config.pilots and config.panel.kind != "open":
+        yield Finding("remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)")
+
+
+def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
+    if problem := retention_problem(config.data.retention_until, today=timezone.now().date()):
+        name, message = problem.split(": ", 1)
+        yield Finding("problem", name, message)
+
+
+def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+    panel = config.panel
+    if panel.kind == "open":
+        return
+    if found.pay is None or found.cost is None:
+        yield Finding("remark", "panel.reward", "none is named: people at a panel are paid")
+        return
+    pay, cost = found.pay, found.cost
+    if pay.minimum is not None and pay.an_hour < pay.minimum:
+        needed = -(-pay.minimum * pay.minutes // 60)
+        yield Finding(
+            "problem",
+            "panel.reward",
+            f"{pay.an_hour / 100:.2f} {pay.currency} an hour by the expected {pay.minutes} minutes; the panel's "
+            f"minimum is {pay.minimum / 100:.2f}: make it {needed} or more, or the sitting shorter",
+        )
+    if panels.get(panel.kind) is not None:
+        if panel.spending_cap is None:
+            yield Finding("problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid")
+        elif panel.spending_cap < cost.rewards:
+            yield Finding(
+                "problem",
+                "panel.spending_cap",
+                f"{panel.spending_cap} does not cover the rewards of all places, {cost.rewards}: raise it",
+            )
+        if not panel.completion_url:
+            yield Finding("remark", "panel.completion_url", "none: people have to copy their code by hand")
+    if panel.places is not None and panel.places < max(stage.sittings for stage in config.stages):
+        yield Finding("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
+
+
+def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
+    """What ethics boards expect. They decide themselves, so that nothing here stops a study."""
+    kinds = {block.kind for block in config.blocks}
+    if "debriefing" not in kinds:
+        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to be told what it was about")
+    if "instructions" not in kinds:
+        yield Finding("remark", "blocks", "no instructions before the items")
+    if "checks" not in kinds:
+        yield Finding("remark", "blocks", "no comprehension checks: nobody knows whether the task was understood")
+    if not config.texts.contact:
+        yield Finding("remark", "texts.contact", "none: ethics boards expect somebody who can be asked")
+    for code in config.languages:
+        consent = config.in_language(code).blocks[0]
+        where = f" in {code}" if len(config.languages) > 1 else ""
+        if not timing.is_named_in(consent.text, code):
+            yield Finding(
+                "remark",
+                "blocks.1.text",
+                f"the consent{where} does not seem to say that pages measure how long they are looked at, and when "
+                "somebody leaves, copies or pastes: docs/panels.md has a sentence for it",
+            )
+        if len(consent.text) < 200:
+            yield Finding(
+                "remark",
+                "blocks.1.text",
+                f"the consent{where} has {len(consent.text)} characters: it should say who asks, why, for how long, "
+                "what is stored until when, and that one may stop at any time",
+            )
+
+
+def _outcomes(config: StudyConfig) -> Sequence[str]:
+    """The codes that this study can show."""
+    kinds = {block.kind for block in config.blocks}
+    possible = {"failed_checks": "checks" in kinds, "screened_out": config.screens_out}
+    return [outcome for outcome in CompletionCode.Outcome.values if possible.get(outcome, True)]
+
+
+def _pay(config: StudyConfig) -> Pay | None:
+    if config.panel.reward is None:
+        return None
+    panel = panels.get(config.panel.kind)
+    return Pay(
+        currency=config.panel.currency,
+        minutes=config.expected_minutes,
+        an_hour=config.panel.reward * 60 / config.expected_minutes,
+        minimum=None if panel is None else panel.minimum_an_hour[config.panel.currency],
+    )
+
+
+def _cost(config: StudyConfig, fee: float) -> Cost | None:
+    if config.panel.reward is None:
+        return None
+    people = sum(stage.sittings for stage in config.stages)
+    rewards = people * config.panel.reward
+    taken = round(rewards * fee)
+    return Cost(
+        currency=config.panel.currency,
+        people=people,
+        rewards=rewards,
+        fee=taken,
+        total=rewards + taken,
+        bonus_per_point=config.panel.bonus_per_point,
+    )
+
+
+def _field_of(remark: str) -> tuple[str, str]:
+    name, found, message = remark.partition(": ")
+    return (name, message) if found else ("file", remark)

@@ -1,0 +1,292 @@
+"""Creating a study from its file: everything that could go wrong later is refused now, each problem at its line."""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from pydantic import ValidationError
+
+from predictors.errors import PredictorError
+from predictors.registry import default_params
+from predictors.registry import names as predictor_names
+from predictors.settings import settings_of
+from predictors.training import members_of
+from survey import study_file
+from survey.exceptions import FileErrors, NotFound, PlanRefused
+from survey.instruments import registry
+from survey.models import Bank, CompletionCode, Question, Stage, Study
+from survey.services.answers.conditions import option_problems
+from survey.services.banks.importing import Problems, find_bank, read_text_file
+from survey.services.base.auditing import record
+from survey.services.base.seeds import derive
+from survey.services.plans.candidates import drawable_questions
+from survey.services.plans.planning import check_designs, try_stage
+from survey.services.sittings import attention, practice
+from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
+
+CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
+
+
+CODE_LENGTH = 10
+
+
+Place = tuple[str | int, ...]
+
+
+Report = Callable[[Place, str], None]
+
+
+def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command") -> Study:
+    """Create a study, its stages (draft) and its completion codes from a study file's text.
+
+    Raises:
+        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem; nothing is written.
+    """
+    study = checked_study(text=text, source_name=source_name)
+    config = study.settings
+    study.created_by = by if getattr(by, "is_authenticated", False) else None
+    try:
+        _write(study, by=by, via=via)
+    except IntegrityError as exc:
+        if not Study.objects.filter(slug=config.slug).exists():
+            raise
+        # Somebody else took the slug since it was looked up.
+        raise _file_errors(source_name, [study_file.problem_at(text, ("slug",), _taken(config.slug))]) from exc
+    return study
+
+
+def checked_study(*, text: str, source_name: str, instead_of: Study | None = None) -> Study:
+    """The study that a file makes, not stored; checked whole.
+
+    Args:
+        instead_of: the stored study whose file it is to replace. What its stages have planned is not tried again.
+
+    Raises:
+        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem.
+    """
+    try:
+        config = study_file.parse(text)
+    except StudyFileError as exc:
+        raise _file_errors(source_name, [exc]) from exc
+    found: list[StudyFileError] = []
+
+    def report(place: Place, message: str) -> None:
+        found.append(study_file.problem_at(text, place, message))
+
+    study = _checked(config, text, report, instead_of)
+    if found or study is None:
+        raise _file_errors(source_name, found)
+    return study
+
+
+def remarks_on(study: Study) -> Sequence[str]:
+    """What whoever created the study should know of it."""
+    return [*registry.of_study(study).remarks(study), *attention.remarks(study.settings)]
+
+
+def read_study_file(path: Path | str) -> str:
+    """A study file's text.
+
+    Raises:
+        FileErrors: it cannot be read, or is not UTF-8.
+    """
+    problems = Problems()
+    text = read_text_file(path, problems)
+    problems.raise_if_any()
+    return text
+
+
+def _taken(slug: str) -> str:
+    return f"a study called {slug!r} exists already: choose another slug"
+
+
+def _file_errors(source_name: str, errors: list[StudyFileError]) -> FileErrors:
+    problems = sorted((problem for error in errors for problem in error.problems), key=lambda problem: problem.line)
+    return FileErrors([f"{source_name}:{p.line}: {p.field}: {p.message}" for p in problems])
+
+
+def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study | None) -> Study | None:
+    """The study as it would be stored. What the schema alone cannot see is reported."""
+    if instead_of is None and Study.objects.filter(slug=config.slug).exists():
+        report(("slug",), _taken(config.slug))
+    if instead_of is not None and config.slug != instead_of.slug:
+        report(("slug",), f"this study is called {instead_of.slug!r}: another name makes another study")
+    for slug in config.panel.exclude_people_of:
+        if not Study.objects.filter(slug=slug).exists():
+            report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
+    bank = _bank(config.bank, report)
+    instrument = _instrument(config, report)
+    _check_predictor(config, instrument, report)
+    for place, language in study_file.missing_texts(config):
+        report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
+    if bank is None or instrument is None:
+        return None
+    config = _with_all_options(config, instrument)
+    study = Study(
+        slug=config.slug,
+        title=config.title,
+        bank=bank,
+        instrument=config.instrument.kind,
+        seed=config.seed,
+        config=config.model_dump(mode="json"),
+        source_text=text,
+        source_sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )
+    planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)
+    _check_questions(study, instrument, report, planned={stage.index for stage in planned})
+    return study
+
+
+def _each(languages: Sequence[str]) -> str:
+    return ", ".join(f'{code} = "..."' for code in languages)
+
+
+def _bank(wanted: str, report: Report) -> Bank | None:
+    try:
+        return find_bank(wanted)
+    except NotFound as exc:
+        report(("bank",), exc.message)
+        return None
+
+
+def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | None:
+    try:
+        instrument = registry.get(config.instrument.kind)
+    except LookupError as exc:
+        report(("instrument", "kind"), str(exc))
+        return None
+    try:
+        instrument.options_model.model_validate(config.instrument.options)
+        return instrument
+    except ValidationError as exc:
+        for error in exc.errors(include_url=False):
+            known = ", ".join(sorted(instrument.options_model.model_fields)) or "none"
+            unknown = error["type"] == "extra_forbidden"
+            message = (
+                f"unknown option; {instrument.name} has: {known}"
+                if unknown
+                else error["msg"].removeprefix("Value error, ")
+            )
+            place = error["loc"]
+            if not place and ": " in message:  # What two options must agree on names the one to change.
+                name, message = message.split(": ", 1)
+                place = (name,)
+            elif not unknown:
+                message = f"{message} (it is {error['input']!r})"
+            report(("instrument", "options", *place), message)
+    return None
+
+
+def _with_all_options(config: StudyConfig, instrument: registry.Instrument) -> StudyConfig:
+    """Stored as they are meant today: a later release may have other defaults."""
+    options = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
+    return config.model_copy(update={"instrument": config.instrument.model_copy(update={"options": options})})
+
+
+def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:
+    if config.predictor is None:
+        return
+    if instrument is not None and not instrument.predicts:
+        report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
+    _check_choice(config.predictor, ("predictor",), report)
+    for index, compared in enumerate(config.predictor.compared):
+        _check_choice(compared, ("predictor", "compared", index), report)
+    _check_disagreement(config, config.predictor, report)
+
+
+def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Report) -> None:
+    try:
+        members = members_of(predictor.name, predictor.params)
+    except PredictorError:  # Said at the parameter that is wrong.
+        return
+    for index, stage in enumerate(config.stages):
+        if stage.design.by == "disagreement" and members < 2:
+            report(
+                ("stages", index, "design", "by"),
+                f"{predictor.name} has {members} member, which cannot disagree with itself: set members to 2 or more, "
+                'or by = "closeness"',
+            )
+
+
+def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None:
+    if wanted.name not in predictor_names():
+        report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
+        return
+    known = default_params(wanted.name)
+    for name in wanted.params:
+        if name not in known:
+            report((*place, "params", name), f"unknown; {wanted.name} has: {', '.join(known) or 'none'}")
+    for name in known.keys() & wanted.params.keys():
+        try:
+            settings_of(wanted.name, {name: wanted.params[name]})
+        except PredictorError as exc:
+            report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
+
+
+def _check_questions(
+    study: Study, instrument: registry.Instrument, report: Report, *, planned: Collection[int] = ()
+) -> None:
+    config = study.settings
+    known_tasks = set(study.bank.tasks.values_list("name", flat=True))
+    strangers = [name for name in config.questions.tasks if name not in known_tasks]
+    if strangers:
+        report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
+        return
+    problems = [
+        *option_problems(study, instrument),
+        *practice.problems(study, instrument),
+        *instrument.problems(study),
+    ]
+    for place, message in problems:
+        report(place, message)
+    if problems:
+        return
+    stages = _stages(study)
+    try:
+        questions = drawable_questions(stages[0])
+    except PlanRefused as exc:
+        report(("questions",), exc.message)
+        return
+    try:
+        check_designs(config, universe_size=instrument.for_study(study).universe_size(len(questions)))
+    except PlanRefused as exc:
+        report(("stages",), exc.message)
+        return
+    _check_booklets([stage for stage in stages if stage.index not in planned], questions, report)
+
+
+def _check_booklets(stages: list[Stage], questions: list[Question], report: Report) -> None:
+    """Deal what needs no scores once for trial, with the seeds that planning will use: a bank may have too few
+    questions for a booklet in which none comes twice."""
+    for stage in stages:
+        try:
+            try_stage(stage, questions)
+        except PlanRefused as exc:
+            report(
+                ("stages", stage.index - 1),
+                f"{len(questions)} questions do not fill its booklets: {exc.message}, or take another seed",
+            )
+
+
+def _stages(study: Study) -> list[Stage]:
+    return [
+        Stage(study=study, index=index, seed=derive(study.seed, "stage", index))
+        for index in range(1, len(study.settings.stages) + 1)
+    ]
+
+
+@transaction.atomic
+def _write(study: Study, *, by: Any, via: str) -> None:
+    study.save()
+    Stage.objects.bulk_create(_stages(study))
+    codes: set[str] = set()
+    while len(codes) < len(CompletionCode.Outcome.values):
+        codes.add("".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)))
+    CompletionCode.objects.bulk_create(
+        CompletionCode(study=study, outcome=outcome, code=code)
+        for outcome, code in zip(CompletionCode.Outcome.values, codes, strict=True)
+    )
+    record("create_study", study, by=by, via=via, bank=str(study.bank), source_sha256=study.source_sha256)

@@ -1,0 +1,229 @@
+"""Many simulated people at once. Here the database is read before they set out, those who went away are given up as an
+hour of silence would, and in the end the server's counts are compared; they themselves only speak HTTP."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+from django.utils import timezone
+
+from survey.exceptions import StateRefused
+from survey.instruments import registry
+from survey.models import Sitting, Study
+from survey.services.base.seeds import derive
+from survey.services.sittings import links
+from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
+
+from .habits import NONE, Rates, habits_of, stray_scanners
+from .journey import LEFT, Journey
+from .loopback import loopback_url
+from .report import Before, Report, report_on
+from .routes import ROUTES
+from .scanners import scan
+from .visitors import Person, SimulationError, made_up_ids, open_client
+
+
+@dataclass(frozen=True)
+class Visit:
+    """How it went for one person: an outcome of the end page, why the door stayed closed, or that they left."""
+
+    outcome: str
+    code: str
+    seconds: float
+
+
+def seed_of(seed: int, stage: int | str, number: int) -> int:
+    """The seed of the n-th person (from 0) of a stage, or of "every" stage."""
+    return derive(seed, "respondent", stage, number)
+
+
+class Crowd:
+    """People for the open stage of a study, each from a seed of its own.
+
+    Args:
+        seed: of the people; the study's own by default. People of one stage are numbered on from those who came before.
+        null: their changes do not depend on the pair.
+        through: "pages" or "api".
+        same_in_every_stage: the n-th person of every stage has the same character; otherwise all differ.
+        rates: of those who leave, come back, hurry and click twice, and of programs that only read; nobody by default.
+        pace: seconds that people look at a page on average; nobody waits by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        study: Study,
+        respondents: int,
+        base_url: str,
+        seed: int | None = None,
+        null: bool = False,
+        through: str = "pages",
+        concurrency: int = 4,
+        same_in_every_stage: bool = False,
+        rates: Rates = NONE,
+        pace: float = 0.0,
+    ) -> None:
+        """
+        Raises:
+            HunchError: the address is not of this machine.
+            StateRefused: no stage is open.
+        """
+        self.base_url = loopback_url(base_url)
+        self.slug = study.slug
+        self.concurrency = concurrency
+        self.pace = pace
+        self._route = ROUTES[through]
+        self._stop = threading.Event()
+        stage = study.admitting_stage()
+        if stage is None:
+            raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
+        self.stage = stage
+        instrument = registry.get(study.instrument)
+        come = stage.sittings.count()
+        stage_name: int | str = "every" if same_in_every_stage else stage.index
+        base = study.seed if seed is None else seed
+        seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
+        strays = stray_scanners(respondents, rates)
+        addresses = self._links(study, respondents + strays)
+        habits = habits_of(
+            respondents, rates=rates, config=study.settings, seed=derive(base, "crowd", stage.index, come)
+        )
+        self.people = [
+            Person(
+                config=study.settings,
+                items=instrument.simulated_person(study=study, seed=one, null=null),
+                seed=derive(one, "manners"),
+                habit=habit,
+                link=link,
+            )
+            for one, habit, link in zip(seeds, habits, addresses[:respondents], strict=True)
+        ]
+        self.strays = addresses[respondents:]
+        self.given_up = 0
+        self.read = 0
+        self._before = Before.of(study)
+
+    def _links(self, study: Study, count: int) -> list[dict[str, str]]:
+        """What the addresses of so many people carry."""
+        if study.settings.panel.kind != links.KIND:
+            return [made_up_ids(study.settings) for _number in range(count)]
+        made: list[links.NewLink] = []
+        while len(made) < count:
+            some = min(count - len(made), links.MOST_AT_ONCE)
+            made += links.make_links(study, count=some, root=self.base_url, via="simulate")
+        return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
+
+    def visits(self) -> Iterator[Visit]:
+        """Send everybody in, some at a time, and yield each visit as it ends.
+
+        Raises:
+            SimulationError: somebody met a page that does not do what it promises, or nothing answers.
+        """
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for every request would bury everything else.
+        at_once = [person for person in self.people if not person.habit.newcomer]
+        yield from self._send_in([*at_once, *self.strays])
+        late = [person for person in at_once if person.habit.kind == "back_late" and not person.diary.outcome]
+        self.given_up = self._give_up([one for one in at_once if one.diary.outcome == LEFT] + late)
+        # The newcomers may be given what the others left unanswered before those come back for it.
+        yield from self._send_in([*(person for person in self.people if person.habit.newcomer), *late])
+
+    def run(self, on_visit: Callable[[Visit], None] = lambda visit: None) -> Counter[str]:
+        """All visits; how many ended with which outcome."""
+        outcomes: Counter[str] = Counter()
+        for visit in self.visits():
+            outcomes[visit.outcome] += 1
+            on_visit(visit)
+        return outcomes
+
+    def report(self) -> Report:
+        """What was done, and whether the server has counted the same; once all visits have ended."""
+        return report_on(
+            stage=self.stage,
+            people=self.people,
+            strays=self.strays,
+            before=self._before,
+            given_up=self.given_up,
+            read=self.read,
+        )
+
+    def _send_in(self, visitors: Sequence[Person | Mapping[str, str]]) -> Iterator[Visit]:
+        with ThreadPoolExecutor(self.concurrency, thread_name_prefix="respondent") as pool:
+            waiting: set[Future[Visit | None]] = {pool.submit(self._let, visitor) for visitor in visitors}
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        if (visit := future.result()) is not None:
+                            yield visit
+            finally:
+                if waiting:
+                    self._stop.set()
+                pool.shutdown(cancel_futures=True)
+
+    def _let(self, visitor: Person | Mapping[str, str]) -> Visit | None:
+        """One visit; None of a program, and of a person who will come back later."""
+        started = time.monotonic()
+        try:
+            if not isinstance(visitor, Person):
+                self._scan(visitor)
+                return None
+            outcome = self._take_part(visitor)
+        except httpx.TransportError as exc:
+            raise SimulationError(
+                f"{self.base_url} does not answer ({exc or type(exc).__name__}): is it running? `make up` starts it"
+            ) from exc
+        if outcome is None:
+            return None
+        visitor.diary.outcome = outcome
+        return Visit(outcome=outcome, code=visitor.diary.code, seconds=time.monotonic() - started)
+
+    def _take_part(self, person: Person) -> str | None:
+        habit = person.habit
+        if person.cookies is not None:
+            return self._come_back(person)
+        if habit.scanned:
+            self._scan(person.panel_ids)
+        outcome = self._visit(person, leaves_before=habit.leaves_before)
+        if outcome != LEFT or habit.kind == "dropout":
+            return outcome
+        return self._come_back(person) if habit.kind == "back_soon" else None
+
+    def _come_back(self, person: Person) -> str:
+        person.diary.returned += 1
+        return self._visit(person)
+
+    def _visit(self, person: Person, *, leaves_before: int | None = None) -> str:
+        # By their link from any browser; without one, what the first browser was told is all there is to know them by.
+        cookies = None if person.panel_ids else person.cookies
+        with open_client(self.base_url, cookies) as client:
+            route = self._route(client=client, slug=self.slug, ids=person.panel_ids or person.kept)
+            journey = Journey(route=route, person=person, go_on=lambda: not self._stop.is_set(), pace=self.pace)
+            outcome = journey.run(leaves_before=leaves_before)
+            person.cookies, person.kept = client.cookies, route.ids
+            return outcome
+
+    def _scan(self, ids: Mapping[str, str]) -> None:
+        with open_client(self.base_url) as client:
+            requests = scan(client=client, slug=self.slug, ids=ids)
+        with _COUNTING:
+            self.read += requests
+
+    def _give_up(self, people: Sequence[Person]) -> int:
+        """What beat does once they have been silent for as long as the study allows."""
+        given_up = 0
+        now = timezone.now()
+        for token in [token for person in people for token in person.diary.tokens]:
+            if public_id := Sitting.public_id_of(token):
+                given_up += expire_sitting(Sitting.objects.get(public_id=public_id).pk, now=now)
+        if given_up:
+            deal_make_up_booklets(self.stage)
+        return given_up
+
+
+_COUNTING = threading.Lock()

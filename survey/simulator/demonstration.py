@@ -1,0 +1,194 @@
+"""What the demo does besides running processes: its studies, its researcher, its table and its verdict."""
+
+import re
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db.models import Sum
+
+from bandit.estimators import Comparison, compare_shares
+from survey import study_file
+from survey.console.tables import decimal, percent, table
+from survey.instruments import registry
+from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
+from survey.services.answers.counting import counted_answers
+from survey.services.base.groups import ensure_researchers_group
+from survey.services.results.outcome_table import outcome_table
+from survey.services.stages.leaderboard import figures_of
+from survey.services.studies import creating
+
+STUDY_FILE = "studies/demo.toml"
+CANDIDATES_A_PERSON = 150  # ten for each item
+LEVEL = 0.05  # of the one-sided test
+# Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
+RESEARCHER_EMAIL = "researcher@demo.invalid"
+
+
+def create_demo_study(*, name: str = "demo", seed: int | None = None, respondents: int | None = None) -> Study:
+    """The shipped study under the next free slug, with another seed or size of stage if one is given.
+
+    The changes are made in the file's text, so that the study's stored file is what was run.
+    """
+    text = creating.read_study_file(Path(settings.BASE_DIR) / STUDY_FILE)
+    text = _changed(text, "slug", f'"{_free_slug(name)}"')
+    if seed is not None:
+        text = _changed(text, "seed", str(seed))
+    if respondents is not None:
+        text = _changed(text, "sittings", str(respondents))
+        # The top tenth must hold the slots that are drawn from it.
+        size = study_file.parse(text).candidates.size
+        text = _changed(text, "size", str(max(size, respondents * CANDIDATES_A_PERSON)))
+    return creating.create_study(text=text, source_name=STUDY_FILE)
+
+
+def _changed(text: str, key: str, value: str) -> str:
+    changed, count = re.subn(rf"(?m)^{key} = \S+", f"{key} = {value}", text)
+    if not count:
+        raise ValueError(f"{STUDY_FILE} has no line `{key} = ...`")
+    return changed
+
+
+def _free_slug(name: str) -> str:
+    taken = set(Study.objects.filter(slug__startswith=name).values_list("slug", flat=True))
+    number, slug = 1, name
+    while slug in taken:
+        number += 1
+        slug = f"{name}-{number}"
+    return slug
+
+
+def make_researcher() -> tuple[Any, str]:
+    """A researcher's login with a new random password, and that password, which is stored nowhere."""
+    users = get_user_model().objects
+    number, name = 1, "researcher"
+    while users.filter(username=name).exclude(email=RESEARCHER_EMAIL).exists():
+        number += 1
+        name = f"researcher-{number}"
+    user, _created = users.get_or_create(
+        username=name, defaults={"email": RESEARCHER_EMAIL, "first_name": "Demo", "is_staff": True}
+    )
+    password = secrets.token_urlsafe(12)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    user.groups.add(ensure_researchers_group())
+    return user, password
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """One line of the demo's table; None where there is nothing."""
+
+    stage: int
+    answers: int
+    share: float | None
+    top: float | None
+    rest: float | None
+    auc: float | None
+    training_seconds: float | None
+    planning_seconds: float | None
+
+    @classmethod
+    def of(cls, stage: Stage) -> "StageLine":
+        found = outcome_table(stage)
+        shares = {name: stratum.share for name, stratum in found.by_stratum.items()} if found else {}
+        judged = Evaluation.objects.filter(stage=stage, predictor_run__role=PredictorRun.Role.MAIN).first()
+        naive = figures_of(judged.metrics.get("naive", {}) if judged else {})
+        planning = stage.job_steps.filter(
+            kind__in=[JobStep.Kind.SCORE, JobStep.Kind.PLAN], state=JobStep.State.DONE, finished_at__isnull=False
+        )
+        return cls(
+            stage=stage.index,
+            answers=found.answers if found else 0,
+            share=found.share if found else None,
+            top=shares.get("top"),
+            rest=shares.get("rest"),
+            auc=naive["auc"]["overall"].value,
+            training_seconds=stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).aggregate(s=Sum("seconds"))["s"],
+            planning_seconds=sum(step.seconds or 0 for step in planning) if planning else None,
+        )
+
+
+def stage_lines(study: Study) -> list[StageLine]:
+    return [StageLine.of(stage) for stage in study.stages.select_related("study__bank").order_by("index")]
+
+
+def stage_table(lines: list[StageLine]) -> str:
+    header = ["stage", "answers", "changed", "top", "rest", "AUC before", "training s", "planning s"]
+    return table(
+        header,
+        [
+            [
+                str(line.stage),
+                str(line.answers),
+                percent(line.share),
+                percent(line.top),
+                percent(line.rest),
+                decimal(line.auc, 3),
+                decimal(line.training_seconds, 1),
+                decimal(line.planning_seconds, 1),
+            ]
+            for line in lines
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the last stage found more changes than the first, and whether that is what should have come out."""
+
+    comparison: Comparison
+    null: bool
+
+    @property
+    def lifted(self) -> bool:
+        return self.comparison.p_one_sided < LEVEL
+
+    @property
+    def passed(self) -> bool:
+        return self.lifted != self.null
+
+    @property
+    def sentence(self) -> str:
+        found = self.comparison
+        shares = f"{percent(found.first)} changed in the first stage, {percent(found.second)} in the last"
+        test = f"one-sided test clustered by respondent: p = {found.p_one_sided:.2g}"
+        if self.null:
+            what = "a lift, though none is there to be found" if self.lifted else "no lift, as it must be here"
+        else:
+            what = "the last stage finds more changes" if self.lifted else "the last stage does not find more changes"
+        return f"{'PASSED' if self.passed else 'FAILED'}: {what} ({shares}; {test})."
+
+
+def verdict_on(study: Study, *, null: bool) -> Verdict:
+    first, *_between, last = study.stages.select_related("study__bank").order_by("index")
+    (first_values, first_people), (last_values, last_people) = _changes(first), _changes(last)
+    comparison = compare_shares(
+        first=first_values, first_cluster=first_people, second=last_values, second_cluster=last_people
+    )
+    return Verdict(comparison=comparison, null=null)
+
+
+def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
+    """The first outcome of each counted answer, and whose it is."""
+    answers = counted_answers(stage)
+    outcomes = registry.get(stage.study.instrument).outcomes(answers, stage.study)
+    return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
+
+
+def summary(*, seconds: float, lines: list[StageLine], verdict: Verdict) -> dict[str, Any]:
+    """What the demo prints last, for machines."""
+
+    def rounded(value: Any) -> Any:
+        return round(value, 4) if isinstance(value, float) else value
+
+    return {
+        "seconds": round(seconds, 1),
+        "stages": [{name: rounded(value) for name, value in asdict(line).items()} for line in lines],
+        "lift": rounded(verdict.comparison.ratio),
+        "p": float(f"{verdict.comparison.p_one_sided:.6g}"),
+    }

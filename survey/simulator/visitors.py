@@ -1,0 +1,149 @@
+"""One simulated person: what they answer where no instrument is asked, what they do, and their browser."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from django.core.signing import Signer
+
+from survey.exceptions import HunchError
+from survey.instruments.registry import SimulatedPerson
+from survey.services.base.seeds import derive
+from survey.study_file import StudyConfig
+
+from .habits import ORDINARY, Habit
+
+MARK_SALT = "hunch.simulated"
+MISREADS = 0.08  # The share of people who get a comprehension check wrong at first.
+CARELESS = 0.04  # The share of people who answer attention checks without reading them.
+REMARK = "No remarks. (This person is simulated.)"
+
+
+class SimulationError(HunchError):
+    """A page or the API did not do what it promises; the message has the address and what it said."""
+
+    code = "simulation_failed"
+    status = 500
+
+
+# People of two runs must differ even if the runs share a seed, or the second would be sent away as the first.
+_identity = random.SystemRandom()
+
+
+def made_up_ids(config: StudyConfig) -> dict[str, str]:
+    """What a panel's address carries for somebody new; nothing where anybody may come."""
+    return {name: f"{_identity.getrandbits(96):024x}" for name in config.panel.parameter_names.values()}
+
+
+@dataclass
+class Diary:
+    """What one person did, as they saw it. `tokens` are those of the sittings they were let into: more than one is one
+    too many."""
+
+    tokens: set[str] = field(default_factory=set)
+    item_answers: int = 0
+    returned: int = 0
+    refused_answers: int = 0
+    repeats: Counter[str] = field(default_factory=Counter)
+    outcome: str = ""
+    code: str = ""
+
+
+class Person:
+    """What one person answers where no instrument is asked: checks and forms, from the seed alone.
+
+    `link` is what the address of their own carries; made up where the study's panel sends ids along.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: StudyConfig,
+        items: SimulatedPerson,
+        seed: int,
+        habit: Habit = ORDINARY,
+        link: Mapping[str, str] | None = None,
+    ) -> None:
+        self.items = items
+        self.habit = habit
+        self.diary = Diary()
+        self.manners = random.Random(derive(seed, "habit"))  # noqa: S311 - reproducible on purpose
+        self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self._misreads = self._chance.random() < MISREADS
+        # By chances of their own: what is asked here must not change what somebody answers elsewhere.
+        self._attention = random.Random(derive(seed, "attention"))  # noqa: S311
+        self._careless = self._attention.random() < CARELESS or habit.kind == "speeder"
+        self._attention_checks = {check.name: check for check in config.sitting.attention_checks}
+        self._right = {check.name: check.options[0] for block in config.blocks for check in block.checks}
+        self._fields = {field.name: field for block in config.blocks for field in block.fields}
+        self.panel_ids = made_up_ids(config) if link is None else link
+        # What their browser and their front end keep of a first visit; None and nothing before it.
+        self.cookies: httpx.Cookies | None = None
+        self.kept: Mapping[str, str] = {}
+
+    def answer_checks(self, checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
+        """The value of the right option of each check; of a wrong one at the first attempt of who misreads."""
+        answers = {}
+        for name, options in checks.items():
+            right = next((value for value, text in options if text == self._right.get(name)), None)
+            if right is None:
+                raise SimulationError(f"the check {name!r} does not show its right option")
+            answers[name] = right
+        if self._misreads:
+            self._misreads = False
+            name, right = next(iter(answers.items()))
+            answers[name] = next(value for value, _text in checks[name] if value != right)
+        return answers
+
+    def answer_attention(self, checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
+        """A right option of the attention check; whatever comes from who does not read."""
+        answers = {}
+        for name, options in checks.items():
+            check = self._attention_checks.get(name)
+            right = [value for value, text in options if check is not None and text in check.options[: check.right]]
+            if not right:
+                raise SimulationError(f"the check {name!r} does not show its right option")
+            answers[name] = self._attention.choice([value for value, _text in options] if self._careless else right)
+        return answers
+
+    def answer_fields(self, names: Sequence[str]) -> dict[str, Any]:
+        answers: dict[str, Any] = {}
+        for name in names:
+            field = self._fields[name]
+            if field.kind == "choice":
+                answers[name] = self._chance.choice([code for code in field.codes if code not in field.screen_out])
+            elif field.kind == "multiple":
+                together = [code for code in field.codes if code not in field.exclusive]
+                answers[name] = self._chance.sample(together, self._chance.randint(1, len(together)))
+            elif field.kind == "likert":
+                answers[name] = str(self._chance.randint(1, field.points or 1))
+            elif field.kind == "number":
+                low = 18 if field.minimum is None else field.minimum
+                high = max(low, 80) if field.maximum is None else field.maximum
+                answers[name] = str(self._chance.randint(low, high))
+            else:
+                answers[name] = REMARK[: field.max_characters]
+        return answers
+
+
+def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Client:
+    """One browser: its own cookies, or those of a browser that was closed; no proxy, and nowhere but the one host."""
+    home = urlsplit(base_url).netloc
+
+    def stay_at_home(request: httpx.Request) -> None:
+        if request.url.netloc.decode() != home:
+            raise SimulationError(f"led away from {base_url} to {request.url}")
+
+    return httpx.Client(
+        base_url=base_url,
+        cookies=cookies,
+        headers={"X-Hunch-Simulated": Signer(salt=MARK_SALT).sign("simulator")},
+        follow_redirects=True,
+        trust_env=False,
+        timeout=60.0,  # A laptop that also trains may keep a page waiting.
+        event_hooks={"request": [stay_at_home]},
+    )

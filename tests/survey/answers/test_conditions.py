@@ -1,0 +1,152 @@
+"""Levels drawn for sittings and items: balanced, stored with their chance, kept by who comes back; and as a filter."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from survey.exceptions import FileErrors, HunchError
+from survey.instruments import registry
+from survey.models import Assignment, AssignmentCondition, Sitting, Slot, Study
+from survey.services.answers import conditions
+from survey.services.sittings import expiry
+from survey.services.studies import creating
+from tests import cast as pages_cast
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+FRAMED: dict[str, Any] = {
+    "factor": "framing",
+    "levels": ["machine", "anybody"],
+    "per": "item",
+    "options": {"anybody": {"answerer": "ai_or_person"}},
+}
+SHOWN = {"factor": "reply", "levels": ["hidden", "shown"], "options": {"shown": {"show_answer": True}}}
+
+
+def levels_in_order(sitting: Sitting, factor: str = "framing") -> list[str]:
+    return [one.levels()[factor] for one in sitting.assignments.order_by("position")]
+
+
+def test_each_item_has_a_level_in_balanced_blocks_with_its_chance_and_seed() -> None:
+    three = {"factor": "framing", "levels": ["one", "two", "three"], "per": "item"}
+    stage = cast.open_stage(conditions=[three], sitting={"items": 6}, stages=[{"sittings": 6}])
+    orders = []
+    for _person in range(6):
+        sitting = cast.Visitor(stage.study).to_items().sitting
+        drawn = levels_in_order(sitting)
+        assert set(drawn[:3]) == set(drawn[3:]) == {"one", "two", "three"}
+        orders += [tuple(drawn[:3]), tuple(drawn[3:])]
+    rows = AssignmentCondition.objects.all()
+    assert {row.probability for row in rows} == {1 / 3}
+    assert len(set(orders)) > 1, "every block has the same order"
+    assert set(Counter(row.seed for row in rows).values()) == {3}
+    assert not Sitting.objects.filter(conditions__isnull=False).exists()
+
+
+def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
+    stage = cast.open_stage(
+        conditions=[FRAMED],
+        sitting={"items": 5},
+        stages=[{"sittings": 8}],
+        roles={"holdout": 0, "controls": 0.2, "control_kinds": ["repeat"]},
+    )
+    seen = set()
+    for _person in range(8):
+        sitting = cast.Visitor(stage.study).to_items().sitting
+        by_slot = {one.slot_id: one for one in sitting.assignments.select_related("slot")}
+        for one in by_slot.values():
+            if one.slot.role == Slot.Role.REPEAT:
+                first, again = by_slot[one.slot.repeat_of_id or 0].conditions.get(), one.conditions.get()
+                assert (first.level, first.probability, first.seed) == (again.level, again.probability, again.seed)
+                seen.add(again.level)
+    assert seen == {"machine", "anybody"}
+
+
+def test_levels_do_not_follow_the_place_of_an_item() -> None:
+    stage = cast.open_stage(conditions=[FRAMED], sitting={"items": 4}, stages=[{"sittings": 10}])
+    firsts = [levels_in_order(cast.Visitor(stage.study).to_items().sitting)[0] for _person in range(10)]
+    assert 2 <= firsts.count("machine") <= 8
+
+
+def test_who_comes_back_keeps_the_levels_and_a_make_up_booklet_draws_its_own() -> None:
+    stage = cast.open_stage(conditions=[FRAMED], sitting={"items": 4}, stages=[{"sittings": 1}])
+    visitor = cast.Visitor(stage.study).to_items()
+    before = list(AssignmentCondition.objects.order_by("pk").values_list("assignment", "level", "seed"))
+    visitor.expire().answer()
+    assert list(AssignmentCondition.objects.order_by("pk").values_list("assignment", "level", "seed")) == before
+    visitor.expire()
+    assert expiry.deal_make_up_booklets(stage) == 1
+    other = cast.Visitor(stage.study).to_items().sitting
+    drawn = AssignmentCondition.objects.filter(assignment__sitting=other)
+    assert drawn.count() == other.assignments.count() == 3
+    assert not {row.seed for row in drawn} & {seed for _assignment, _level, seed in before}
+
+
+def test_a_level_changes_the_options_that_its_screens_read() -> None:
+    stage = cast.open_stage(conditions=[FRAMED, SHOWN], sitting={"items": 4}, stages=[{"sittings": 4}])
+    instrument = registry.get("belief_update")
+    for _person in range(2):
+        sitting = cast.Visitor(stage.study).to_items().sitting
+        for assignment in sitting.assignments.select_related("slot__stage__study", "sitting"):
+            levels, options = assignment.levels(), instrument.options_for(assignment)
+            assert options.answerer == {"machine": "model", "anybody": "ai_or_person"}[levels["framing"]]
+            assert options.show_answer is (levels["reply"] == "shown")
+    assert instrument.options(stage.study).answerer == "model", "the study's own options stay"
+
+
+def test_the_pages_say_what_an_items_level_says() -> None:
+    stage = cast.open_stage(conditions=[FRAMED], sitting={"items": 4}, stages=[{"sittings": 1}])
+    visitor = cast.Visitor(stage.study).to_items()
+    shown = {}
+    while visitor.step.kind == "item":
+        assert visitor.step.assignment is not None and visitor.step.screen is not None
+        shown[visitor.step.assignment.levels()["framing"]] = "answerer" in visitor.step.screen.parts
+        visitor.answer()
+    assert shown == {"machine": False, "anybody": True}
+
+
+def refused(**overrides: Any) -> str:
+    if not pages_cast.Bank.objects.filter(name="cast").exists():
+        pages_cast.bank()
+    with pytest.raises(FileErrors) as found:
+        creating.create_study(text=pages_cast.study_text(**overrides), source_name="cast.toml")
+    assert not Study.objects.exists()
+    return found.value.message
+
+
+def test_it_refuses_options_that_a_condition_may_not_change_and_values_that_they_may_not_have() -> None:
+    said = refused(conditions=[{**FRAMED, "options": {"anybody": {"threshold": 5}}}])
+    assert "conditions.1.options.anybody.threshold: belief_update lets conditions change these options: a" in said
+    said = refused(conditions=[{**FRAMED, "options": {"anybody": {"answerer": "nobody"}}}])
+    assert "conditions.1.options.anybody.answerer: " in said and "(it is 'nobody')" in said
+
+
+def test_it_refuses_options_of_strange_levels_and_texts_of_single_items() -> None:
+    said = refused(conditions=[{**FRAMED, "options": {"cold": {"answerer": "model"}}}])
+    assert "conditions.1: options for cold, which is not among the levels" in said
+    said = refused(conditions=[{**FRAMED, "texts": {"anybody": {"instructions": "Else."}}}])
+    assert 'conditions.1: a block\'s text is the same for all items: texts need per = "sitting"' in said
+
+
+def test_a_filter_names_factors_and_levels_that_there_are() -> None:
+    made = cast.study(conditions=[FRAMED, SHOWN])
+    wanted = conditions.read_condition(made, ["framing=anybody", "reply=shown"])
+    assert wanted == {"framing": "anybody", "reply": "shown"}
+    assert conditions.in_words(wanted) == "framing=anybody, reply=shown"
+    for bad in (["framing"], ["framing=cold"], ["mood=warm"], ["framing=machine", "framing=anybody"]):
+        with pytest.raises(HunchError, match="condition: "):
+            conditions.read_condition(made, bad)
+
+
+def test_an_answer_is_kept_only_where_all_levels_fit() -> None:
+    stage = cast.open_stage(conditions=[FRAMED, SHOWN], sitting={"items": 4}, stages=[{"sittings": 1}])
+    sitting = cast.Visitor(stage.study).to_items().sitting
+    reply = sitting.levels()["reply"]
+    given = list(Assignment.objects.order_by("position"))
+    kept = [one for one in given if conditions.has_levels(one, {"framing": "machine", "reply": reply})]
+    assert len(kept) == 2 and {one.levels()["framing"] for one in kept} == {"machine"}
+    assert not any(
+        conditions.has_levels(one, {"reply": {"hidden": "shown", "shown": "hidden"}[reply]}) for one in given
+    )
+    assert all(conditions.has_levels(one, {}) for one in given)

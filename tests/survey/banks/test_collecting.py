@@ -1,0 +1,279 @@
+"""Asking language models: against a local server that speaks the protocol, with its failures."""
+
+import threading
+from decimal import Decimal
+
+import pytest
+
+from predictors.endpoints import Endpoint
+from survey.exceptions import FileErrors, HunchError
+from survey.models import AnswerCollection, ModelAnswer, Question
+from survey.services.banks import collecting, model_answers
+from survey.services.banks.importing import import_questions
+from tests.predictors.fake_endpoint import Raw, chat, refusal, running
+
+pytestmark = pytest.mark.django_db
+
+QUESTIONS = """id,source,question,answer
+a:1,maths,<b>What is 1 + 1?</b><br>(A) 2<br>(B) 3,A
+a:2,maths,What is 2 + 2?,4
+a:3,logic,Is water wet?,Yes
+a:4,logic,Nobody knows.,
+"""
+
+
+@pytest.fixture
+def bank(tmp_path):
+    path = tmp_path / "bank.csv"
+    path.write_text(QUESTIONS)
+    return import_questions(path, "tiny")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        monkeypatch.setenv("HUNCH_LLM_KEY", "sk-secret")
+
+        async def no_wait(seconds):
+            return None
+
+        made = Endpoint.from_environment
+
+        def quick(**options):
+            return made(**options, tries=2, sleep=no_wait)
+
+        monkeypatch.setattr(Endpoint, "from_environment", quick)
+        yield fake
+
+
+def right(seen):
+    """The right reply to each question, in three ways of writing."""
+    text = seen.body["messages"][0]["content"]
+    return chat("The answer is **A**" if "1 + 1" in text else "4." if "2 + 2" in text else "Yes, it is")
+
+
+def collected(bank, **settings):
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1, **settings)
+    return collecting.run_collection(made.pk)
+
+
+def test_it_asks_every_question_with_a_key_once_and_checks_the_replies(bank, server):
+    server.answer = right
+    ended = collected(bank)
+    assert (ended.state, ended.answered, ended.wanted) == ("done", 3, 3)
+    rows = {row.question.external_id: row for row in ModelAnswer.objects.select_related("question")}
+    assert {name: row.correct for name, row in rows.items()} == {"a:1": True, "a:2": True, "a:3": True}
+    assert rows["a:1"].response == "The answer is **A**"
+    assert ended.tokens_in == 21
+    assert {seen.body["temperature"] for seen in server.seen} == {0.0}
+
+
+def test_asking_again_asks_nothing_that_is_answered(bank, server):
+    server.answer = right
+    collected(bank)
+    server.seen.clear()
+    assert collected(bank).state == "done"
+    assert server.seen == []
+
+
+def test_the_same_request_is_not_paid_twice_for_another_version_of_the_bank(bank, server, tmp_path):
+    server.answer = right
+    collected(bank)
+    server.seen.clear()
+    newer = import_questions(tmp_path / "bank.csv", "tiny")
+    assert collected(newer).answered == 3
+    assert server.seen == []
+
+
+def test_an_unauthorised_server_ends_it_in_words_and_what_was_collected_stays(bank, server):
+    server.script = [chat("A"), refusal(401, "bad key sk-secret")]
+    server.answer = refusal(401)
+    ended = collected(bank)
+    assert ended.state == "failed"
+    assert "401" in ended.error
+    assert "sk-secret" not in ended.error
+    assert ModelAnswer.objects.count() == 1
+    server.answer = right
+    collecting.resume(ended)
+    again = collecting.run_collection(ended.pk)
+    assert (again.state, again.answered, again.error) == ("done", 3, "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(429, "slow down"),
+        Raw("<html>a page</html>", content_type="text/html"),
+        Raw({"choices": []}),
+        Raw({"choices": [{"message": {"content": "A"}}]}, cut=10),
+    ],
+)
+def test_a_server_that_fails_for_ever_ends_it_in_words(bank, server, reply):
+    server.answer = reply
+    ended = collected(bank)
+    assert ended.state == "failed"
+    assert server.url in ended.error
+    assert ModelAnswer.objects.count() == 0
+
+
+def test_one_refused_question_does_not_stop_the_others(bank, server):
+    server.answer = lambda seen: refusal(400, "content filter") if "2 + 2" in str(seen.body) else right(seen)
+    ended = collected(bank)
+    assert (ended.state, ended.answered, ended.refused) == ("done", 2, 1)
+    assert "a:2" in ended.error
+
+
+def test_the_cost_cap_ends_it_before_more_is_spent(bank, server):
+    server.answer = right
+    prices = {"price_in": Decimal(100_000), "price_out": Decimal(0)}
+    ended = collected(bank, cost_cap=Decimal("0.7"), **prices)
+    assert ended.state == "stopped"
+    assert ended.answered == 1
+    assert ended.cost == pytest.approx(0.7)
+    assert "cost cap" in ended.error
+
+
+def test_a_stop_is_heard(bank, server, monkeypatch):
+    monkeypatch.setattr(collecting, "PART", 1)
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1)
+
+    def stopping(seen):
+        collecting.request_stop(made)
+        return right(seen)
+
+    server.answer = right
+    collecting.request_stop(made)
+    ended = collecting.run_collection(made.pk)
+    assert ended.state == "stopped"
+    assert ended.answered == 1
+
+
+def test_what_came_is_written_while_the_next_reply_is_still_awaited(bank, server):
+    written = threading.Event()
+
+    def answer(seen):
+        # A server that keeps the second question until the first answer is stored: one killed then loses nothing.
+        if len(server.seen) == 2:
+            assert written.wait(20)
+        return right(seen)
+
+    server.answer = answer
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1)
+
+    def progress(collection):
+        if ModelAnswer.objects.exists():
+            written.set()
+
+    assert collecting.run_collection(made.pk, progress=progress).answered == 3
+
+
+def test_a_stop_is_heard_and_the_claim_renewed_while_nothing_comes(bank, server, monkeypatch):
+    monkeypatch.setattr(collecting, "LOOK_AGAIN", 0.05)
+    release = threading.Event()
+    server.answer = lambda seen: (release.wait(20), chat("late"))[1]
+    made = collecting.create_collection(bank=bank, model="m", concurrency=1)
+    leases = []
+
+    def progress(collection):
+        leases.append(collection.lease_until)
+        if len(leases) == 3:
+            collecting.request_stop(collection)
+
+    ended = collecting.run_collection(made.pk, progress=progress)
+    release.set()
+    assert ended.state == "stopped" and ended.answered == 0
+    assert leases[0] < leases[1] < leases[2]
+
+
+def test_only_one_process_works_at_a_collection(bank, server):
+    server.answer = right
+    made = collecting.create_collection(bank=bank, model="m")
+    assert collecting.run_collection(made.pk).state == "done"
+    assert collecting.run_collection(made.pk) is None
+
+
+def test_an_answer_with_a_nul_character_can_be_stored(bank, server):
+    server.answer = chat("A\0")
+    assert collected(bank).answered == 3
+
+
+def test_one_name_stands_for_one_way_of_asking(bank, server):
+    server.answer = right
+    collected(bank)
+    with pytest.raises(HunchError, match="name of its own"):
+        collecting.create_collection(bank=bank, model="m", max_tokens=50)
+    assert AnswerCollection.objects.count() == 1
+
+
+def test_so_many_questions_are_drawn_by_the_seed(bank, server):
+    server.answer = right
+    assert collected(bank, limit=2).answered == 2
+    assert ModelAnswer.objects.count() == 2
+
+
+def test_flagged_questions_are_not_asked(bank, server):
+    server.answer = right
+    Question.objects.filter(external_id="a:1").update(flag="broken", flag_reason="wrong key")
+    assert collected(bank).answered == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": ""}, "model"),
+        ({"limit": 0}, "questions"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"max_tokens": 0}, "max tokens"),
+        ({"cost_cap": Decimal(1)}, "needs the prices"),
+        ({"price_in": Decimal(-1)}, "between 0 and"),
+        ({"price_in": Decimal(10**7)}, "between 0 and"),
+        ({"price_in": Decimal("NaN")}, "between 0 and"),
+    ],
+)
+def test_it_refuses_settings_that_make_no_sense(bank, settings, message):
+    with pytest.raises(HunchError, match=message):
+        collecting.create_collection(**{"bank": bank, "model": "m", **settings})
+    assert AnswerCollection.objects.count() == 0
+
+
+def test_without_an_address_it_says_which_variable_to_set(bank, monkeypatch):
+    monkeypatch.delenv("HUNCH_LLM_URL", raising=False)
+    ended = collected(bank)
+    assert ended.state == "failed"
+    assert "HUNCH_LLM_URL" in ended.error
+
+
+def written(tmp_path, *rows):
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join(["llm,question_id,correct,response", *rows]) + "\n")
+    return path
+
+
+def test_answers_are_imported_and_the_same_ones_are_no_problem_later(bank, tmp_path):
+    path = written(tmp_path, "one,a:1,1,A", "one,a:2,0,", "two,a:1,0,")
+    assert model_answers.import_answers(path, bank).new == {"one": 2, "two": 1}
+    assert model_answers.import_answers(path, bank).known == {"one": 2, "two": 1}
+    assert ModelAnswer.objects.get(language_model__name="one", question__external_id="a:1").response == "A"
+
+
+def test_wrong_rows_are_all_told_and_nothing_is_written(bank, tmp_path):
+    path = written(tmp_path, "one,zz,1,", "one,a:1,maybe,", ",a:2,1,", "two,a:1,1,", "two,a:1,0,")
+    with pytest.raises(FileErrors) as refused:
+        model_answers.import_answers(path, bank)
+    text = str(refused.value)
+    for part in (
+        ":2: question_id: 'zz'",
+        ":3: correct: 'maybe'",
+        ":4: llm",
+        ":6: question_id: two answered it already",
+    ):
+        assert part in text
+    assert ModelAnswer.objects.count() == 0
+
+
+def test_answers_that_contradict_stored_ones_are_refused(bank, tmp_path):
+    model_answers.import_answers(written(tmp_path, "one,a:1,1,"), bank)
+    with pytest.raises(HunchError, match="differ from those that are stored"):
+        model_answers.import_answers(written(tmp_path, "one,a:1,0,", "one,a:2,0,"), bank)
+    assert ModelAnswer.objects.count() == 1

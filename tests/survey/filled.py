@@ -1,0 +1,87 @@
+"""Stages full of answers, written as rows, with beliefs that depend on person, outcome and task."""
+
+from typing import Any
+
+import numpy as np
+from django.utils import timezone
+
+from survey.instruments.belief_update.models import Belief
+from survey.models import Assignment, Respondent, Response, Sitting, Stage, Study
+from survey.services.stages import jobs, lifecycle
+from tests.survey import cast
+
+NO_ROLES: dict[str, Any] = {"roles": {"holdout": 0, "controls": 0}}
+
+
+def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stage:
+    """Fill an open stage: every booklet is taken by a person of its own, who answers all of it.
+
+    Of all slots the first `lose` (in an order drawn by the seed) get no answer and the `late` next ones a late one.
+    """
+    rng = np.random.default_rng(seed)
+    now = timezone.now()
+    slots = list(stage.slots.select_related("booklet", "item__pair__evidence", "item__pair__target").order_by("number"))
+    order = rng.permutation(len(slots)).tolist()
+    lost, tardy = set(order[:lose]), set(order[lose : lose + late])
+    booklets = list(stage.booklets.order_by("number"))
+    people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
+    sittings = Sitting.objects.bulk_create(
+        Sitting(
+            respondent=who,
+            stage=stage,
+            booklet=booklet,
+            state="complete",
+            started_at=now,
+            last_seen_at=now,
+            ended_at=now,
+        )
+        for who, booklet in zip(people, booklets, strict=True)
+    )
+    stage.booklets.update(claimed_at=now)
+    of_booklet = {sitting.booklet_id: sitting for sitting in sittings}
+    willing = {sitting.pk: rng.normal(0, 0.2) for sitting in sittings}
+    given = Assignment.objects.bulk_create(
+        Assignment(
+            sitting=of_booklet[slot.booklet_id],
+            slot=slot,
+            position=slot.position,
+            state="late" if place in tardy else "counted",
+            assigned_at=now,
+            completed_at=now,
+        )
+        for place, slot in enumerate(slots)
+        if place not in lost
+    )
+    beliefs = []
+    responses = []
+    for one in given:
+        pair = one.slot.item.pair
+        prior = int(np.clip(60 + rng.integers(-20, 21), 0, 100))
+        same = pair.evidence is not None and pair.evidence.task_id == pair.target.task_id
+        chance = (
+            0.05 if pair.evidence is None else 0.2 + 0.4 * same + 0.15 * (not pair.outcome) + willing[one.sitting_id]
+        )
+        step = int(rng.choice([3, 7, 12])) * (1 if pair.outcome else -1)
+        posterior = prior + step if rng.random() < chance else prior
+        for number, (screen, value) in enumerate((("prior", prior), ("posterior", posterior)), start=1):
+            responses.append(
+                Response(
+                    assignment=one, number=number, screen=screen, screen_sha256="0" * 64, answered_at=now, server_ms=900
+                )
+            )
+            beliefs.append((screen, value))
+    stored = Response.objects.bulk_create(responses)
+    Belief.objects.bulk_create(
+        Belief(response=row, kind=kind, value=value) for row, (kind, value) in zip(stored, beliefs, strict=True)
+    )
+    return stage
+
+
+def run_study(slug: str = "small", *, seed: int = 1, lose: int = 0, late: int = 0, **overrides: Any) -> Study:
+    """A study all of whose stages were answered and closed, with what follows from closing done in this process."""
+    study = cast.study(slug, **overrides)
+    for stage in study.stages.select_related("study__bank").order_by("index"):
+        lifecycle.open_stage(stage)
+        answer(stage, seed=seed + stage.index, lose=lose, late=late)
+        jobs.run_inline(lifecycle.close_stage(stage))
+    return study

@@ -1,0 +1,146 @@
+"""Language models on trial in a study: against plain computations from the rows."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from survey.exceptions import StateRefused
+from survey.instruments.belief_update.reports import aligning
+from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.results.estimating import estimate
+from tests.survey import cast
+from tests.survey.filled import NO_ROLES, run_study
+
+pytestmark = pytest.mark.django_db
+
+ADAPTIVE: dict[str, Any] = {
+    "stages": [{"sittings": 20}, {"sittings": 20, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 1500},
+    **NO_ROLES,
+}
+
+
+@pytest.fixture
+def study() -> Study:
+    return run_study(**ADAPTIVE)
+
+
+def answers_of(name: str, study: Study, *, share: float, leave_out: int = 0) -> dict[int, int]:
+    """A model that is right on a random share of the questions, with the last `leave_out` unanswered."""
+    rng = np.random.default_rng(len(name))
+    model = LanguageModel.objects.create(name=name)
+    questions = eligible_questions(study)
+    given = {question.pk: int(rng.random() < share) for question in questions[: len(questions) - leave_out]}
+    ModelAnswer.objects.bulk_create(
+        ModelAnswer(language_model=model, question_id=key, correct=bool(correct)) for key, correct in given.items()
+    )
+    return given
+
+
+def by_hand(study: Study, given: dict[int, int], alpha: float) -> tuple[float, int]:
+    """Weighted accuracy by plain loops over the stored candidates."""
+    stored = CandidateSet.objects.get(stage__study=study, stage__index=2)
+    questions = eligible_questions(study)
+    figures = {figure.name: figure.combined.value / 100 for figure in estimate(study).figures if figure.combined}
+    gained = most = 0.0
+    count = 0
+    for row in files.load_array(stored.file_sha256):
+        first, second = questions[row["evidence"]].pk, questions[row["target"]].pk
+        if given.get(first) != row["outcome"] or second not in given:
+            continue
+        after = figures["posterior_correct" if row["outcome"] else "posterior_incorrect"]
+        p = float(row["score"])
+        belief = p * after + (1 - p) * figures["prior"]
+        y = given[second]
+        gained += y * belief + alpha * (1 - y) * (1 - belief)
+        most += y + alpha * (1 - y)
+        count += 1
+    return gained / most, count
+
+
+def test_a_models_accuracy_is_that_over_the_candidates_with_its_real_outcomes(study: Study) -> None:
+    given = answers_of("good", study, share=0.8)
+    found = aligning.alignment_of(study, alphas=[1, 19], samples=200)
+    (score,) = found.scores
+    for place, alpha in enumerate((1, 19)):
+        value, count = by_hand(study, given, alpha)
+        assert score.accuracy[place] == pytest.approx(value, abs=1e-6)
+        assert score.pairs == count
+    assert (score.accuracy_interval[:, 0] < score.accuracy).all()
+
+
+def test_averages_are_the_studys_own_estimates(study: Study) -> None:
+    answers_of("good", study, share=0.8)
+    figures = {figure.name: figure.combined for figure in estimate(study).figures}
+    assert aligning.alignment_of(study, samples=200).averages.prior == pytest.approx(figures["prior"].value / 100)
+
+
+def test_models_are_compared_each_over_its_own_pairs(study: Study) -> None:
+    answers_of("good", study, share=0.9)
+    answers_of("poorer", study, share=0.3)
+    found = aligning.alignment_of(study, samples=400)
+    (difference,) = found.differences
+    first, second = found.scores
+    assert difference.accuracy == pytest.approx(first.accuracy - second.accuracy)
+    assert first.accuracy[0] > second.accuracy[0]
+
+
+def test_a_model_with_few_answers_is_left_out_and_named(study: Study) -> None:
+    answers_of("good", study, share=0.8)
+    answers_of("hardly", study, share=0.8, leave_out=len(eligible_questions(study)) - 2)
+    found = aligning.alignment_of(study, samples=200)
+    assert [score.name for score in found.scores] == ["good"]
+    assert any(note.startswith("hardly: left out") for note in found.notes)
+
+
+def test_beliefs_by_regression_stand_beside_the_mixture(study: Study) -> None:
+    answers_of("good", study, share=0.8)
+    found = aligning.alignment_of(study, samples=200)
+    assert found.beliefs is not None
+    assert {table.beliefs for table in found.deployment} == {"mixture", "regression"}
+    assert all(0 <= one.performance <= one.mean <= 1 for table in found.deployment for one in table.models)
+
+
+def test_the_report_is_json(study: Study) -> None:
+    answers_of("good", study, share=0.8)
+    row = json.loads(json.dumps(aligning.alignment_of(study, samples=200).as_json()))
+    assert row["scores"][0]["name"] == "good"
+    assert len(row["scores"][0]["accuracy_interval"]) == 4
+
+
+def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:
+    given = answers_of("good", study, share=0.6)
+    lines = aligning.failures_of(study)
+    assert lines
+    assert [line.gain for line in lines] == sorted((line.gain for line in lines), reverse=True)
+    for line in lines:
+        assert (given[line.evidence.pk], given[line.target.pk]) == (1, 0)
+        changes = []
+        for one in Assignment.objects.filter(
+            slot__item__pair__evidence=line.evidence,
+            slot__item__pair__target=line.target,
+            slot__item__pair__outcome=True,
+            state="counted",
+        ):
+            values = {response.screen: response.belief.value for response in one.responses.all()}
+            changes.append(values["posterior"] - values["prior"])
+        assert line.gain == pytest.approx(np.mean(changes))
+        assert line.answers == len(changes)
+    task = lines[0].target.task.name
+    assert all(task in (one.evidence.task.name, one.target.task.name) for one in aligning.failures_of(study, task=task))
+    assert aligning.failures_of(study, llm="nobody") == []
+
+
+def test_without_models_people_or_scores_it_says_what_is_missing(study: Study) -> None:
+    with pytest.raises(StateRefused, match="import_answers"):
+        aligning.alignment_of(study)
+    fresh = cast.study("fresh")
+    with pytest.raises(StateRefused, match="uniform pool"):
+        aligning.alignment_of(fresh)
+    with pytest.raises(StateRefused, match="no answer counts"):
+        aligning.failures_of(fresh)

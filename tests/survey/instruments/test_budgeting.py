@@ -1,0 +1,186 @@
+"""Budgets: costs by hand, a simulated study against its own answers, and the power that is promised."""
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+import bandit
+from survey.exceptions import FileErrors
+from survey.instruments.belief_update.reports import budget, budgeting
+from survey.instruments.belief_update.reports.budget import Policy, Setting, World
+from tests.survey import cast
+
+ROOT = Path(__file__).parents[3]
+SMALL = """
+title = "A small one"
+studies = 2
+[bank]
+questions = 60
+tasks = 6
+domains = 3
+[study]
+sittings = [20, 20]
+items = 6
+candidates = 900
+controls = 0.2
+[money]
+currency = "EUR"
+reward = 3.0
+platform_fee = 0.25
+tax_on_fee = 0.2
+[[policies]]
+name = "uniform"
+kind = "uniform"
+[[policies]]
+name = "greedy"
+kind = "epsilon_greedy"
+epsilon = 0.2
+top_fraction = 0.2
+"""
+WORLD = World(
+    tasks=tuple(f"task {number // 10}" for number in range(60)),
+    domains=tuple(f"domain {number // 20}" for number in range(60)),
+    rates=(0.46, 0.32),
+    pair_sd=0.9,
+    hidden_share=1 / 3,
+    respondent_sd=1.0,
+    false_change=0.05,
+)
+SETTING = Setting(sittings=(40, 40), items=10, candidates=2000, holdout=0.1, controls=0.1, dropout=0.1)
+GREEDY = Policy("greedy", bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2))
+
+
+def write(folder: Path, text: str = SMALL) -> Path:
+    path = folder / "budget.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_money_and_hours_are_those_of_who_finishes(tmp_path: Path) -> None:
+    costs = budgeting.costs_of(budgeting.read_budget(write(tmp_path)))
+    assert (costs.people, costs.complete) == (40, 36.0)
+    assert costs.hours == pytest.approx((36 + 4 / 2) * 12 / 60)
+    assert (costs.rewards, costs.fees) == (pytest.approx(108.0), pytest.approx(108 * 0.25 * 1.2))
+    assert costs.total == pytest.approx(140.4)
+
+
+def test_the_same_seed_gives_the_same_figures_in_one_process_or_two() -> None:
+    how: dict[str, Any] = {"world": WORLD, "setting": SETTING, "policies": [GREEDY], "studies": 2}
+    alone, together = (budget.simulate(**how, seed=3, jobs=jobs) for jobs in (1, 2))
+    assert alone == together
+    assert budget.simulate(**how, seed=4)[0].found != alone[0].found
+
+
+def test_greed_finds_more_and_costs_precision() -> None:
+    uniform, greedy = budget.simulate(
+        world=WORLD, setting=SETTING, policies=[Policy("uniform", bandit.Uniform()), GREEDY], studies=6, seed=1
+    )
+    assert greedy.found[0] == uniform.found[0] and greedy.found[1] > 1.2 * uniform.found[1]
+    assert greedy.widths[0] > uniform.widths[0] and greedy.naive_bias > uniform.naive_bias + 0.03
+    assert greedy.auc[1] < greedy.best_auc
+    assert uniform.per_answer == pytest.approx(0.39, abs=0.02)
+    assert all(size is not None and 0 < size < 1 for size in (*uniform.detectable, *greedy.detectable))
+
+
+def test_without_controls_nothing_is_said_of_evidence_against_none() -> None:
+    bare = Setting(sittings=(40,), items=10, candidates=2000, holdout=0.0, controls=0.0, dropout=0.0)
+    (found,) = budget.simulate(world=WORLD, setting=bare, policies=[GREEDY], studies=2, seed=1)
+    assert found.detectable[2] is None and found.detectable[0] is not None
+    assert found.answers == (400.0,)
+
+
+def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
+    rng = np.random.default_rng(2)
+    groups, per_group = 4000, 20
+    size = budget.smallest_effect((2 / per_group) ** 0.5, 2 * per_group - 2)
+    first, second = rng.normal(size=(groups, per_group)), rng.normal(size, 1, size=(groups, per_group))
+    error = np.sqrt((first.var(axis=1, ddof=1) + second.var(axis=1, ddof=1)) / per_group)
+    t = (second.mean(axis=1) - first.mean(axis=1)) / error
+    assert (t > bandit.student_t_quantile(0.975, 2 * per_group - 2)).mean() == pytest.approx(0.8, abs=0.025)
+
+
+def test_the_intervals_it_promises_cover_the_truth() -> None:
+    (found,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
+    assert found.coverage >= 0.85
+
+
+def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -> None:
+    hurried = dataclasses.replace(SETTING, speeders=0.3)
+    truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
+    assert hurried.share_that_changes(WORLD) == pytest.approx(truth)
+    how: dict[str, Any] = {"world": WORLD, "policies": [Policy("uniform", bandit.Uniform())], "studies": 20, "seed": 5}
+    (plain,), (found,) = (budget.simulate(setting=setting, **how) for setting in (SETTING, hurried))
+    assert found.coverage >= 0.85 and abs(found.naive_bias) < 0.03
+    assert found.answers == pytest.approx(plain.answers, rel=0.02)
+    assert found.total == pytest.approx(0.7 * plain.total, rel=0.05)
+
+
+def test_who_comes_back_too_late_gives_fewer_answers_that_count() -> None:
+    back = dataclasses.replace(SETTING, dropout=0.0, returners=0.4)
+    how: dict[str, Any] = {"world": WORLD, "policies": [GREEDY], "studies": 4, "seed": 5}
+    (found,) = budget.simulate(setting=back, **how)
+    # Half of the 5.5 items of 10 that a random place leaves behind on average are still free.
+    whole = 36 * 9 + 36 * 9
+    assert sum(found.answers) == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
+
+
+@pytest.mark.django_db
+def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    cast.bank(40)
+    named = SMALL.replace("questions = 60\ntasks = 6\ndomains = 3", 'name = "small"')
+    world = budgeting.world_of(budgeting.read_budget(write(tmp_path, named)))
+    assert (len(world.tasks), set(world.tasks)) == (40, {f"task_{number}" for number in range(4)})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilon = 0.2", "epsilon = 2", "policies.2.epsilon: Input should be less than or equal to 1"),
+        ('name = "greedy"', 'name = "uniform"', "policies: two have the same name"),
+        ("tasks = 6", "tasks = 600", "bank: there must be at least as many questions as tasks"),
+        ("domains = 3", "", "bank: give either a name or all of questions, tasks and domains"),
+        ("sittings = [20, 20]", "sittings = [20, 1]", "each stage needs from 2"),
+        ("sittings = [20, 20]", "sittings = [20, 20]\nreturners = 0.95", "dropout and returners: nobody would stay"),
+        ('kind = "uniform"', 'kind = "test_set"', "policies.1: a test set, or a design by disagreement"),
+        ("[money]", "[honey]", "honey: Extra inputs are not permitted"),
+        ("[money]", "[money", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_field_by_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in SMALL
+    with pytest.raises(FileErrors) as caught:
+        budgeting.read_budget(write(tmp_path, SMALL.replace(old, new)))
+    assert message in caught.value.message
+
+
+def test_a_policy_that_cannot_be_drawn_is_refused_with_the_sizes(tmp_path: Path) -> None:
+    config = budgeting.read_budget(write(tmp_path, SMALL.replace("candidates = 900", "candidates = 50")))
+    with pytest.raises(FileErrors, match=r"cannot be simulated: n: .* 50"):
+        budgeting.plan_budget(config, jobs=1)
+
+
+def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("plan_budget", str(write(tmp_path)), "--jobs", "1", "--out", str(tmp_path / "out"), stdout=out)
+    page = out.getvalue()
+    assert "40 people begin, 36 finish" in page and "= 140.40 EUR" in page
+    assert 'the policy "greedy" is expected to find' in page
+    assert "points between two conditions" in page and "points between evidence and none" in page
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "policies.csv",
+        "stages.csv",
+        "sentences.txt",
+        "found.svg",
+        "auc.svg",
+    }
+    first = (tmp_path / "out/found.svg").read_bytes()
+    assert b"Changes of belief found" in first and b"greedy" in first
+
+
+def test_the_example_is_a_budget() -> None:
+    assert len(budgeting.read_budget(ROOT / "studies/example-budget.toml").policies) == 3

@@ -1,0 +1,164 @@
+"""People and models by what a belief study expected of them: whose answers count, and what cannot be compared."""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.instruments.belief_update.reports.calibrating import human_calibration, people_studies
+from survey.models import Bank, Question, Sitting, Task
+from tests.survey import cast
+from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
+
+
+@pytest.fixture
+def bank() -> Bank:
+    """Sixteen questions; the key of each is its position."""
+    return cast.bank(N, tasks=2)
+
+
+@pytest.mark.django_db
+def test_perfect_foresight_has_accuracy_one_above_and_zero_below(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda pair, _sitting: 90 if pair.target.position % 2 == 0 else 10)
+    found = human_calibration(beliefs, people_study=people_study(bank, right=even))
+    (people,) = found.lines
+    low, middle, high = people.regions
+    assert (low.accuracy, high.accuracy) == (0.0, 1.0)
+    assert middle.matches == 0
+    assert (found.beliefs, found.people, people.name) == (12, 3, "people")
+    assert high.matches % 3 == 0  # All three did the same: every belief that one bears on, all do.
+
+
+@pytest.mark.django_db
+def test_only_pairs_whose_evidence_came_out_as_shown_count(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 50)
+    found = human_calibration(beliefs, people_study=people_study(bank, right=even))
+    stage = cast.stage_of(beliefs)
+    pairs = [slot.item.pair for slot in stage.slots.select_related("item__pair__evidence", "item__pair__target")]
+    bearing = [pair for pair in pairs if pair.outcome == (pair.evidence.position % 2 == 0)]
+    assert 0 < len(bearing) < len(pairs)
+    middle = found.lines[0].regions[1]
+    assert middle.beliefs == len(bearing)
+    assert middle.accuracy == pytest.approx(sum(pair.target.position % 2 == 0 for pair in bearing) / len(bearing))
+
+
+@pytest.mark.django_db
+def test_models_have_a_line_of_their_own_and_may_be_chosen(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    people = people_study(bank, right=even)
+    model(bank, "always")
+    model(bank, "never", right=lambda position: False, leave_out=2)
+    found = human_calibration(beliefs, people_study=people)
+    assert [line.name for line in found.lines] == ["people", "language models"]
+    assert found.lines[1].regions[2].answerers == 2
+    assert "never: no answer to 2 of the study's 16 questions" in found.notes
+    one = human_calibration(beliefs, people_study=people, models=["always"])
+    assert one.lines[1].regions[2].accuracy == 1.0
+    assert any("hold for always, not for models at large" in note for note in one.notes)
+
+
+@pytest.mark.django_db
+def test_beliefs_can_be_those_of_one_condition(bank: Bank) -> None:
+    beliefs = belief_study(
+        bank,
+        posterior=lambda _pair, sitting: 90 if sitting.levels()["answerer"] == "model" else 10,
+        conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}],
+    )
+    people = people_study(bank, right=even)
+    assert Sitting.objects.filter(stage__study=beliefs).count() == 4
+    together = human_calibration(beliefs, people_study=people)
+    assert any("all levels of answerer together" in note for note in together.notes)
+    one = human_calibration(beliefs, people_study=people, condition=["answerer=model"])
+    assert (together.beliefs, one.beliefs) == (12, 6)
+    assert [region.matches > 0 for region in one.lines[0].regions] == [False, False, True]
+
+
+@pytest.mark.django_db
+def test_it_refuses_what_cannot_be_compared(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    people = people_study(bank, right=even)
+    other = people_study(cast.bank(N, name="other", tasks=2), right=even, slug="elsewhere")
+    with pytest.raises(StateRefused, match="elsewhere asks questions of other version 1, beliefs of small version 1"):
+        human_calibration(beliefs, people_study=other)
+    with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):
+        human_calibration(beliefs, people_study=beliefs)
+    with pytest.raises(StateRefused, match="own_answers does not ask what people expect"):
+        human_calibration(people, people_study=people)
+    with pytest.raises(NotFound, match="no language model called gull has answered small version 1; there are: none"):
+        human_calibration(beliefs, people_study=people, models=["gull"])
+    with pytest.raises(HunchError, match="condition: beliefs has no 'answerer=model'; there are: none"):
+        human_calibration(beliefs, people_study=people, condition=["answerer=model"])
+    empty = open_one(cast.study("empty", on=bank, instrument={"kind": "own_answers"}, sitting={"items": 2}))
+    with pytest.raises(StateRefused, match="empty: no answer counts yet"):
+        human_calibration(beliefs, people_study=empty)
+
+
+@pytest.mark.django_db
+def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> None:
+    beliefs = belief_study(
+        bank, posterior=lambda _pair, _sitting: 90, questions={"tasks": ["task_0"]}, sitting={"items": 2}, seed=11
+    )
+    assert Task.objects.filter(name="task_1").exists()
+    people = open_one(
+        cast.study(
+            "others",
+            on=bank,
+            instrument={"kind": "own_answers"},
+            questions={"tasks": ["task_1"]},
+            sitting={"items": 2},
+            stages=[{"sittings": 1}],
+        )
+    )
+    visitor = cast.Visitor(people).to_items()
+    visitor.post(answer="1")
+    visitor.post(answer="1")
+    with pytest.raises(HunchError, match="nobody answered both questions of a pair with the outcome that was shown"):
+        human_calibration(beliefs, people_study=people)
+    assert Question.objects.count() == N
+
+
+@pytest.mark.django_db
+def test_studies_in_which_people_answer_the_same_bank_are_offered(bank: Bank) -> None:
+    beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    people = people_study(bank, right=even)
+    people_study(cast.bank(N, name="other", tasks=2), right=even, slug="elsewhere")
+    cast.study("more-beliefs", on=bank)
+    assert people_studies(beliefs) == [people]
+
+
+@pytest.mark.django_db
+def test_the_command_prints_the_table_and_writes_table_and_figure(bank: Bank, tmp_path: Path) -> None:
+    belief_study(bank, posterior=lambda pair, _sitting: 90 if pair.target.position % 2 == 0 else 10)
+    people_study(bank, right=even)
+    model(bank)
+    out, err = io.StringIO(), io.StringIO()
+    call_command(
+        *["human_calibration", "beliefs", "--people-study=people", f"--out={tmp_path / 'new'}"], stdout=out, stderr=err
+    )
+    text = out.getvalue()
+    assert "12 beliefs, 3 people answering" in text
+    assert "100.0 %" in text and re.search("language models +30-70 % +-", text)
+    assert "note: one language model" in err.getvalue()
+    with (tmp_path / "new" / "figure7.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["answerers_are"], row["lower"]) for row in rows[:4]] == [
+        ("people", "0"),
+        ("people", "30"),
+        ("people", "70"),
+        ("language models", "0"),
+    ]
+    assert [row["accuracy"] for row in rows[:3]] == ["0.0", "", "1.0"]
+    assert "</svg>" in (tmp_path / "new" / "figure7.svg").read_text()
+
+
+@pytest.mark.django_db
+def test_the_command_says_in_one_line_what_it_cannot_do(bank: Bank) -> None:
+    belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("human_calibration", "beliefs", "--people-study=nobody", stderr=err)
+    assert err.getvalue().strip() == "no study is called 'nobody'; there are: beliefs"

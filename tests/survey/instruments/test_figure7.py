@@ -1,0 +1,183 @@
+"""Figure 7: which answerers bear on a belief, what a region's accuracy is, and how sure it is."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from survey.instruments.belief_update.reports.figure7 import (
+    COLUMNS,
+    REGIONS,
+    BeliefsAboutOthers,
+    RealAnswers,
+    calibration,
+    calibration_rows,
+    calibration_svg,
+    clustered_error,
+    region_of,
+)
+
+
+def beliefs(*rows: tuple[float, int, int, int, int], weight: list[float] | None = None) -> BeliefsAboutOthers:
+    """Rows: posterior, respondent, evidence, outcome, target."""
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    return BeliefsAboutOthers(
+        posterior=columns[0],
+        respondent=columns[1].astype(np.int64),
+        evidence=columns[2].astype(np.int64),
+        outcome=columns[3].astype(np.int64),
+        target=columns[4].astype(np.int64),
+        weight=np.ones(len(rows)) if weight is None else np.array(weight),
+    )
+
+
+def answers(*rows: tuple[int, int, int]) -> RealAnswers:
+    """Rows: answerer, question, correct."""
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return RealAnswers(answerer=columns[0], question=columns[1], correct=columns[2])
+
+
+def test_only_an_answerer_with_the_shown_outcome_and_an_answer_to_the_target_counts() -> None:
+    stated = beliefs((80, 1, 10, 1, 20))
+    given = answers(
+        *[(1, 10, 1), (1, 20, 1)],  # right on the evidence as was shown, right on the target
+        *[(2, 10, 0), (2, 20, 0)],  # wrong on the evidence
+        (3, 10, 1),  # never asked the target
+        (4, 20, 0),  # never asked the evidence
+    )
+    low, middle, high = calibration("people", stated, given).regions
+    assert (high.accuracy, high.matches, high.answerers) == (1.0, 1, 1)
+    assert low.matches == middle.matches == 0
+    assert np.isnan(low.accuracy) and np.isnan(low.standard_error)
+
+
+def test_a_belief_with_many_answerers_counts_once() -> None:
+    stated = beliefs((80, 1, 10, 1, 20), (90, 2, 11, 1, 21))
+    given = answers(
+        *[(one, 10, 1) for one in range(3)],
+        *[(one, 20, 1) for one in range(3)],
+        *[(9, 11, 1), (9, 21, 0)],
+    )
+    high = calibration("people", stated, given).regions[2]
+    assert high.accuracy == pytest.approx(0.5)  # and not 3 of 4
+    assert (high.beliefs, high.matches, high.mean_belief) == (2, 4, pytest.approx(85))
+
+
+def test_weights_of_the_design_count() -> None:
+    stated = beliefs((80, 1, 10, 1, 20), (90, 2, 11, 1, 21), weight=[3, 1])
+    given = answers((1, 10, 1), (1, 20, 1), (1, 11, 1), (1, 21, 0))
+    high = calibration("people", stated, given).regions[2]
+    assert high.accuracy == pytest.approx(0.75)
+    assert high.mean_belief == pytest.approx(82.5)
+
+
+@pytest.mark.parametrize(("belief", "region"), [(0, 0), (29, 0), (30, 1), (69, 1), (70, 2), (100, 2)])
+def test_every_belief_lies_in_one_region(belief: float, region: int) -> None:
+    stated = np.array([belief], dtype=np.float64)
+    inside = [bool(region_of(stated, *ends)[0]) for ends in REGIONS]
+    assert [place for place, there in enumerate(inside) if there] == [region]
+
+
+def test_with_one_kind_of_cluster_the_error_is_that_of_cluster_means() -> None:
+    values = np.repeat([0.0, 1.0, 1.0, 0.0], 5)
+    cluster = np.repeat(np.arange(4), 5)
+    error = clustered_error(values, np.ones(20), [cluster, np.zeros(20, dtype=np.int64)])
+    assert error == pytest.approx(np.std([0, 1, 1, 0], ddof=1) / 2)
+
+
+def test_the_error_is_unknown_with_a_single_cluster_of_every_kind() -> None:
+    one = np.zeros(1, dtype=np.int64)
+    assert np.isnan(clustered_error(np.ones(1), np.ones(1), [one, one, one]))
+
+
+def test_the_standard_error_is_as_large_as_the_spread_of_the_estimate() -> None:
+    """People, questions and answerers drawn anew 300 times: what the errors say is what happens."""
+    rng = np.random.default_rng(4)
+    found, errors = [], []
+    for _study in range(300):
+        n_respondents, n_questions, n_answerers = 30, 40, 12
+        ability, ease = rng.normal(0, 1, n_answerers), rng.normal(0, 1, n_questions)
+        chance = 1 / (1 + np.exp(-(ability[:, None] + ease)))
+        correct = (rng.random((n_answerers, n_questions)) < chance).astype(np.int64)
+        given = answers(*[(a, q, int(correct[a, q])) for a in range(n_answerers) for q in range(n_questions)])
+        rows = []
+        for respondent in range(n_respondents):
+            shown = rng.permutation(n_questions)[:20].reshape(10, 2)
+            rows += [(80, respondent, int(e), int(rng.integers(2)), int(t)) for e, t in shown]
+        high = calibration("people", beliefs(*rows), given).regions[2]
+        found.append(high.accuracy)
+        errors.append(high.standard_error)
+    ratio = np.mean(errors) / np.std(found)
+    assert 0.85 < ratio < 1.2
+
+
+def test_dependence_between_answers_of_the_same_answerer_widens_the_error() -> None:
+    rng = np.random.default_rng(1)
+    answerer = np.repeat(np.arange(6), 50)
+    values = (rng.random(300) < np.repeat([0.1, 0.2, 0.4, 0.6, 0.8, 0.9], 50)).astype(np.float64)
+    respondent, question = rng.integers(40, size=300), rng.integers(50, size=300)
+    two_way = clustered_error(values, np.ones(300), [respondent, question])
+    assert clustered_error(values, np.ones(300), [respondent, question, answerer]) > 2 * two_way
+
+
+def test_it_refuses_when_nobody_answered_both_questions() -> None:
+    with pytest.raises(ValueError, match="people: nobody answered both questions of a pair"):
+        calibration("people", beliefs((80, 1, 10, 1, 20)), answers((1, 10, 1), (2, 20, 1)))
+
+
+def test_it_refuses_bad_values_by_name() -> None:
+    with pytest.raises(ValueError, match="posterior: must lie between 0 and 100"):
+        beliefs((180, 1, 10, 1, 20))
+    with pytest.raises(ValueError, match="outcome: use 1"):
+        beliefs((80, 1, 10, 3, 20))
+    with pytest.raises(ValueError, match="weight: must be above 0"):
+        beliefs((80, 1, 10, 1, 20), weight=[0])
+    with pytest.raises(ValueError, match="somebody answered one twice"):
+        answers((1, 10, 1), (1, 10, 0))
+
+
+def drawn(*names: str) -> ElementTree.Element:
+    stated = beliefs((80, 1, 10, 1, 20), (75, 4, 10, 1, 21), (10, 2, 11, 0, 21), (20, 5, 10, 1, 21))
+    given = answers((1, 10, 1), (1, 20, 1), (1, 11, 0), (1, 21, 0))
+    lines = [calibration(name, stated, given) for name in names]
+    assert calibration_svg(lines) == calibration_svg(lines)
+    return ElementTree.fromstring(calibration_svg(lines))  # noqa: S314 - our own
+
+
+def places(figure: ElementTree.Element) -> list[tuple[float, float]]:
+    """Where the marks of the first line stand."""
+    group = figure.findall("{*}g")[0]
+    moved = [path.get("transform", "") for path in group.findall("{*}path") if path.get("transform")]
+    found = [re.fullmatch(r"translate\(([\d.]+),([\d.]+)\)", one) for one in moved]
+    return [(float(one[1]), float(one[2])) for one in found if one][:-1]  # The last one is the legend's.
+
+
+def test_the_figure_has_a_mark_where_there_is_an_accuracy_and_none_elsewhere() -> None:
+    figure = drawn("people")
+    (below_x, below_y), (above_x, above_y) = places(figure)  # Nobody believes anything between 30 and 70 %.
+    assert below_x < above_x and below_y > above_y, "0 % stands below 50 %"
+    words = "".join(figure.itertext())
+    assert all(word in words for word in ("people", "0 to 30 %", "30 to 70 %", "70 to 100 %", "accuracy in %"))
+
+
+def test_the_figure_tells_lines_apart_and_holds_no_markup_of_others() -> None:
+    figure = drawn("people", "<b>models</b> & more")
+    assert "<b>models</b> & more" in "".join(figure.itertext()), "a name is text"
+    first, second = figure.findall("{*}g")
+    assert first.get("stroke") != second.get("stroke")
+    assert first.findall("{*}path")[-1].get("d") != second.findall("{*}path")[-1].get("d"), "in grey too"
+
+
+def test_the_figure_needs_neither_style_nor_script() -> None:
+    for element in drawn("people", "language models").iter():
+        assert element.tag.rpartition("}")[2] in {"svg", "title", "g", "path", "text"}
+        assert not {"style", "class", "href"} & set(element.attrib)
+        assert not any(name.startswith("on") for name in element.attrib)
+
+
+def test_rows_are_empty_where_a_figure_is_not_defined() -> None:
+    lines = [calibration("people", beliefs((80, 1, 10, 1, 20)), answers((1, 10, 1), (1, 20, 1)))]
+    below, _middle, above = (dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(lines))
+    assert (below["beliefs"], below["accuracy"], below["standard_error"]) == (0, None, None)
+    assert (above["lower"], above["upper"], above["accuracy"], above["standard_error"]) == (70, 100, 1.0, None)

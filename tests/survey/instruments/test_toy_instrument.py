@@ -1,0 +1,129 @@
+"""A second instrument goes through a whole stage, and nothing in the core is told."""
+
+import csv
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from survey.exceptions import FieldErrors
+from survey.models import Response, Score, SnapshotAnswer, Stage
+from survey.services.results.export import files
+from survey.services.results.outcome_table import outcome_table
+from survey.services.sittings.answering import advance
+from survey.services.sittings.expiry import deal_make_up_booklets
+from survey.services.stages import jobs, lifecycle
+from tests.survey import cast
+from tests.toy_instrument.models import Guess
+
+ROOT = Path(__file__).parent.parent.parent.parent
+TOY = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "stages": [{"sittings": 4}, {"sittings": 4}]}
+
+
+def open_toy() -> Stage:
+    keyless = cast.bank(40, name="keyless", keyless=40)
+    return lifecycle.open_stage(cast.stage_of(cast.study("toy", on=keyless, **TOY)))
+
+
+def play(visitor: cast.Visitor) -> cast.Visitor:
+    person = lifecycle.registry.get("toy").simulated_person(study=visitor.sitting.stage.study, seed=visitor.sitting.pk)
+    step = visitor.to_items().step
+    while step.kind == "item":
+        parts = {name: str(part["value"]) for name, part in step.screen.parts.items()}
+        step = advance(
+            sitting=visitor.sitting, step=step.number, data=person.answer(screen=step.screen.name, parts=parts)
+        )
+    return visitor
+
+
+@pytest.mark.django_db
+def test_it_needs_no_key_and_no_predictor_and_goes_to_the_plan_of_the_next_stage() -> None:
+    stage = open_toy()
+    for _person in range(4):
+        play(cast.Visitor(stage.study))
+    jobs.run_inline(lifecycle.close_stage(stage))
+    assert [step.kind for step in stage.job_steps.order_by("pk")] == ["freeze", "plan"]
+    assert SnapshotAnswer.objects.filter(stage=stage).count() == 12
+    assert Response.objects.count() == Guess.objects.count() == Score.objects.count() == 36
+    assert cast.stage_of(stage.study, 2).state == "planned"
+
+
+@pytest.mark.django_db
+def test_an_assignment_has_three_responses_each_with_its_points_on_the_next_screen() -> None:
+    visitor = cast.Visitor(open_toy().study).to_items()
+    assert set(visitor.step.screen.parts) == {"opening"}
+    seen = []
+    for guess in ("what is", "the of nothing", "zebra", "zebra again"):
+        step = visitor.post(guess=guess)
+        seen.append((step.position, step.screen.name, step.screen.parts["points"]["value"]))
+        assert step.screen.parts["last_guess"]["value"] == guess
+    assert [(position, screen) for position, screen, _points in seen] == [
+        (1, "guess_2"),
+        (1, "guess_3"),
+        (2, "guess_1"),
+        (2, "guess_2"),
+    ]
+    assert [points for _position, _screen, points in seen] == [2, 2, 0, 0]
+    assert visitor.states() == ["counted", "live", "live"]
+    assert set(Score.objects.values_list("rule", "version")) == {("words_in_question", "2")}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("guess", ["", " ", "x" * 201, "nul\x00", "\udfff"])
+def test_its_own_form_says_what_is_refused(guess: str) -> None:
+    visitor = cast.Visitor(open_toy().study).to_items()
+    with pytest.raises(FieldErrors):
+        visitor.post(guess=guess)
+    assert not Response.objects.exists() and not Score.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_half_answered_item_is_gone_on_with_and_dealt_again() -> None:
+    stage = open_toy()
+    visitor = cast.Visitor(stage.study).to_items()
+    visitor.post(guess="what")
+    visitor.expire()
+    for _person in range(3):
+        play(cast.Visitor(stage.study))
+    assert deal_make_up_booklets(stage) == 1
+    assert visitor.post(guess="is").screen.name == "guess_3"
+    assert visitor.states() == ["live"] * 3
+
+
+@pytest.mark.django_db
+def test_its_columns_and_points_are_exported(tmp_path: Path) -> None:
+    stage = open_toy()
+    text = 'commas, "quotes" and ünïcode'
+    first = cast.Visitor(stage.study).to_items()
+    for guess in (text, "second", "third"):
+        first.post(guess=guess)
+    play(first)
+    files.write_export(stage.study, tmp_path)
+    assert not (tmp_path / "belief_changes.csv").exists()
+    with (tmp_path / "answers.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    assert [column for column in rows[0] if "guess" in column] == ["guess_1", "guess_2", "guess_3"]
+    assert not {"prior", "posterior", "outcome"} & set(rows[0])
+    answered = [row for row in rows if row["guess_1"]]
+    assert len(answered) == 3 and text in {row["guess_1"] for row in answered}
+    assert "words_in_question" in answered[0]["responses"]
+
+
+@pytest.mark.django_db
+def test_its_outcome_is_shown_by_stratum() -> None:
+    stage = open_toy()
+    play(cast.Visitor(stage.study))
+    table = outcome_table(stage)
+    assert table is not None and table.answers == 3 and table.share is not None
+
+
+def test_the_core_does_not_know_its_name() -> None:
+    found = subprocess.run(
+        ["grep", "-rniE", r"toy_instrument|\btoy\b", "survey", "frontend", "--include=*.py", "--include=*.html"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout == ""

@@ -1,0 +1,192 @@
+"""Every design goes through a plan: its strata, probabilities and replicates are stored as it drew them."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from survey.exceptions import PlanRefused
+from survey.instruments.belief_update.models import Pair
+from survey.models import Bank, CandidateSet, PredictorRun, Slot, Stage
+from survey.services.base import files
+from survey.services.plans import candidates, planning
+from survey.services.stages import jobs
+from survey.study_file import StudyConfig
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def settings_for(design: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "stages": [{"sittings": 4}, {"sittings": 4, "design": design, **more.pop("stage", {})}],
+        "predictor": {"name": "same_task"},
+        "candidates": {"size": 200},
+        **more,
+    }
+
+
+def scored(design: dict[str, Any], *, disagreement: bool = False, first: bool = False, **more: Any) -> Stage:
+    """A second stage of that design with a scored pool; the first stage planned before if asked."""
+    more.setdefault("on", Bank.objects.filter(name="wide").first() or cast.bank(300, name="wide"))
+    study = cast.study(**settings_for(design, **more))
+    if first:
+        planning.plan_stage(cast.stage_of(study), short_booklets=True)
+    second = cast.stage_of(study, 2)
+    run = PredictorRun.objects.create(
+        stage=cast.stage_of(study), name="same_task", seed=1, input_sha256="0" * 64, example_count=12
+    )
+    pool = candidates.draw_candidates(second, candidates.drawable_questions(second))
+    rng = np.random.default_rng(3)
+    candidates.store_candidates(
+        second,
+        pool,
+        questions_sha256=candidates.question_set_digest(study),
+        scores=rng.permutation(np.linspace(0.1, 0.9, len(pool.rows))),
+        disagreement=rng.permutation(np.linspace(0, 0.2, len(pool.rows))) if disagreement else None,
+        predictor_run=run,
+    )
+    return second
+
+
+def test_softmax_stores_a_chance_of_its_own_for_every_slot() -> None:
+    stage = planning.plan_stage(scored({"kind": "softmax", "temperature": 0.2, "floor": 0.1}))
+    slots = list(stage.slots.order_by("score").values_list("score", "inclusion_probability", "stratum__name"))
+    assert {stratum for _score, _chance, stratum in slots} == {"all"}
+    chances = [chance for _score, chance, _stratum in slots]
+    assert chances == sorted(chances) and len(set(chances)) == 12
+    assert min(chances) >= 0.1 * 12 / 200
+    assert stage.strata.get().slots == 12
+
+
+@pytest.mark.parametrize("by", ["closeness", "disagreement"])
+def test_uncertainty_draws_from_those_the_predictor_knows_least_about(by: str) -> None:
+    design = {"kind": "uncertainty", "by": by, "epsilon": 0.25}
+    stage = planning.plan_stage(scored(design, disagreement=by == "disagreement"))
+    assert {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()} == {
+        "uncertain": (20, 9),
+        "rest": (180, 3),
+    }
+    rows = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)
+    doubt = -np.abs(rows["score"] - 0.5) if by == "closeness" else rows["disagreement"]
+    doubted = {round(float(score), 5) for score in rows["score"][np.argsort(-doubt)[:20]]}
+    for score, stratum in stage.slots.values_list("score", "stratum__name"):
+        assert (round(score, 5) in doubted) == (stratum == "uncertain")
+
+
+def test_disagreement_that_was_never_measured_is_refused() -> None:
+    with pytest.raises(PlanRefused, match="stage 2 cannot be planned: disagreement"):
+        planning.plan_stage(scored({"kind": "uncertainty", "by": "disagreement"}))
+
+
+def test_a_floor_gives_every_stratum_its_share() -> None:
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0, "top_fraction": 0.1, "floor": 0.5}
+    stage = planning.plan_stage(scored(greedy))
+    assert {stratum.name: stratum.slots for stratum in stage.strata.all()} == {"top": 6, "rest": 6}
+
+
+TEST = {"kind": "test_set", "pairs": 4, "responses_per_pair": 3, "top_fraction": 0.05, "bottom_fraction": 0.05}
+
+
+def test_a_test_set_asks_each_pair_of_several_people() -> None:
+    stage = planning.plan_stage(scored(TEST))
+    assert {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()} == {
+        "top": (10, 3),
+        "bottom": (10, 1),
+        "middle": (180, 0),
+    }
+    by_item: dict[int, list[Slot]] = {}
+    for slot in stage.slots.select_related("stratum"):
+        by_item.setdefault(slot.item_id, []).append(slot)
+    assert len(by_item) == 4
+    for slots in by_item.values():
+        assert sorted(slot.replicate for slot in slots) == [1, 2, 3]
+        assert len({slot.booklet_id for slot in slots}) == 3
+        assert {slot.inclusion_probability for slot in slots} == {0.3 if slots[0].stratum.name == "top" else 0.1}
+
+
+def test_a_test_set_leaves_out_what_an_earlier_stage_planned() -> None:
+    # A small bank, so that a pool without the rule would hold most of what stage 1 planned.
+    tiny = cast.bank(12, name="tiny")
+    stage = planning.plan_stage(scored(TEST, first=True, on=tiny), short_booklets=True)
+    pool = CandidateSet.objects.get(stage=stage)
+    before = Pair.objects.filter(item__slots__stage__index=1)
+    keys = set(before.values_list("evidence__position", "target__position", "outcome"))
+    rows = files.load_array(pool.file_sha256)
+    drawn = {(int(row["evidence"]), int(row["target"]), bool(row["outcome"])) for row in rows}
+    assert len(keys) == 12 and not drawn & keys
+    assert (pool.universe_size, pool.excluded) == (264, 12)
+    assert pool.probability == 200 / 252
+    assert stage.manifest["candidates"]["excluded"] == 12
+
+
+def test_a_test_set_says_how_many_sittings_it_fills() -> None:
+    with pytest.raises(PlanRefused, match="12 slots; with their controls they fill 4 sittings of 3, not 5"):
+        planning.plan_stage(scored(TEST, stage={"sittings": 5}))
+    many = {**TEST, "responses_per_pair": 4}
+    with pytest.raises(PlanRefused, match="16 slots; with their controls they fill 6 sittings of 3, not 4"):
+        planning.plan_stage(scored(many, slug="other"))
+
+
+def test_the_last_sitting_of_a_test_set_is_shorter() -> None:
+    stage = planning.plan_stage(scored({**TEST, "responses_per_pair": 4}, stage={"sittings": 6}))
+    assert sorted(booklet.slots.count() for booklet in stage.booklets.all()) == [1, 3, 3, 3, 3, 3]
+
+
+def test_a_test_set_has_controls_and_no_holdout() -> None:
+    roles = {"holdout": 0.2, "controls": 0.1}
+    stage = planning.plan_stage(scored(TEST, roles=roles, sitting={"items": 4}, stage={"sittings": 4}))
+    assert Counter(stage.slots.values_list("role", flat=True)) == {"sampled": 12, "control": 2}
+
+
+def checked(**overrides: Any) -> None:
+    planning.check_designs(StudyConfig.model_validate(cast.study(**overrides).config), universe_size=3120)
+
+
+@pytest.mark.parametrize(
+    ("design", "more", "message"),
+    [
+        (TEST, {"candidates": {"size": 20}}, "stage 2 cannot be drawn: pairs: 3 from the top 0.05 need 41 candidates"),
+        (TEST, {"stage": {"sittings": 3}}, "they fill 4 sittings of 3, not 3"),
+        ({"kind": "softmax"}, {"candidates": {"size": 10}}, "stage 1 cannot be drawn: n: stratum all gets 12"),
+        ({"kind": "uncertainty"}, {"candidates": {"size": 50}}, "stage 2 cannot be drawn: n: stratum uncertain gets"),
+        ({"kind": "epsilon_greedy"}, {"roles": {"holdout": 0.99}}, "stage 1 cannot be drawn: holdout: takes 4 of 4"),
+        ({"kind": "epsilon_greedy"}, {"roles": {"control_kinds": ["x"]}}, "stage 1 cannot be drawn: control_kinds"),
+        (
+            {"kind": "epsilon_greedy", "top_fraction": 0.001},
+            {"candidates": {"kind": "exhaustive"}},
+            "stage 2 cannot be drawn: n: stratum top gets 11 of 12 slots but holds 4 of 3120",
+        ),
+        (
+            {"kind": "epsilon_greedy"},
+            {"candidates": {"kind": "exhaustive", "shortlist": 50}},
+            "stage 2 cannot be drawn: n: stratum top gets 11 of 12 slots but holds 5 of 3120",
+        ),
+        (
+            {"kind": "epsilon_greedy"},
+            {"candidates": {"kind": "exhaustive", "shortlist": 5000}},
+            "shortlist: 5000 of 3120 items is no short list",
+        ),
+        (
+            {"kind": "epsilon_greedy"},
+            {"candidates": {"kind": "exhaustive"}, "instrument": {"kind": "toy"}},
+            "toy does not pair questions",
+        ),
+    ],
+)
+def test_a_design_that_could_never_be_drawn_is_refused_with_its_sizes(
+    design: dict[str, Any], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PlanRefused, match=message):
+        checked(**settings_for(design, **more))
+
+
+def test_disagreement_is_measured_when_the_pool_is_scored() -> None:
+    design = {"kind": "uncertainty", "by": "disagreement", "epsilon": 0.25}
+    first = cast.closed_stage(**settings_for(design))
+    jobs.run_inline(first)
+    second = cast.stage_of(first.study, 2)
+    rows = files.load_array(CandidateSet.objects.get(stage=second).file_sha256)
+    assert second.state == "planned"
+    assert set(rows["disagreement"].tolist()) == {0.0}  # One member agrees with itself.

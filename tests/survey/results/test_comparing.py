@@ -1,0 +1,130 @@
+"""Other policies from logged chances, against sums written out; and refusals where the logs have nothing to say."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+import bandit
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Assignment, CandidateSet, Study
+from survey.services.base import files
+from survey.services.results import comparing
+from survey.study_file import DesignConfig
+from tests.survey import cast
+from tests.survey.filled import NO_ROLES, run_study
+
+pytestmark = pytest.mark.django_db
+
+ADAPTIVE: dict[str, Any] = {
+    "stages": [{"sittings": 60}, {"sittings": 60, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 2000},
+    **NO_ROLES,
+}
+
+
+@pytest.fixture
+def study() -> Study:
+    return run_study(**ADAPTIVE, lose=6)
+
+
+def line_of(stage: comparing.StageComparison, policy: str, predictor: str) -> comparing.PolicyLine:
+    (found,) = [line for line in stage.policies if (line.policy, line.predictor) == (policy, predictor)]
+    return found
+
+
+def by_score(scores: np.ndarray, chances: np.ndarray) -> dict[float, float]:
+    """The chance of a candidate by its score, tied ones alike."""
+    return {float(score): float(chances[scores == score].mean()) for score in np.unique(scores)}
+
+
+def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Path) -> None:
+    first, second = comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"])
+    title = "epsilon greedy (epsilon 0.5, top fraction 0.1)"
+    found = line_of(second, title, comparing.AS_PLANNED).found
+    assert found is not None
+    stage = study.stages.get(index=2)
+    scores = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)["score"].astype(float)
+    rng = np.random.default_rng(0)
+    logged, other = (
+        by_score(
+            scores,
+            bandit.inclusion_probabilities(
+                design=bandit.EpsilonGreedy(epsilon=epsilon), n=180, scores=scores, n_candidates=2000, rng=rng
+            ),
+        )
+        for epsilon in (0.25, 0.5)
+    )
+    answered = {
+        stratum.pk: Assignment.objects.filter(slot__stratum=stratum, state="counted").count()
+        for stratum in stage.strata.all()
+    }
+    over = under = 0.0
+    for one in Assignment.objects.filter(slot__stage=stage, state="counted").select_related("slot__stratum"):
+        prior, posterior = (response.belief.value for response in one.responses.order_by("number"))
+        assert one.slot.score is not None and one.slot.stratum is not None
+        weight = other[one.slot.score] / logged[one.slot.score]
+        weight *= one.slot.stratum.slots / answered[one.slot.stratum.pk]
+        over, under = over + weight * (prior != posterior), under + weight
+    assert found.self_normalised.value == pytest.approx(over / under, rel=1e-9)
+    assert found.plain.value == pytest.approx(over / 180, rel=1e-9)
+
+    # By the stage's own scores the policy it ran with found what it found.
+    (own,) = comparing.compare(study, designs=[comparing.parse_design("epsilon_greedy:epsilon=0.25")])[1:]
+    logged_line = line_of(own, "epsilon greedy (epsilon 0.25, top fraction 0.1)", comparing.AS_PLANNED)
+    assert logged_line.found is not None and logged_line.reason == ""
+    assert second.logged is not None
+    assert logged_line.found.self_normalised.value == pytest.approx(second.logged.value, abs=0.01)
+
+    # A stage without scores, and another predictor: trained on the first stage alone, and too far from what was run.
+    assert line_of(first, "any by predicted change", comparing.AS_PLANNED).reason.startswith("the stage was planned")
+    assert line_of(first, "any by predicted change", "previous_correct").reason == "no answers come before it"
+    assert line_of(second, title, "previous_correct").reason.startswith("not enough support: effective sample size")
+
+    out = io.StringIO()
+    call_command("compare_policies", "small", "--epsilon", "0.5", "--out", str(tmp_path), stdout=out, stderr=out)
+    assert f"{100 * found.self_normalised.value:.1f} %" in out.getvalue() and "not enough support" in out.getvalue()
+    with (tmp_path / "policies.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["policy"] == title and row["stage"] == "2"]
+    assert float(rows[0]["self_normalised"]) == pytest.approx(found.self_normalised.value)
+
+
+def test_a_stage_is_never_compared_by_questions_that_it_did_not_draw_from(study: Study) -> None:
+    study.bank.questions.filter(position=3).update(flag="broken", flag_reason="a typing error")
+    assert {stage.reason for stage in comparing.compare(study)} == {
+        "questions were flagged since, so that its candidates cannot be told any more"
+    }
+
+
+def test_nothing_frozen_and_unknown_names_are_refused() -> None:
+    stage = cast.open_stage(**NO_ROLES)
+    with pytest.raises(StateRefused, match="no stage is frozen yet"):
+        comparing.compare(stage.study)
+    with pytest.raises(HunchError, match="oracle"):
+        comparing.compare(stage.study, predictors=["oracle"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("greedy", "'greedy' is not one of uniform, epsilon_greedy, softmax, uncertainty"),
+        ("test_set", "'test_set' is not one of"),
+        ("softmax:epsilon=0.1", r"'epsilon=0.1' is not NAME=VALUE with one of softmax's parameters \(temperature"),
+        ("softmax:temperature=-1", "temperature"),
+    ],
+)
+def test_a_design_that_makes_no_sense_is_refused(text: str, message: str) -> None:
+    with pytest.raises(HunchError, match=message):
+        comparing.parse_design(text)
+
+
+def test_a_design_is_read_as_it_is_named() -> None:
+    found = comparing.parse_design("softmax:temperature=0.05,floor=0.2")
+    assert (found.kind, found.temperature, found.floor) == ("softmax", 0.05, 0.2)
+    assert comparing.design_words(found) == "softmax (temperature 0.05, floor 0.2)"
+    assert comparing.parse_design("uniform") == DesignConfig(kind="uniform")

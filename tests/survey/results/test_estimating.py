@@ -1,0 +1,428 @@
+"""Estimates against direct computations from the rows."""
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+import bandit
+from bandit import Estimate
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
+from survey.services.base import files
+from survey.services.plans import candidates, planning
+from survey.services.results import estimating
+from survey.services.stages import lifecycle
+from tests.survey import cast
+from tests.survey.filled import NO_ROLES, answer, run_study
+
+pytestmark = pytest.mark.django_db
+
+ADAPTIVE: dict[str, Any] = {
+    "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 1500},
+    **NO_ROLES,
+}
+
+
+def rows_of(study: Study) -> list[dict[str, Any]]:
+    """Every counted answer with what estimates need, by plain queries."""
+    rows = []
+    answers = Assignment.objects.filter(slot__stage__study=study, state="counted")
+    for one in answers.select_related("slot__stratum", "slot__stage", "slot__item__pair__evidence", "sitting"):
+        values = {response.screen: response.belief.value for response in one.responses.all()}
+        rows.append(
+            {
+                "stage": one.slot.stage.index,
+                "role": one.slot.role,
+                "stratum": one.slot.stratum_id,
+                "person": one.sitting.respondent_id,
+                "outcome": one.slot.item.pair.outcome,
+                "score": one.slot.score,
+                "prior": values["prior"],
+                "change": values["posterior"] - values["prior"],
+                "sitting": one.sitting_id,
+                "slot": one.slot_id,
+                "repeat_of": one.slot.repeat_of_id,
+                "kind": one.slot.control_kind,
+            }
+        )
+    return rows
+
+
+def figure_of(report: estimating.Report, name: str) -> Any:
+    (found,) = [figure for figure in report.figures if figure.name == name]
+    return found
+
+
+def by_hand(
+    rows: list[dict[str, Any]], values: list[float], sizes: dict[int, int], universe: int
+) -> tuple[float, float]:
+    """The stratified mean and its standard error, written out term by term."""
+    whole = sum(sizes.values())
+    of_stratum: dict[int, list[float]] = {}
+    for row, value in zip(rows, values, strict=True):
+        of_stratum.setdefault(row["stratum"], []).append(value)
+    means = {stratum: sum(inside) / len(inside) for stratum, inside in of_stratum.items()}
+    mean = sum(sizes[stratum] / whole * means[stratum] for stratum in sizes)
+    totals: Counter[int] = Counter()
+    for row, value in zip(rows, values, strict=True):
+        weight = sizes[row["stratum"]] / len(of_stratum[row["stratum"]]) / whole
+        totals[row["person"]] += weight * (value - means[row["stratum"]])  # type: ignore[assignment]
+    people = len(totals)
+    variance = people / (people - 1) * sum(total**2 for total in totals.values())
+    variance += (
+        (1 - whole / universe) / whole * sum(sizes[stratum] / whole * (means[stratum] - mean) ** 2 for stratum in sizes)
+    )
+    return mean, variance**0.5
+
+
+def test_a_census_of_all_pairs_gives_their_plain_mean() -> None:
+    small = cast.bank(12, name="tiny")
+    study = run_study(on=small, stages=[{"sittings": 88}], candidates={"size": 5000}, **NO_ROLES)
+    assert study.stages.get().slots.count() == bandit.universe_size(12) == 264
+    rows, report = rows_of(study), estimating.estimate(study)
+    changed = [abs(row["change"]) > 0 for row in rows]
+    figure = figure_of(report, "changed_over_0")
+    assert figure.combined.value == pytest.approx(np.mean(changed), abs=1e-12)
+    assert figure_of(report, "prior").combined.value == pytest.approx(np.mean([row["prior"] for row in rows]), abs=1e-9)
+    for name, outcome in (("posterior_incorrect", False), ("posterior_correct", True)):
+        own = [row["prior"] + row["change"] for row in rows if row["outcome"] == outcome]
+        assert figure_of(report, name).combined.value == pytest.approx(np.mean(own), abs=1e-9)
+    assert report.estimand.startswith("all 264 pairs of this bank's 12 questions")
+    assert not report.provisional
+    # Nothing was left to chance but the people, so that the pool's phase adds nothing.
+    value, error = by_hand(rows, [float(one) for one in changed], {rows[0]["stratum"]: 264}, 264)
+    assert (figure.combined.value, figure.combined.standard_error) == pytest.approx((value, error), abs=1e-12)
+
+
+@pytest.fixture
+def adaptive() -> Study:
+    return run_study(**ADAPTIVE, lose=9, late=4)
+
+
+@pytest.fixture
+def plain() -> Study:
+    return run_study(stages=[{"sittings": 12}], **NO_ROLES)
+
+
+def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: Study) -> None:
+    rows, report = rows_of(adaptive), estimating.estimate(adaptive, by=["outcome"])
+    universe = bandit.universe_size(40)
+    kinds = {
+        "changed_over_0": lambda row: float(abs(row["change"]) > 0),
+        "changed_over_5": lambda row: float(abs(row["change"]) > 5),
+        "change_over_10": lambda row: float(row["change"]) if abs(row["change"]) > 10 else 0.0,
+        "size_over_0": lambda row: float(abs(row["change"])),
+        "prior": lambda row: float(row["prior"]),
+    }
+    weights = []
+    for stage in adaptive.stages.order_by("index"):
+        strata = list(stage.strata.all())
+        sizes, slots = [s.size for s in strata], [s.slots for s in strata]
+        weights.append(sum(sizes) ** 2 / sum(size**2 / n for size, n in zip(sizes, slots, strict=True)))
+    for name, value_of in kinds.items():
+        figure, own = figure_of(report, name), []
+        for index, stage in enumerate(adaptive.stages.order_by("index")):
+            inside = [row for row in rows if row["stage"] == stage.index]
+            sizes_of = {stratum.pk: stratum.size for stratum in stage.strata.all()}
+            own.append(by_hand(inside, [value_of(row) for row in inside], sizes_of, universe))
+            found = figure.stages[index].estimate
+            assert (found.value, found.standard_error) == pytest.approx(own[-1], rel=1e-9), (name, stage.index)
+            assert figure.stages[index].weight == pytest.approx(weights[index] / sum(weights))
+        mean = sum(w * one[0] for w, one in zip(weights, own, strict=True)) / sum(weights)
+        error = sum((w * one[1]) ** 2 for w, one in zip(weights, own, strict=True)) ** 0.5 / sum(weights)
+        assert (figure.combined.value, figure.combined.standard_error) == pytest.approx((mean, error), rel=1e-9), name
+        assert figure.naive.value == pytest.approx(np.mean([value_of(row) for row in rows]))
+    # The naive share is what adaptive sampling makes of it: nearly twice as high here.
+    share = figure_of(report, "changed_over_0")
+    assert share.naive.value > share.combined.value + 0.08
+
+    # A domain is a ratio of weighted sums.
+    (division,) = report.divisions
+    assert division.labels == ("correct", "incorrect")
+    for label, figures in zip(division.labels, division.figures, strict=True):
+        found = figures[0].stages[1].estimate
+        second = [row for row in rows if row["stage"] == 2]
+        answered = Counter(row["stratum"] for row in second)
+        sizes_of = {stratum.pk: stratum.size for stratum in adaptive.stages.get(index=2).strata.all()}
+        over, under = 0.0, 0.0
+        for row in second:
+            weight = sizes_of[row["stratum"]] / answered[row["stratum"]]
+            if row["outcome"] == (label == "correct"):
+                over, under = over + weight * (abs(row["change"]) > 0), under + weight
+        assert found.value == pytest.approx(over / under, rel=1e-9)
+    difference = division.differences[0]
+    first, second_label = (figures[0].combined for figures in division.figures)
+    assert difference.combined.value == pytest.approx(second_label.value - first.value, rel=1e-9)
+
+
+def test_the_prior_that_must_not_differ_by_outcome_is_checked(adaptive: Study) -> None:
+    (check,) = estimating.estimate(adaptive).checks
+    assert check.combined is not None and check.combined.p_two_sided() > 0.01
+    for belief in [
+        response.belief
+        for one in Assignment.objects.filter(slot__item__pair__outcome=True, state="counted")
+        for response in one.responses.all()
+        if response.screen == "prior"
+    ]:
+        belief.value = min(100, belief.value + 20)
+        belief.save(update_fields=["value"])
+    out = io.StringIO()
+    call_command("estimate", "small", stdout=out)
+    assert "MORE than chance makes" in out.getvalue()
+
+
+def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive: Study) -> None:
+    report = estimating.estimate(adaptive)
+    second = adaptive.stages.get(index=2)
+    rows = [row for row in rows_of(adaptive) if row["stage"] == 2]
+    scores = np.sort(files.load_array(CandidateSet.objects.get(stage=second).file_sha256)["score"].astype(float))[::-1]
+    strata = {stratum.name: stratum for stratum in second.strata.all()}
+    means = {"top": scores[: strata["top"].size].mean(), "rest": scores[strata["top"].size :].mean()}
+    expected = 0.0
+    for name, stratum in strata.items():
+        missed = [(abs(row["change"]) > 0) - row["score"] for row in rows if row["stratum"] == stratum.pk]
+        expected += stratum.size / len(scores) * (means[name] + np.mean(missed))
+    assert report.assisted is not None
+    assert report.assisted.stages[1].estimate.value == pytest.approx(expected, abs=1e-9)
+    assert [part.predictions[:9] for part in report.parts] == ["a logisti", "same_task"]
+    plain = figure_of(report, "changed_over_0").combined
+    assert report.assisted.combined.standard_error < 1.1 * plain.standard_error
+    assert abs(report.assisted.combined.value - plain.value) < 3 * plain.standard_error
+
+
+def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
+    study = cast.study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
+    first, second = cast.stage_of(study), cast.stage_of(study, 2)
+    answer(lifecycle.open_stage(first))
+    run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
+    # As good a scorer as there can be: 90 for two questions of one task (every fourth question is of the same).
+    same = np.tile((np.arange(40) % 4)[:, None] == np.arange(4), (2, 1, 1)).astype(int)
+    zeros = np.zeros((2, 40), dtype=int)
+    factors = bandit.FactoredScores(evidence=9 * same, target=10 * same, evidence_bias=zeros, target_bias=zeros)
+    candidates.store_everything(
+        second,
+        candidates.Everything(universe_size=bandit.universe_size(40), factors=factors),
+        questions_sha256=candidates.question_set_digest(study),
+        predictor_run=run,
+    )
+    answer(planning.plan_stage(second), seed=2)
+    report = estimating.estimate(study)
+    assert [part.universe_size for part in report.parts] == [3120, 3120]
+    assert report.parts[1].predictions.startswith("the scorer that planned the stage")
+    assert report.assisted is not None
+    plain, found = figure_of(report, "changed_over_0").stages[1].estimate, report.assisted.stages[1].estimate
+    assert found.value == pytest.approx(plain.value, abs=3 * plain.standard_error) and found.value != plain.value
+    assert found.standard_error < 1.05 * plain.standard_error
+
+
+def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
+    report = estimating.estimate(adaptive)
+    for part in report.parts:
+        stage = adaptive.stages.get(index=part.stage)
+        assert sum(line.planned for line in part.strata) == stage.slots.count() == 108
+        assert [sum(getattr(line, state) for line in part.strata) for state in estimating.STATES] == [95, 0, 0, 4, 9, 0]
+        for line in part.strata:
+            inside = Slot.objects.filter(stage=stage, stratum__name=line.name)
+            assert line.answered == inside.filter(assignments__state="counted").count()
+            assert line.late == inside.filter(assignments__state="late").count()
+    for name in ("outcome", "position"):
+        lines = report.slots[name]
+        assert sum(line.planned for line in lines) == 216
+        assert [sum(getattr(line, state) for line in lines) for state in estimating.STATES] == [190, 0, 0, 8, 18, 0]
+    wrong = next(line for line in report.slots["outcome"] if line.label == "incorrect")
+    assert wrong.planned == Slot.objects.filter(item__pair__outcome=False).count()
+    third = next(line for line in report.slots["position"] if line.label == "3")
+    assert third.answered == Assignment.objects.filter(position=3, state="counted").count()
+
+
+def test_a_stage_that_gives_some_pair_no_chance_is_left_out_and_named() -> None:
+    greedy = {**ADAPTIVE, "candidates": {"size": 3000}}
+    greedy["stages"] = [{"sittings": 36}, {"sittings": 36, "design": {"kind": "epsilon_greedy", "epsilon": 0.0}}]
+    report = estimating.estimate(run_study(**greedy))
+    figure = figure_of(report, "changed_over_0")
+    assert [(stage.weight, stage.reason) for stage in figure.stages] == [
+        (1.0, ""),
+        (0.0, "gives the candidates in rest probability 0"),
+    ]
+    assert figure.combined.value == figure.stages[0].estimate.value
+    assert "left out: stage 2 (gives the candidates in rest probability 0)" in figure.notes
+
+
+def test_unequal_chances_are_weighted_one_by_one() -> None:
+    soft = {**ADAPTIVE, "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": "softmax"}}]}
+    study = run_study(**soft)
+    figure = figure_of(estimating.estimate(study), "changed_over_0")
+    over, under = 0.0, 0.0
+    planned = []
+    answers = {row["slot"]: row for row in rows_of(study)}
+    for slot in study.stages.get(index=2).slots.all():
+        row = answers[slot.pk]
+        over, under = (
+            over + (abs(row["change"]) > 0) / slot.inclusion_probability,
+            under + 1 / slot.inclusion_probability,
+        )
+        planned.append(slot.inclusion_probability)
+    assert figure.stages[1].estimate.value == pytest.approx(over / under, rel=1e-9)
+    kish = [108.0, bandit.kish_size(planned)]
+    assert figure.stages[1].weight == pytest.approx(kish[1] / sum(kish))
+
+
+def test_a_holdout_speaks_for_all_pairs_and_controls_for_the_noise() -> None:
+    study = run_study(
+        stages=[{"sittings": 40}], sitting={"items": 6}, candidates={"size": 1500},
+        roles={"holdout": 0.2, "controls": 0.25},
+    )  # fmt: skip
+    rows, report = rows_of(study), estimating.estimate(study)
+    assert [(part.role, part.stage) for part in report.parts] == [("sampled", 1), ("holdout", 1)]
+    held = [abs(row["change"]) > 0 for row in rows if row["role"] == "holdout"]
+    figure = figure_of(report, "changed_over_0")
+    assert figure.stages[1].estimate.value == pytest.approx(np.mean(held))
+    assert figure.stages[1].weight == pytest.approx(len(held) / report.answers)
+    assert report.answers == sum(row["role"] in ("sampled", "holdout") for row in rows)
+
+    kinds = {row["kind"] for row in rows if row["kind"]}
+    assert set(report.noise.false_changes) == {*kinds, "all kinds"}
+    for kind in kinds:
+        own = [abs(row["change"]) > 0 for row in rows if row["kind"] == kind]
+        found = report.noise.false_changes[kind]
+        assert (found.value, found.n) == (pytest.approx(np.mean(own)), len(own))
+    before = {(row["sitting"], row["slot"]): row for row in rows}
+    pairs = [(before[row["sitting"], row["repeat_of"]], row) for row in rows if row["repeat_of"]]
+    retest = report.noise.retests["prior"]
+    assert retest.n == len(pairs) > 5
+    assert retest.correlation == pytest.approx(
+        np.corrcoef([one["prior"] for one, _ in pairs], [other["prior"] for _, other in pairs])[0, 1]
+    )
+    assert report.noise.ceiling == pytest.approx(
+        bandit.auc_ceiling(
+            base_rate=figure.combined.value,
+            false_change=report.noise.false_changes["all kinds"].value,
+            retest=report.noise.retests["changed_over_0"].correlation,
+        )
+    )
+    out = io.StringIO()
+    call_command("estimate", "small", stdout=out)
+    assert f"no predictor can have an AUC above {report.noise.ceiling:.3f}" in out.getvalue()
+
+
+def test_a_withdrawn_answer_no_longer_counts(plain: Study) -> None:
+    before = estimating.estimate(plain)
+    withdrawn = SnapshotAnswer.objects.filter(stage__index=1).first()
+    assert withdrawn is not None
+    withdrawn.withdrawn_at = timezone.now()
+    withdrawn.save()
+    assert estimating.estimate(plain).answers == before.answers - 1
+
+
+def test_conditions_divide_the_people() -> None:
+    study = cast.study(
+        stages=[{"sittings": 36}], conditions=[{"factor": "framing", "levels": ["plain", "warm"]}], **NO_ROLES
+    )
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    for number, sitting in enumerate(stage.sittings.order_by("pk")):
+        sitting.conditions.create(factor="framing", level=("plain", "warm")[number % 2], probability=0.5, seed=1)
+    report = estimating.estimate(study, by=["framing"])
+    assert report.provisional
+    (division,) = report.divisions
+    assert division.labels == ("plain", "warm")
+    first = division.figures[0][0].combined
+    own = [
+        abs(row["change"]) > 0
+        for row in rows_of(study)
+        if stage.sittings.get(pk=row["sitting"]).levels()["framing"] == "plain"
+    ]
+    assert first.value == pytest.approx(np.mean(own)) and first.n_clusters == 18
+    assert "18 respondents, fewer than 30" in division.figures[0][0].notes
+
+
+def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candidates() -> None:
+    study = cast.study(
+        stages=[{"sittings": 36}],
+        conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}],
+        **NO_ROLES,
+    )
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    answers = list(Assignment.objects.filter(slot__stage=stage).order_by("pk"))
+    for number, one in enumerate(answers):
+        one.conditions.create(factor="mode", level=("field", "choice")[number % 3 == 0], probability=0.5, seed=1)
+    report = estimating.estimate(study, by=["mode"])
+    (division,) = report.divisions
+    assert division.labels == ("choice", "field") and "Levels are drawn at random" in division.note
+    assert "Answers under all levels of mode together, each as often as it was drawn." in report.assumptions
+    for label, figures in zip(division.labels, division.figures, strict=True):
+        alone = estimating.estimate(study, condition=[f"mode={label}"])
+        assert figures[0].combined.value == pytest.approx(alone.figures[0].combined.value)
+        assert figures[0].combined.n == alone.answers == len(answers) // 3 * (1 if label == "choice" else 2)
+        assert any(f"Only answers under mode={label}. Levels are drawn at random" in one for one in alone.assumptions)
+    for first, second, difference in zip(*division.figures, division.differences, strict=True):
+        expected = second.combined.value - first.combined.value
+        assert difference.combined.value == pytest.approx(expected), difference.name
+
+
+def test_an_unknown_condition_is_refused_and_one_without_answers_said(plain: Study) -> None:
+    with pytest.raises(HunchError, match=r"condition: .* has no 'mode=field'; there are: none"):
+        estimating.estimate(plain, condition=["mode=field"])
+    study = cast.study("levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}], **NO_ROLES)
+    answer(lifecycle.open_stage(cast.stage_of(study)))
+    with pytest.raises(StateRefused, match="no answer under mode=field counts yet"):
+        estimating.estimate(study, condition=["mode=field"])
+
+
+def test_other_thresholds_may_be_asked_for(plain: Study) -> None:
+    report = estimating.estimate(plain, thresholds=[7])
+    assert [figure.name for figure in report.figures][:3] == ["changed_over_7", "change_over_7", "size_over_7"]
+    assert estimating.estimate(plain).thresholds == (0, 5, 10)
+
+
+def test_a_study_with_other_items_is_estimated_all_the_same() -> None:
+    stage = cast.open_stage(instrument={"kind": "toy"}, stages=[{"sittings": 4}], candidates={"size": 30}, **NO_ROLES)
+    with pytest.raises(StateRefused, match="no answer counts yet"):
+        estimating.estimate(stage.study)
+    visitor = cast.Visitor(stage.study).to_items()
+    while visitor.step.kind == "item":
+        visitor.post(guess="what is the river")
+    report = estimating.estimate(stage.study)
+    assert [figure.name for figure in report.figures] == ["points"] and report.divisions == ()
+    assert report.estimand == "all 30 items of the bank's 40 questions" or "items of the bank" in report.estimand
+    assert report.figures[0].combined is None  # One person says nothing of how people differ.
+    assert "no estimate" in report.figures[0].notes
+
+
+def test_an_unknown_division_is_refused_with_those_there_are(plain: Study) -> None:
+    with pytest.raises(HunchError, match="weather is not one of outcome, evidence_task"):
+        estimating.estimate(plain, by=["weather"])
+
+
+def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("estimate", "small", "--by", "same_task", "--out", str(tmp_path / "new"), stdout=out)
+    report = estimating.estimate(plain, by=["same_task"])
+    with (tmp_path / "new/estimates.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    overall = next(
+        row for row in rows if (row["figure"], row["kind"], row["label"]) == ("changed_over_0", "combined", "")
+    )
+    found: Estimate = figure_of(report, "changed_over_0").combined
+    assert float(overall["value"]) == found.value and float(overall["high"]) == found.interval[1]
+    inside = [row for row in rows if row["division"] == "same_task" and row["kind"] == "difference"]
+    assert inside and inside[0]["label"] == "same task - other task"
+    stored = json.loads((tmp_path / "new/estimates.json").read_text())
+    assert stored["figures"][0]["combined"]["value"] == found.value and stored["assumptions"]
+    with (tmp_path / "new/slots.csv").open(newline="") as file:
+        assert sum(int(row["planned"]) for row in csv.DictReader(file) if row["division"] == "stratum") == 36
+    assert "figure, n" not in out.getvalue() and f"{100 * found.value:.1f} %" in out.getvalue()
+
+
+def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:
+    with django_assert_max_num_queries(44):
+        estimating.estimate(plain, by=["outcome", "evidence_task"])

@@ -1,0 +1,239 @@
+"""The export: exact bytes, every slot, no ids, a codebook that matches, and a cost that does not grow with the rows."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
+from survey.services.base import csv_lines
+from survey.services.results.export import columns, contents, files, reading
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
+from survey.services.sittings.identities import PanelIds
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+CODEBOOK = Path(__file__).parents[3] / "docs/codebook.md"
+
+
+def rows_of(study: Study, **options: int) -> list[dict[str, str]]:
+    text = "".join(files.answers_csv(study, **options))
+    return list(csv.DictReader(StringIO(text, newline="")))
+
+
+@pytest.fixture
+def study() -> Study:
+    """One person has finished, one has given a prior, two booklets are untaken."""
+    study = cast.open_study(conditions=[{"factor": "framing", "levels": ["ai", "human"]}])
+    cast.walk(cast.begin(study))
+    cast.walk(cast.begin(study), until="item", screen="posterior")
+    return study
+
+
+def test_every_slot_has_its_row_taken_or_not(study: Study) -> None:
+    rows = rows_of(study)
+    assert [int(row["slot"]) for row in rows] == list(range(1, 13))
+    assert sorted(row["status"] for row in rows) == ["counted"] * 3 + ["live"] * 3 + ["untaken"] * 6
+    done = [row for row in rows if row["status"] == "counted"]
+    assert {(row["prior"], row["posterior"], row["change"], row["belief_change"]) for row in done} == {
+        ("60", "70", "10", "1")
+    }
+    assert sorted(int(row["position"]) for row in done) == [1, 2, 3]
+    assert len({row["respondent"] for row in done}) == 1
+    stage = study.stages.get(index=1)
+    for row in rows:
+        assert float(row["inclusion_probability"]) == 12 / stage.candidate_set.size
+        assert float(row["pool_probability"]) == stage.candidate_set.probability
+
+
+def test_condition_and_responses_stand_as_json(study: Study) -> None:
+    row = next(row for row in rows_of(study) if row["status"] == "counted")
+    assert json.loads(row["condition"])["framing"] in ("ai", "human")
+    assert json.loads(row["condition_probability"]) == {"framing": 0.5}
+    responses = json.loads(row["responses"])
+    assert [(r["number"], r["screen"]) for r in responses] == [(1, "prior"), (2, "posterior")]
+    assert responses[0]["answered_at"] < responses[1]["answered_at"] == row["completed_at"]
+
+
+def test_levels_of_items_stand_beside_those_of_their_sitting_and_filter_the_rows(tmp_path: Path) -> None:
+    study = cast.open_study(
+        conditions=[
+            {"factor": "framing", "levels": ["ai", "human"]},
+            {"factor": "mode", "levels": ["field", "choice", "slider"], "per": "item"},
+        ]
+    )
+    sitting = cast.begin(study)
+    cast.walk(sitting)
+    own = sitting.levels()["framing"]
+    counted = [row for row in rows_of(study) if row["status"] == "counted"]
+    drawn = [json.loads(row["condition"]) for row in counted]
+    assert sorted(one["mode"] for one in drawn) == ["choice", "field", "slider"]
+    assert {one["framing"] for one in drawn} == {own}
+    assert json.loads(counted[0]["condition_probability"]) == {"framing": 0.5, "mode": 1 / 3}
+    (row,) = csv.DictReader(
+        StringIO("".join(files.answers_csv(study, levels={"mode": "field", "framing": own})), newline="")
+    )
+    assert json.loads(row["condition"]) == {"framing": own, "mode": "field"}
+    call_command("export", "cast", out=tmp_path, condition=["mode=choice"])
+    assert len((tmp_path / "answers.csv").read_text().splitlines()) == 2
+    assert len((tmp_path / "belief_changes.csv").read_text().splitlines()) == 2
+    assert "Only answers under mode=choice are in answers.csv" in (tmp_path / "codebook.md").read_text()
+    assert AuditEntry.objects.get(action="export_answers").detail["condition"] == {"mode": "choice"}
+
+
+def test_a_slot_given_back_and_answered_by_another_has_two_rows(study: Study) -> None:
+    expire_sitting(Sitting.objects.get(state=Sitting.State.LIVE).pk, now=timezone.now())
+    deal_make_up_booklets(study.stages.get(index=1))
+    for _visitor in range(3):
+        cast.walk(cast.begin(study))
+    rows = rows_of(study)
+    by_slot: dict[str, list[str]] = {}
+    for row in rows:
+        by_slot.setdefault(row["slot"], []).append(row["status"])
+    assert sorted(map(tuple, by_slot.values())) == [("counted",)] * 9 + [("released", "counted")] * 3
+    assert {row["booklet_kind"] for row in rows} == {"main", "make_up"}
+
+
+ROUGH = (
+    'a "quoted", text',
+    "a line\nand a line\r\nand a lone \r return",
+    "nothing but a lone \r return",
+    " leading and trailing ",
+    "=SUM(A1:A9)",
+    "é 漢 🎲 \t tab",
+    "nan",
+    "<b>x</b><br>$a<b$ <MISSING CONDITION>",
+    '"',
+)
+
+
+def test_texts_come_back_byte_for_byte() -> None:
+    cast.bank(40, texts=tuple(f"{text} {n}" for n, text in enumerate(ROUGH * 5)))
+    study = cast.open_study()
+    cast.walk(cast.begin(study))
+    bank = {question.external_id: question.text for question in study.bank.questions.all()}
+    counted = [row for row in rows_of(study) if row["status"] == "counted"]
+    assert counted
+    for row in counted:
+        assert row["evidence_text"] == bank[row["evidence_id"]]
+        assert row["target_text"] == bank[row["target_id"]]
+
+
+@pytest.mark.parametrize("text", ROUGH)
+def test_a_text_survives_the_csv(text: str) -> None:
+    line = csv_lines.csv_line([1, text, None, 0.1, True, text])
+    assert list(csv.reader(StringIO(line, newline=""))) == [["1", text, "", "0.1", "1", text]]
+
+
+def test_no_panel_id_is_in_any_file(tmp_path: Path) -> None:
+    study = cast.open_study(panel=cast.PROLIFIC)
+    ids = PanelIds("prolific", "PERSON5f8d0d55", "STUDY60d9aade", "SESSION60e1aade")
+    cast.walk(begin_sitting(study=study, ids=ids))
+    files.write_export(study, tmp_path)
+    hashes = PanelIdentity.objects.get()
+    for path in tmp_path.iterdir():
+        text = path.read_text(encoding="utf-8")
+        for secret in ("PERSON5f8d", "STUDY60d9", "SESSION60e1", hashes.person_hash, hashes.submission_hash):
+            assert secret not in text
+
+
+def test_the_papers_file_holds_counted_draws_alone(study: Study, tmp_path: Path) -> None:
+    first = Assignment.objects.filter(state=Assignment.State.COUNTED).order_by("pk").first()
+    assert first is not None
+    Slot.objects.filter(pk=first.slot_id).update(role=Slot.Role.CONTROL, control_kind="no_evidence")
+    extra = next(iter(contents.extra_files(study)))
+    assert [column.name for column in extra.columns] == [
+        "q1", "q2", "source1", "source2", "previous_correct", "belief_change"
+    ]  # fmt: skip
+    assert len(list(extra.rows)) == 2
+
+
+def test_one_stage_can_be_read_alone(study: Study) -> None:
+    assert len(rows_of(study, stage=1)) == 12
+    assert rows_of(study, stage=2) == []
+
+
+def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def queries(slug: str, sittings: int) -> int:
+        study = cast.open_study(slug=slug, stages=[{"sittings": sittings}])
+        for _visitor in range(sittings):
+            cast.walk(cast.begin(study))
+        with CaptureQueriesContext(connection) as captured:
+            assert len(rows_of(study)) == 3 * sittings
+        return len(captured)
+
+    assert queries("few", 2) == queries("many", 8)
+    monkeypatch.setattr(reading, "CHUNK", 6)
+    study = Study.objects.get(slug="many")
+    with CaptureQueriesContext(connection) as captured:
+        assert [int(row["slot"]) for row in rows_of(study)] == list(range(1, 25))
+    assert len(captured) <= 2 + 5 * 12
+
+
+def test_the_codebook_in_the_docs_is_what_an_export_writes(study: Study, tmp_path: Path) -> None:
+    files.write_export(study, tmp_path)
+    assert (tmp_path / "codebook.md").read_text(encoding="utf-8") == CODEBOOK.read_text(encoding="utf-8")
+
+
+def test_the_codebook_lists_the_columns_of_every_file(study: Study, tmp_path: Path) -> None:
+    files.write_export(study, tmp_path)
+    with (tmp_path / "codebook.csv").open(encoding="utf-8", newline="") as file:
+        entries = list(csv.DictReader(file))
+    for name in ("answers.csv", "belief_changes.csv", "leaderboard.csv"):
+        with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+            assert next(csv.reader(file)) == [entry["column"] for entry in entries if entry["file"] == name]
+    assert all(entry["description"] for entry in entries)
+
+
+def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "folder"
+    call_command("export", "cast", "--out", str(out))
+    told = capsys.readouterr().out
+    assert f"wrote {out}/answers.csv (12 rows)" in told
+    assert f"wrote {out}/belief_changes.csv (3 rows)" in told
+    assert sorted(path.name for path in out.iterdir()) == [
+        "amendments.csv", "answers.csv", "belief_changes.csv", "checks.csv", "codebook.csv", "codebook.md", "forms.csv",
+        "leaderboard.csv", "practice.csv", "question_reports.csv", "questions.csv", "steps.csv",
+        "unfinished_screens.csv",
+    ]  # fmt: skip
+    assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1
+
+
+def test_an_unknown_study_is_one_line_and_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        call_command("export", "nobody", "--out", str(tmp_path / "out"))
+    assert stopped.value.code == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        call_command("export", "cast", "--out", str(tmp_path / "file" / "out"))
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_an_export_that_breaks_leaves_the_old_file_whole(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write_export(study, tmp_path)
+    before = (tmp_path / "answers.csv").read_bytes()
+
+    def broken(row: columns.Row, study: Study) -> list[object]:
+        raise RuntimeError("half way")
+
+    monkeypatch.setattr(reading, "values_of", broken)
+    with pytest.raises(RuntimeError):
+        files.write_export(study, tmp_path)
+    assert (tmp_path / "answers.csv").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

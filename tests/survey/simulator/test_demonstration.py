@@ -1,0 +1,153 @@
+"""The demo's study, login, table and verdict; `make demo` itself is the test of the rest."""
+
+import json
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from django.contrib.auth import get_user_model
+
+from bandit.estimators import compare_shares
+from survey.console.tables import table
+from survey.models import Sitting
+from survey.services.banks.importing import load_starter_bank
+from survey.services.sittings.answering import advance
+from survey.services.stages import jobs, lifecycle
+from survey.simulator import demonstration
+from survey.simulator.demonstration import StageLine, Verdict
+from tests import cast
+
+
+@pytest.fixture
+def starter(db):
+    return load_starter_bank()
+
+
+def test_the_demo_study_takes_the_next_free_slug(starter) -> None:
+    slugs = [demonstration.create_demo_study().slug for _time in range(3)]
+    assert slugs == ["demo", "demo-2", "demo-3"]
+    assert demonstration.create_demo_study(name="demo-open").slug == "demo-open"
+
+
+def test_the_demo_study_stores_the_file_that_was_run(starter) -> None:
+    study = demonstration.create_demo_study(seed=99, respondents=8)
+    stored = tomllib.loads(study.source_text)
+    assert (study.seed, stored["seed"], stored["slug"]) == (99, 99, study.slug)
+    assert {stage["sittings"] for stage in stored["stages"]} == {8}
+    assert study.settings.questions.max_words == 30
+
+
+def test_without_a_seed_the_demo_has_the_files(starter) -> None:
+    first, second = demonstration.create_demo_study(), demonstration.create_demo_study()
+    assert first.seed == second.seed == tomllib.loads(first.source_text)["seed"]
+
+
+def test_the_researcher_sees_and_runs_studies_but_no_panel_identity(db) -> None:
+    user, password = demonstration.make_researcher()
+    user = get_user_model().objects.get(pk=user.pk)
+    assert user.is_staff and not user.is_superuser and user.check_password(password)
+    assert user.has_perms(
+        ["survey.run_study", "survey.export_study", "survey.view_assignment", "belief_update.view_pair"]
+    )
+    assert not user.has_perm("survey.see_panel_identity")
+    assert not user.has_perm("survey.view_panelidentity")
+    assert not user.has_perm("survey.change_study")
+
+
+def test_the_demos_own_researcher_gets_a_new_password(db) -> None:
+    first, old = demonstration.make_researcher()
+    second, new = demonstration.make_researcher()
+    assert first == second
+    assert not get_user_model().objects.get().check_password(old)
+    assert old != new
+
+
+def test_somebody_elses_login_is_left_alone(db) -> None:
+    other = get_user_model().objects.create_user("researcher", password="theirs")
+    user, _password = demonstration.make_researcher()
+    assert user.username == "researcher-2"
+    other.refresh_from_db()
+    assert other.check_password("theirs") and not other.is_staff
+
+
+def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> None:
+    study = cast.open_study(
+        predictor={"name": "previous_correct"},
+        stages=[{"sittings": 4}, {"sittings": 2, "train": False, "design": {"kind": "epsilon_greedy", "epsilon": 0.5}}],
+    )
+    for stage in study.stages.select_related("study__bank").order_by("index"):
+        lifecycle.open_stage(stage)
+        for _person in range(stage.settings.sittings):
+            answer_in_turns(cast.begin(study))
+        jobs.run_inline(lifecycle.close_stage(stage))
+    assert Sitting.objects.filter(state="complete").count() == 6
+    first, second = demonstration.stage_lines(study)
+    assert (first.answers, first.share, first.top, first.auc) == (12, 2 / 3, None, None)
+    assert first.training_seconds is not None and first.planning_seconds is not None
+    assert (second.answers, second.share, (second.top or 0) + (second.rest or 0)) == (6, 2 / 3, 4 / 3)
+    assert (second.training_seconds, second.planning_seconds) == (None, None)
+    judged = stage.evaluations.get(predictor_run__role="main").metrics
+    assert second.auc == judged["naive"]["auc"]["overall"] is not None
+    verdict = demonstration.verdict_on(study, null=False)
+    assert (verdict.comparison.first, verdict.comparison.second, verdict.passed) == (2 / 3, 2 / 3, False)
+    shown = demonstration.stage_table([first, second]).splitlines()
+    assert shown[2].split()[:6] == ["1", "12", "66.7", "%", "-", "-"]
+
+
+def answer_in_turns(sitting: Sitting) -> None:
+    """Keep the belief in the second of three items, change it in the others."""
+    while (step := cast.walk(sitting, until="item", screen="posterior")).kind == "item":
+        value = "60" if step.position == 2 else "70"
+        advance(sitting=sitting, step=step.number, data=cast.answers_for(step, value=value))
+
+
+def comparison(first: float, second: float):
+    """Twenty people of fifteen answers in each stage, of which these shares changed."""
+
+    def stage(share: float):
+        return (7 * np.arange(300) % 10 < 10 * share).astype(float), np.arange(300) // 15
+
+    (a, a_people), (b, b_people) = stage(first), stage(second)
+    return compare_shares(first=a, first_cluster=a_people, second=b, second_cluster=b_people)
+
+
+@pytest.mark.parametrize(
+    ("second", "null", "passed", "said"),
+    [
+        (0.7, False, True, "PASSED: the last stage finds more changes (30.0 % changed in the first stage"),
+        (0.3, False, False, "FAILED: the last stage does not find more changes"),
+        (0.1, False, False, "FAILED: the last stage does not find more changes"),
+        (0.3, True, True, "PASSED: no lift, as it must be here"),
+        (0.7, True, False, "FAILED: a lift, though none is there to be found"),
+    ],
+)
+def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, said: str) -> None:
+    verdict = Verdict(comparison=comparison(0.3, second), null=null)
+    assert verdict.passed is passed
+    assert verdict.sentence.startswith(said)
+
+
+def test_the_summary_is_one_json_object_with_all_numbers() -> None:
+    line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None)
+    verdict = Verdict(comparison=comparison(0.3, 0.6), null=False)
+    found = json.loads(
+        json.dumps(demonstration.summary(seconds=12.34, lines=[line, replace(line, stage=2)], verdict=verdict))
+    )
+    assert list(found) == ["seconds", "stages", "lift", "p"]
+    assert found["stages"][0] == {
+        "stage": 1,
+        "answers": 300,
+        "share": 0.3333,
+        "top": None,
+        "rest": None,
+        "auc": None,
+        "training_seconds": 50.1235,
+        "planning_seconds": None,
+    }
+    assert found["lift"] == 2.0
+    assert 0 < found["p"] < 0.001
+
+
+def test_a_table_sets_its_columns_right() -> None:
+    assert table(["a", "long"], [["22", "3"]]) == " a  long\n--  ----\n22     3"

@@ -1,0 +1,223 @@
+"""A person takes back what they gave: the content is gone, the design keeps its shape, and what had learnt is named."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.exceptions import EntryRefused
+from survey.instruments.belief_update.models import Belief
+from survey.models import (
+    Assignment,
+    AuditEntry,
+    Booklet,
+    CheckAttempt,
+    Consent,
+    FormAnswer,
+    PanelIdentity,
+    PredictorRun,
+    Response,
+    Sitting,
+    SnapshotAnswer,
+    UnfinishedScreen,
+    Withdrawal,
+)
+from survey.services.answers.counting import counted_answers, frozen_answers, training_examples
+from survey.services.results.estimating import estimate
+from survey.services.results.export.columns import columns_of
+from survey.services.results.export.reading import answer_rows
+from survey.services.sittings import expiry
+from survey.services.sittings.enrolment import begin_sitting, find_sitting
+from survey.services.sittings.flow import current_step
+from survey.services.sittings.timing import record_unfinished
+from survey.services.sittings.withdrawal import plan_withdrawal, runs_that_learnt_from, withdraw
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def take_back(visitor: Any, reason: str = "a letter") -> Withdrawal:
+    sitting = visitor if isinstance(visitor, Sitting) else visitor.sitting
+    return withdraw(respondent=sitting.respondent, now=timezone.now(), reason=reason)
+
+
+def test_all_content_goes_and_the_plan_keeps_its_rows() -> None:
+    stage = cast.open_stage()
+    kept, gone = cast.Visitor(stage.study).finish(), cast.Visitor(stage.study).finish()
+    FormAnswer.objects.create(sitting=gone.sitting, block="form", answers={"age": 30}, at=timezone.now())
+    slots = gone.slots()
+    done = take_back(gone)
+    assert not Response.objects.filter(assignment__sitting=gone.sitting).exists()
+    assert Belief.objects.count() == Response.objects.filter(assignment__sitting=kept.sitting).count() == 6
+    assert not FormAnswer.objects.exists()
+    assert not CheckAttempt.objects.filter(sitting=gone.sitting).exists()
+    assert gone.slots() == slots and gone.states() == ["withdrawn"] * 3
+    assert Consent.objects.filter(sitting=gone.sitting).exists()
+    assert gone.reload().withdrawn_at == done.at
+    assert (done.answers, done.reason) == (3, "a letter")
+    assert done.removed["responses"] == 6 and done.removed["beliefs"] == 6 and done.removed["check attempts"] == 1
+    assert kept.states() == ["counted"] * 3
+
+
+def test_it_is_written_down_without_content() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).finish()
+    take_back(visitor)
+    entry = AuditEntry.objects.get(action="withdraw")
+    assert entry.subject == visitor.sitting.respondent.pseudonym
+    assert entry.detail["answers"] == 3
+
+
+def test_a_second_time_changes_nothing() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).finish()
+    first = take_back(visitor)
+    again = withdraw(respondent=visitor.sitting.respondent, now=timezone.now() + timedelta(days=1), reason="again")
+    assert (again.pk, again.at, again.reason) == (first.pk, first.at, "a letter")
+    assert AuditEntry.objects.filter(action="withdraw").count() == 1
+
+
+def test_who_was_past_the_items_is_complete_and_who_was_not_is_over_without_a_completion_code() -> None:
+    stage = cast.open_stage()
+    through, inside = cast.Visitor(stage.study).to_items(), cast.Visitor(stage.study).to_items()
+    form = next(index for index, block in enumerate(stage.study.settings.blocks) if block.kind == "items") + 1
+    Sitting.objects.filter(pk=through.sitting.pk).update(block=form)
+    take_back(through)
+    take_back(inside)
+    assert (through.reload().state, through.step.outcome) == ("complete", "completed")
+    assert inside.reload().is_over and inside.step.kind == "end"
+    assert inside.step.outcome == "no_consent"
+    assert inside.post(value=50).kind == "end" and not Response.objects.exists()
+
+
+def test_the_person_does_not_begin_again() -> None:
+    stage = cast.open_stage()
+    visitor = cast.Visitor(stage.study).finish()
+    take_back(visitor)
+    again = begin_sitting(study=stage.study, ids=visitor.ids)
+    assert again.pk == visitor.sitting.pk and current_step(again).kind == "end"
+    assert PanelIdentity.objects.count() == 1
+
+
+def test_slots_of_an_open_stage_are_dealt_again_and_answered_by_somebody_else() -> None:
+    stage = cast.open_stage()
+    gone = cast.fill(stage)[0]
+    with pytest.raises(EntryRefused):
+        cast.Visitor(stage.study)
+    take_back(gone)
+    expiry.deal_make_up_booklets(stage)
+    assert Booklet.objects.filter(kind="make_up", claimed_at__isnull=True).count() == 1
+    other = cast.Visitor(stage.study).finish()
+    assert sorted(other.slots()) == sorted(gone.slots())
+    assert stage.slots.filter(assignments__state="counted").distinct().count() == stage.slots.count() == 12
+
+
+def test_a_frozen_stage_keeps_the_hash_and_verifies_but_for_what_was_withdrawn() -> None:
+    stage = cast.closed_stage()
+    lifecycle.freeze(stage)
+    stage.refresh_from_db()
+    gone = stage.sittings.first()
+    digests = list(SnapshotAnswer.objects.values_list("digest", flat=True))
+    take_back(gone)
+    stage.refresh_from_db()
+    assert list(SnapshotAnswer.objects.values_list("digest", flat=True)) == digests
+    assert SnapshotAnswer.objects.filter(withdrawn_at__isnull=False).count() == 3
+    found = verify_stage(stage)
+    assert (found.differences, found.answers, found.withdrawn) == ([], 12, 3)
+    out = StringIO()
+    call_command("verify_stage", stage.study.slug, "1", stdout=out)
+    assert "3 withdrawn" in out.getvalue()
+    assert len(frozen_answers(stage)) == len(counted_answers(stage)) == len(training_examples(stage)) == 9
+    assert expiry.deal_make_up_booklets(stage) == 0 and not Booklet.objects.filter(kind="make_up").exists()
+
+
+TRAINS: dict[str, Any] = {"stages": [{"sittings": 4}, {"sittings": 4}], "predictor": {"name": "same_task"}}
+
+
+def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
+    stage = cast.closed_stage(**TRAINS)
+    jobs.run_inline(stage)
+    gone = stage.sittings.first()
+    runs = list(PredictorRun.objects.exclude(ready_at=None))
+    assert runs and runs_that_learnt_from(gone.respondent) == runs
+    done = take_back(gone)
+    assert list(done.predictor_runs.order_by("pk")) == runs
+    assert done.stages == [{"stage": 1, "answers": 3, "frozen": True}]
+    assert str(runs[0]) in AuditEntry.objects.get(action="withdraw").detail["predictor_runs"]
+
+
+def test_nothing_had_learnt_from_a_stage_that_is_open_or_from_a_held_out_pair() -> None:
+    stage = cast.closed_stage(**TRAINS)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    late = cast.Visitor(second.study).finish()
+    assert plan_withdrawal(late.sitting.respondent).runs == []
+    gone = stage.sittings.first()
+    stage.slots.filter(assignments__sitting=gone).update(role="holdout")
+    assert plan_withdrawal(gone.respondent).runs == []
+
+
+def test_an_export_names_the_row_and_leaves_its_content_out() -> None:
+    stage = cast.open_stage()
+    gone = cast.Visitor(stage.study).finish()
+    take_back(gone)
+    names = [column.name for column in columns_of(stage.study)]
+    rows = [dict(zip(names, row, strict=True)) for row in answer_rows(stage.study)]
+    theirs = [row for row in rows if row["respondent"] == gone.sitting.respondent.pseudonym]
+    assert [row["status"] for row in theirs] == ["withdrawn"] * 3
+    assert {row["prior"] for row in theirs} == {row["responses"] for row in theirs} == {None}
+
+
+def test_estimates_leave_the_answers_out_and_count_them() -> None:
+    stage = cast.closed_stage()
+    lifecycle.freeze(stage)
+    gone = stage.sittings.first()
+    assert estimate(stage.study).answers == 12
+    take_back(gone)
+    report = estimate(stage.study)
+    (stratum,) = report.parts[0].strata
+    assert (report.answers, stratum.answered, stratum.withdrawn, stratum.lost) == (9, 9, 3, 0)
+    assert sum(line.withdrawn for line in report.slots["position"]) == 3
+
+
+def test_nothing_that_the_browser_tells_afterwards_is_kept() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).to_items()
+    before = Sitting.objects.select_related("stage__study__bank", "respondent").get(pk=visitor.sitting.pk)
+    told = {"client_shown_ms": "1", "client_submitted_ms": "9"}
+    assert record_unfinished(sitting=before, step=str(before.step), data=told)
+    take_back(visitor)
+    assert not UnfinishedScreen.objects.exists()
+    assert not record_unfinished(sitting=before, step=str(before.step), data=told)
+    assert not UnfinishedScreen.objects.exists()
+
+
+def test_the_command_shows_the_plan_first_and_does_it_with_yes() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).finish()
+    name = visitor.sitting.respondent.pseudonym
+    out = StringIO()
+    call_command("withdraw", name, stdout=out)
+    assert "6 responses" in out.getvalue() and "nothing was deleted" in out.getvalue()
+    assert Response.objects.count() == 6 and not Withdrawal.objects.exists()
+    call_command("withdraw", name, "--reason", "a letter of 3 May", "--yes", stdout=out)
+    assert not Response.objects.exists() and Withdrawal.objects.get().reason == "a letter of 3 May"
+    call_command("withdraw", name, "--yes", stdout=out)
+    assert "there is nothing left" in out.getvalue()
+
+
+def test_the_command_refuses_an_unknown_pseudonym() -> None:
+    err = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("withdraw", "r-nobody", stderr=err)
+    assert "no respondent is called 'r-nobody'" in err.getvalue()
+
+
+def test_who_has_only_consented_can_withdraw() -> None:
+    stage = cast.open_stage()
+    visitor = cast.Visitor(stage.study)
+    take_back(visitor)
+    sitting = find_sitting(stage.study, visitor.ids)
+    assert sitting is not None and sitting.is_over
+    assert Assignment.objects.count() == 0

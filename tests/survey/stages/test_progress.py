@@ -1,0 +1,71 @@
+"""How far a stage is, and which answers count."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from survey.services.answers import counting
+from survey.services.results import outcome_table
+from survey.services.sittings import capacity
+from survey.services.stages.progress import stage_progress
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def test_progress_counts_answers_sittings_and_booklets() -> None:
+    stage = cast.open_stage()
+    cast.Visitor(stage.study).finish()
+    half = cast.Visitor(stage.study).to_items()
+    half.answer()
+    failed = cast.Visitor(stage.study)
+    failed.check(right=False)
+    failed.check(right=False)
+    progress = stage_progress(stage)
+    assert (progress.slots, progress.counted, progress.late) == (12, 4, 0)
+    assert progress.sittings == {"complete": 1, "live": 1, "failed_checks": 1} and progress.live == 1
+    assert (progress.booklets, progress.free_booklets) == (4, 2)
+
+
+def test_the_table_shows_the_share_that_changed() -> None:
+    stage = cast.open_stage()
+    cast.Visitor(stage.study).finish(changes=True)
+    cast.Visitor(stage.study).finish(changes=False)
+    table = outcome_table.outcome_table(stage)
+    assert table is not None
+    assert (table.answers, table.share, table.by_stratum["all"].share) == (6, 0.5, 0.5)
+
+
+def test_a_stage_without_answers_has_no_table() -> None:
+    assert outcome_table.outcome_table(cast.open_stage()) is None
+
+
+def test_only_sampled_slots_train() -> None:
+    stage = cast.closed_stage()
+    held_out = stage.slots.first()
+    type(held_out).objects.filter(pk=held_out.pk).update(role="holdout")
+    assert len(counting.counted_answers(stage)) == 11
+    assert len(counting.counted_answers(stage, roles=("sampled", "holdout"))) == 12
+    cast.staging.freeze(stage)
+    assert len(counting.frozen_answers(stage)) == 11
+
+
+def test_reading_more_answers_takes_no_more_queries() -> None:
+    def queries(slug: str, people: int) -> int:
+        stage = cast.open_stage(slug)
+        cast.fill(stage, people=people)
+        with CaptureQueriesContext(connection) as captured:
+            outcome_table.outcome_table(stage)
+        return len(captured)
+
+    assert queries("few", 1) == queries("many", 4)
+
+
+def test_no_place_is_counted_twice_between_those_who_wait_and_those_who_have_one() -> None:
+    stage = cast.open_stage()
+    waiting = [cast.Visitor(stage.study) for _person in range(3)]
+    assert capacity.free_capacity(stage) == 1
+    waiting[0].check()
+    assert capacity.free_capacity(stage) == 1
+    waiting[1].expire()
+    assert capacity.free_capacity(stage) == 2

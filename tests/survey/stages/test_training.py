@@ -1,0 +1,490 @@
+"""What trains and what never does; how predictors are judged on later answers; a stage with nothing to learn from."""
+
+import json
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.utils import timezone
+
+from predictors import evaluation
+from predictors import training as predictor_training
+from predictors.errors import PredictorError
+from survey.console.progress import StepsFailed, wait_for_pipeline
+from survey.exceptions import StateRefused
+from survey.instruments import registry
+from survey.instruments.belief_update.models import Pair
+from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
+from survey.services.answers.counting import frozen_answers, training_examples
+from survey.services.base import files
+from survey.services.plans import planning
+from survey.services.stages import jobs, lifecycle, training
+from survey.services.stages.leaderboard import leaderboard
+from survey.services.stages.runs import runs_in_force
+from tests.survey import cast
+
+pytestmark = pytest.mark.django_db
+
+GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.2}
+TWO: dict[str, Any] = {
+    "stages": [{"sittings": 4}, {"sittings": 4, "design": GREEDY, "train": False}],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 200},
+}
+UNIFORM = {**TWO, "stages": [{"sittings": 4}, {"sittings": 4}]}
+
+
+def hold_out(slot: Slot, *, like: Slot | None = None) -> None:
+    """Make a slot one of the holdout; `like`: on the same two questions as another slot, the other way round."""
+    Slot.objects.filter(pk=slot.pk).update(role=Slot.Role.HOLDOUT)
+    if like is not None:
+        other = Pair.objects.get(item=like.item_id)
+        Pair.objects.filter(item=slot.item_id).update(evidence=other.target_id, target=other.evidence_id)
+
+
+def second_stage(stage: Stage) -> Stage:
+    """The stage after a closed one, answered, closed and worked off."""
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    jobs.run_inline(lifecycle.close_stage(second))
+    return second
+
+
+def metrics_of(stage: Stage, name: str) -> dict[str, Any]:
+    return dict(Evaluation.objects.get(stage=stage, predictor_run__name=name).metrics)
+
+
+# What trains
+
+
+def test_a_holdouts_answers_and_others_on_its_pair_never_train() -> None:
+    stage = cast.closed_stage(**TWO)
+    first, second, *_others = stage.slots.all()
+    hold_out(second, like=first)
+    jobs.run_inline(stage)
+    trained = {answer.slot_id for answer in training_examples(stage)}
+    assert trained == set(stage.slots.values_list("pk", flat=True)) - {first.pk, second.pk}
+    run = PredictorRun.objects.get(role="main")
+    assert run.example_count == 10
+    assert stage.job_steps.get(predictor_run=run).result["kept_back"] == 1
+
+
+def test_what_a_later_plan_holds_out_does_not_train_either() -> None:
+    stage = cast.closed_stage(**UNIFORM)
+    later = planning.plan_stage(cast.stage_of(stage.study, 2))
+    slot, like = later.slots.first(), stage.slots.first()
+    assert slot is not None and like is not None
+    hold_out(slot, like=like)
+    jobs.run_inline(stage)
+    assert like.pk not in {answer.slot_id for answer in training_examples(stage)}
+    assert {run.example_count for run in PredictorRun.objects.all()} == {11}
+
+
+def test_a_plan_made_after_the_training_began_changes_nothing_for_its_other_members() -> None:
+    stage = cast.closed_stage(**UNIFORM)
+    cast.run_until(stage, "train")
+    run = PredictorRun.objects.get(role="main")
+    later = planning.plan_stage(cast.stage_of(stage.study, 2))
+    slot = later.slots.first()
+    assert slot is not None
+    hold_out(slot, like=stage.slots.first())
+    jobs.run_inline(stage)
+    run.refresh_from_db()
+    assert (run.kept_back_through, run.example_count) == (1, 12)
+    assert PredictorRun.objects.filter(stage=stage, role="main").count() == 1
+
+
+def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
+    stage = cast.closed_stage(**UNIFORM)
+    later = planning.plan_stage(cast.stage_of(stage.study, 2))
+    slot, like = later.slots.first(), stage.slots.first()
+    assert slot is not None and like is not None
+    hold_out(slot, like=like)
+    Slot.objects.filter(pk=slot.pk).update(role=Slot.Role.SAMPLED)
+    lifecycle.freeze(stage)
+    assert len(training_examples(stage)) == 12
+    study = type(stage.study).objects.get()
+    study.config["stages"][1]["design"] = {"kind": "test_set"}
+    study.save(update_fields=["config"])
+    assert like.pk not in {answer.slot_id for answer in training_examples(cast.stage_of(study))}
+    lifecycle.open_stage(later)
+    cast.fill(cast.stage_of(study, 2))
+    lifecycle.freeze(lifecycle.close_stage(cast.stage_of(study, 2)))
+    assert {answer.slot.stage_id for answer in training_examples(cast.stage_of(study, 2))} == {stage.pk}
+
+
+# Which predictors
+
+
+def test_the_baselines_and_the_compared_are_trained_on_the_same_answers_once_the_next_stage_is_planned() -> None:
+    tuned = {"name": "same_task", "compared": [{"name": "previous_correct"}]}
+    stage = cast.closed_stage(**{**TWO, "predictor": tuned})
+    jobs.run_inline(stage)
+    roles = dict(PredictorRun.objects.values_list("name", "role"))
+    assert roles == {"same_task": "main", "previous_correct": "compared"}
+    assert {(run.is_ready, run.example_count) for run in PredictorRun.objects.all()} == {(True, 12)}
+    order = [step.predictor_run.name if step.predictor_run else step.kind for step in stage.job_steps.order_by("pk")]
+    assert order == ["freeze", "same_task", "score", "plan", "previous_correct"]
+
+
+def test_a_study_with_one_baseline_as_its_predictor_gets_the_other() -> None:
+    stage = cast.closed_stage(predictor={"name": "previous_correct"})
+    jobs.run_inline(stage)
+    assert dict(PredictorRun.objects.values_list("name", "role")) == {
+        "previous_correct": "main",
+        "same_task": "baseline",
+    }
+
+
+def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_is_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = cast.closed_stage(**TWO)
+    train = predictor_training.train_member
+
+    def failing(name: str, *args: Any) -> Any:
+        if name == "previous_correct":
+            raise PredictorError("checkpoint: out of reach.")
+        return train(name, *args)
+
+    monkeypatch.setattr(predictor_training, "train_member", failing)
+    with pytest.raises(RuntimeError, match="out of reach"):
+        jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    jobs.run_inline(lifecycle.close_stage(second))
+    assert [found.predictor_run.name for found in Evaluation.objects.all()] == ["same_task"]
+
+    monkeypatch.setattr(predictor_training, "train_member", train)
+    lifecycle.retry_steps(stage)
+    jobs.run_inline(stage)
+    assert [step.kind for step in jobs.due_steps()] == ["evaluate"]
+    jobs.run_inline(second)
+    assert sorted(found.predictor_run.name for found in Evaluation.objects.all()) == ["previous_correct", "same_task"]
+
+
+def test_judging_waits_for_a_predictor_that_still_trains() -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    slow = JobStep.objects.get(predictor_run__name="previous_correct")
+    JobStep.objects.filter(pk=slow.pk).update(state="queued")
+    lifecycle.freeze(lifecycle.close_stage(second))
+    second.refresh_from_db()
+    assert [step.kind for step in lifecycle.next_steps(second)] == ["freeze"]
+    assert jobs.run_step(slow.pk)
+    assert [step.kind for step in second.job_steps.order_by("pk")] == ["freeze", "evaluate"]
+
+
+# Judging
+
+
+def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray | None) -> Any:
+    pairs, labels = registry.get("belief_update").examples(answers, answers[0].slot.stage.study)
+    return evaluation.evaluate(labels, scores, [pair.outcome for pair in pairs], weights)
+
+
+def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_beside() -> None:
+    second = second_stage(cast.closed_stage(**TWO))
+    answers = frozen_answers(second)
+    weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
+    assert len(set(weights.round(6).tolist())) == 2  # top and rest
+    for run in runs_in_force(second):
+        inputs, _labels = registry.get("belief_update").examples(answers, second.study)
+        scores = predictor_training.score(training.folders_of(run), inputs).astype(np.float64)
+        figures = metrics_of(second, run.name)
+        for weighting, used in (("weighted", weights), ("naive", None)):
+            found = expected(answers, scores, used)
+            assert figures[weighting]["n"] == 12
+            assert figures[weighting]["nll"]["overall"] == pytest.approx(found["nll"]["overall"], abs=1e-6)
+            assert figures[weighting]["auc"] == pytest.approx(found["auc"])
+        low, high = figures["weighted"]["intervals"]["nll"]["overall"]
+        assert low < figures["weighted"]["nll"]["overall"] < high
+    weighted, naive = metrics_of(second, "same_task")["weighted"], metrics_of(second, "same_task")["naive"]
+    assert weighted["nll"] != naive["nll"]
+
+
+def test_the_predictor_that_planned_is_judged_by_what_it_said_before_the_answers() -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    second.slots.update(score=0.5)
+    jobs.run_inline(lifecycle.close_stage(second))
+    assert metrics_of(second, "same_task")["naive"]["nll"]["overall"] == pytest.approx(np.log(2))
+    assert metrics_of(second, "previous_correct")["naive"]["nll"]["overall"] != pytest.approx(np.log(2), abs=1e-9)
+
+
+def test_the_others_are_compared_with_the_main_one_on_the_same_answers() -> None:
+    second = second_stage(cast.closed_stage(**TWO))
+    main, other = metrics_of(second, "same_task"), metrics_of(second, "previous_correct")
+    assert main["difference"] == {}
+    for weighting in ("weighted", "naive"):
+        cell = other["difference"][weighting]["nll"]["overall"]
+        assert cell["difference"] == pytest.approx(
+            other[weighting]["nll"]["overall"] - main[weighting]["nll"]["overall"]
+        )
+        assert cell["interval"][0] <= cell["difference"] <= cell["interval"][1]
+
+
+def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
+    second = second_stage(cast.closed_stage(**TWO))
+    first = metrics_of(second, "same_task")
+    step = second.job_steps.get(kind="evaluate")
+    JobStep.objects.filter(pk=step.pk).update(state="queued")
+    assert jobs.run_step(step.pk)
+    assert metrics_of(second, "same_task") == first
+    answers = frozen_answers(second)
+    one_each = expected_interval(second, answers, [answer.pk for answer in answers])
+    by_person = expected_interval(second, answers, [answer.sitting.respondent_id for answer in answers])
+    assert first["naive"]["intervals"]["nll"]["overall"] == pytest.approx(by_person)
+    assert one_each != pytest.approx(by_person)
+
+
+def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[int]) -> Any:
+    pairs, labels = registry.get("belief_update").examples(answers, stage.study)
+    scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
+    rng = training.generator(stage.seed, "evaluation", "naive")
+    found = evaluation.evaluate_with_intervals(
+        labels, scores, [pair.outcome for pair in pairs], cluster=clusters, rng=rng
+    )
+    return found["intervals"]["nll"]["overall"]
+
+
+def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    fresh, seen, *_others = second.slots.order_by("number")
+    hold_out(fresh)
+    hold_out(seen, like=stage.slots.first())
+    cast.fill(second)
+    jobs.run_inline(lifecycle.close_stage(second))
+    for found in Evaluation.objects.filter(stage=second):
+        assert (found.metrics["holdout"]["n"], found.metrics["naive"]["n"]) == (1, 10)
+    assert second.job_steps.get(kind="evaluate").result["answers"] == {"sampled": 10, "holdout": 1}
+
+
+def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
+    factor = {"factor": "mode", "levels": ["field", "choice", "slider"], "per": "item"}
+    stage = cast.closed_stage(**{**TWO, "conditions": [factor]})
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    answers = list(Assignment.objects.filter(slot__stage=second))
+    jobs.run_inline(lifecycle.close_stage(second))
+    whole, *others = (metrics_of(second, name) for name in ("same_task", "previous_correct"))
+    under = whole["levels"]
+    assert set(under) == {"mode=field", "mode=choice", "mode=slider"}
+    for level, figures in under.items():
+        own = [one for one in answers if one.levels()["mode"] == level.removeprefix("mode=")]
+        assert figures["naive"]["n"] == figures["weighted"]["n"] == len(own) > 0
+    assert sum(figures["naive"]["n"] for figures in under.values()) == whole["naive"]["n"]
+    assert "levels" not in whole["difference"]
+    assert set(others[0]["levels"]["mode=field"]["difference"]) == {"weighted", "naive"}
+    lines = leaderboard(stage.study, level="mode=field")
+    assert {line.n for line in lines if line.evaluated_on} == {under["mode=field"]["naive"]["n"]}
+    assert leaderboard(stage.study, level="mode=gone")[0].evaluated_on is None
+
+
+def test_a_stage_that_nobody_answered_judges_nobody() -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    jobs.run_inline(lifecycle.close_stage(second))
+    assert not Evaluation.objects.exists()
+    assert second.job_steps.get(kind="evaluate").state == "done"
+
+
+def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    step = cast.run_until(lifecycle.close_stage(second), "evaluate")
+    score = predictor_training.score
+
+    def slowly(*args: Any) -> Any:
+        JobStep.objects.filter(pk=step.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+        assert jobs.claim(step.pk) is not None
+        return score(*args)
+
+    monkeypatch.setattr(predictor_training, "score", slowly)
+    assert jobs.run_step(step.pk) is False
+    assert not Evaluation.objects.exists()
+
+
+# Rows from before
+
+
+def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
+    migration = import_module("survey.migrations.0003_leaderboard")
+    second = second_stage(cast.closed_stage(**TWO))
+    PredictorRun.objects.filter(role="baseline").update(stage=second)
+    JobStep.objects.update(predictor_run=None)
+    old = {"n": 12, "auc": {"overall": 0.6}}
+    Evaluation.objects.update(metrics=old)
+    migration.name_the_runs(apps, None)
+    migration.nest_figures(apps, None)
+    named = set(JobStep.objects.values_list("kind", "predictor_run__name"))
+    assert ("train", "same_task") in named and {name for kind, name in named if kind != "train"} == {None}
+    assert Evaluation.objects.first().metrics == {"naive": old}  # type: ignore[union-attr]
+    migration.flatten_figures(apps, None)
+    assert Evaluation.objects.first().metrics == old  # type: ignore[union-attr]
+
+
+# Files
+
+
+def test_a_saved_predictor_says_the_same_in_a_fresh_process_bit_for_bit(tmp_path: Path) -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    (folder,) = training.folders_of(PredictorRun.objects.get(role="main"))
+    slots = cast.stage_of(stage.study, 2).slots.order_by("number")
+    pairs = []
+    for slot in slots:
+        pair = Pair.objects.select_related("evidence__task", "target__task").get(item=slot.item_id)
+        assert pair.evidence is not None
+        texts = (pair.evidence.plain, pair.target.plain, pair.evidence.task.name, pair.target.task.name)
+        pairs.append([*texts, int(bool(pair.outcome))])
+    (tmp_path / "pairs.json").write_text(json.dumps(pairs))
+    script = (
+        "import json, sys; from predictors.training import score; "
+        "print(json.dumps(score([sys.argv[1]], json.load(open(sys.argv[2]))).tolist()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder), str(tmp_path / "pairs.json")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert json.loads(done.stdout) == [slot.score for slot in slots]
+
+
+def test_a_changed_byte_in_a_predictor_fails_the_judging_in_words() -> None:
+    stage = cast.closed_stage(**TWO)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    cast.fill(second)
+    run = PredictorRun.objects.get(name="previous_correct")
+    (folder,) = training.folders_of(run)
+    sha256 = run.members["0"]["logistic.json"]
+    stored = Path(files.default_storage.path(f"{sha256[:2]}/{sha256}"))
+    whole = stored.read_bytes()
+    for path in (stored, folder / "logistic.json"):
+        path.write_bytes(whole.replace(b"0", b"1", 1))
+    try:
+        with pytest.raises(RuntimeError, match=f"{sha256} has changed: restore it from a backup"):
+            jobs.run_inline(lifecycle.close_stage(second))
+    finally:
+        stored.write_bytes(whole)
+    assert not Evaluation.objects.exists()
+
+
+# Nothing to learn from
+
+
+def close_with(answers: bool | None, **overrides: Any) -> Stage:
+    """A closed first stage whose answers all change the belief, or none does; None: nobody came."""
+    stage = cast.open_stage(**{**TWO, **overrides})
+    for _person in range(0 if answers is None else 4):
+        cast.Visitor(stage.study).finish(changes=answers)
+    stage = lifecycle.close_stage(stage)
+    jobs.run_inline(stage)
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [(True, "the label of all 12 answers is 1"), (False, "the label of all 12 answers is 0"), (None, "no answers")],
+)
+def test_answers_of_one_class_or_none_are_a_plain_result_and_no_failure(answers: bool | None, reason: str) -> None:
+    stage = close_with(answers)
+    step = cast.step_of(stage, "train")
+    assert step.state == "done" and step.result["nothing_to_learn"].startswith("nothing to learn from: ")
+    assert reason in step.result["nothing_to_learn"] and reason in step.progress_text
+    assert [step.kind for step in stage.job_steps.order_by("pk")] == ["freeze", "train"]
+    second = cast.stage_of(stage.study, 2)
+    assert second.state == "draft" and lifecycle.waits_for_a_choice(second)
+    assert not lifecycle.pipeline_is_done(stage)
+
+
+def test_a_person_may_then_have_the_stage_drawn_uniformly(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = close_with(False)
+    call_command("study_status", "small")
+    assert "plan_stage small 2 --uniform" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        call_command("plan_stage", "small", "2")
+    call_command("plan_stage", "small", "2", "--uniform")
+    second = cast.stage_of(stage.study, 2)
+    assert second.state == "planned"
+    assert [(stratum.name, stratum.slots) for stratum in second.strata.all()] == [("all", 12)]
+    assert second.manifest["design"]["kind"] == "uniform"
+    assert "label of all 12 answers is 0" in second.manifest["uniform_by_choice"]
+    written = AuditEntry.objects.get(action="choose_uniform")
+    assert "label of all 12 answers is 0" in written.detail["reason"]
+    assert lifecycle.pipeline_is_done(stage)
+    lifecycle.open_stage(second)
+
+
+def test_a_uniform_stage_follows_by_itself() -> None:
+    stage = close_with(False, stages=UNIFORM["stages"])
+    second = cast.stage_of(stage.study, 2)
+    assert second.state == "planned" and CandidateSet.objects.get(stage=second).predictor_run is None
+
+
+def test_uniform_is_no_way_around_a_predictor_that_learnt() -> None:
+    stage = cast.closed_stage(**TWO)
+    second = cast.stage_of(stage.study, 2)
+    with pytest.raises(StateRefused, match="stage 1 is not frozen yet"):
+        lifecycle.choose_uniform(second)
+    cast.run_until(stage, "score")
+    with pytest.raises(StateRefused, match="has its predictor"):
+        lifecycle.choose_uniform(second)
+    jobs.run_inline(stage)
+    with pytest.raises(StateRefused, match="never changed"):
+        lifecycle.choose_uniform(second)
+    assert not AuditEntry.objects.filter(action="choose_uniform").exists()
+
+
+def test_whoever_watches_the_work_is_told_that_a_choice_is_to_be_made() -> None:
+    stage = close_with(True)
+    with pytest.raises(StepsFailed, match="plan_stage small 2 --uniform"):
+        wait_for_pipeline(stage, say=lambda _text: None)
+
+
+# Heartbeats
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_plan_that_takes_long_keeps_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.closed_stage(stages=UNIFORM["stages"])
+    step = cast.run_until(stage, "plan")
+    plan = lifecycle.plan_stage
+    leases: list[Any] = []
+
+    def slowly(*args: Any, **kwargs: Any) -> Stage:
+        lapsed = timezone.now() - timedelta(seconds=1)
+        JobStep.objects.filter(pk=step.pk).update(lease_until=lapsed)
+        for _look in range(200):
+            leases.append(JobStep.objects.get(pk=step.pk).lease_until)
+            if leases[-1] > timezone.now():
+                break
+            time.sleep(0.02)
+        return plan(*args, **kwargs)
+
+    monkeypatch.setattr(jobs, "RENEW_EVERY", 0.05)
+    monkeypatch.setattr(lifecycle, "plan_stage", slowly)
+    assert jobs.run_step(step.pk)
+    assert leases[-1] > timezone.now()

@@ -1,0 +1,312 @@
+"""A study's file changes freely before the first main stage opens, and then only in what was not drawn or measured."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+
+from survey.exceptions import FileErrors, StateRefused
+from survey.models import Amendment, AuditEntry, Posting, Sitting, Stage, Study
+from survey.services.plans import planning
+from survey.services.results.export import files
+from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.piloting import pilot_report
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import current_step
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from survey.services.studies import amending
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+PILOTED: dict[str, Any] = {"stages": [{"sittings": 2, "pilot": True}, {"sittings": 4}]}
+
+
+def block(kind: str, **changes: Any) -> list[dict[str, Any]]:
+    """The blocks of the cast with one changed."""
+    return [{**one, **changes} if one["kind"] == kind else one for one in cast.BASE["blocks"]]
+
+
+def amend(study: Study, why: str = "a typo", **overrides: Any) -> Amendment:
+    return amending.amend(study, text=cast.study_text(**overrides), source_name="new.toml", reason=why)
+
+
+def refusals(study: Study, **overrides: Any) -> list[str]:
+    with pytest.raises(FileErrors) as refused:
+        amend(study, **overrides)
+    return refused.value.lines
+
+
+def fresh(study: Study) -> Study:
+    return Study.objects.get(pk=study.pk)
+
+
+def stage(study: Study, index: int) -> Stage:
+    return Stage.objects.select_related("study__bank").get(study=study, index=index)
+
+
+def test_before_anything_is_planned_everything_but_the_name_may_change() -> None:
+    study = cast.study()
+    made = amend(
+        study, seed=8, sitting={"items": 5}, stages=[{"sittings": 3}], instrument={"options": {"threshold": 5}}
+    )
+    study = fresh(study)
+    assert study.settings.sitting.items == 5 and study.seed == 8
+    assert [one.index for one in study.stages.all()] == [1]
+    assert stage(study, 1).seed != 0 and made.was_locked is False
+    keys = {change["key"]: (change["old"], change["new"]) for change in made.changes}
+    assert keys["seed"] == (7, 8) and keys["sitting.items"] == (3, 5) and keys["stages.1.sittings"] == (4, 3)
+    assert keys["stages.2"][1] is None
+    assert planning.plan_stage(stage(study, 1)).slots.count() == 15
+    assert refusals(study, slug="other")[0].startswith("new.toml:1: slug: this study is called 'cast'")
+
+
+def test_seeds_of_stages_follow_the_studys_seed() -> None:
+    study = cast.study()
+    before = stage(study, 1).seed
+    amend(study, seed=9, stages=[{"sittings": 2}, {"sittings": 2}, {"sittings": 2}])
+    assert stage(study, 1).seed != before and stage(study, 3).state == "draft"
+
+
+def test_a_planned_stage_is_not_contradicted() -> None:
+    study = cast.study()
+    planning.plan_stage(stage(study, 1))
+    assert refusals(study, sitting={"items": 5}) == [
+        "new.toml: sitting.items: stage 1 was drawn by it: a plan is never changed"
+    ]
+    assert refusals(study, stages=[{"sittings": 5}, {"sittings": 2}]) == [
+        "new.toml: stages.1.sittings: stage 1 is planned: a plan is never changed"
+    ]
+    assert refusals(study, seed=9)[0].startswith("new.toml: seed: stage 1 was drawn by it")
+    amend(study, blocks=block("form", title="You"), stages=[{"sittings": 4}, {"sittings": 9}])
+    assert fresh(study).settings.stages[1].sittings == 9
+
+
+def test_opening_the_first_main_stage_locks_the_file() -> None:
+    study = cast.study()
+    out = StringIO()
+    call_command("open_stage", study.slug, stdout=out)
+    study = fresh(study)
+    assert study.locked_at is not None and study.locked_sha256 == study.source_sha256
+    assert f"the study file is locked ({study.source_sha256})" in out.getvalue()
+    assert AuditEntry.objects.filter(action="lock_study").count() == 1
+    lifecycle.pause_stage(stage(study, 1))
+    out = StringIO()
+    call_command("open_stage", study.slug, stdout=out)
+    assert "locked" not in out.getvalue()
+
+
+def test_a_pilot_locks_nothing_and_what_follows_may_be_quite_different() -> None:
+    study = cast.open_study(**PILOTED)
+    assert study.locked_at is None and fresh(study).locked_at is None
+    cast.walk(cast.begin(study))
+    lifecycle.close_stage(stage(study, 1))
+    jobs.run_inline(stage(study, 1))
+    shorter = [one for one in cast.BASE["blocks"] if one["kind"] != "form"]
+    amend(study, why="the pilot took too long", blocks=shorter, sitting={"items": 2}, **PILOTED)
+    opened = lifecycle.open_stage(stage(study, 2))
+    assert opened.slots.count() == 8
+    assert fresh(study).locked_sha256 == fresh(study).source_sha256
+    assert refusals(study, blocks=shorter, sitting={"items": 2}, stages=PILOTED["stages"][1:])[0].startswith(
+        "new.toml: stages.1.sittings: stage 1 is planned"
+    )
+
+
+def test_a_pilot_that_is_over_is_rebuilt_by_the_file_it_had() -> None:
+    study = cast.open_study(**PILOTED)
+    cast.walk(cast.begin(study))
+    lifecycle.close_stage(stage(study, 1))
+    jobs.run_inline(stage(study, 1))
+    amend(study, candidates={"size": 90}, sitting={"items": 2}, **PILOTED)
+    assert verify_stage(stage(study, 1)).differences == []
+
+
+@pytest.fixture
+def locked() -> Study:
+    return fresh(cast.open_study())
+
+
+ALLOWED: dict[str, dict[str, Any]] = {
+    "title": {"title": "Another title"},
+    "texts.contact": {"texts": {**cast.BASE["texts"], "contact": "new@example.org"}},
+    "texts.minutes": {"texts": {**cast.BASE["texts"], "minutes": 9}},
+    "blocks.2.text": {"blocks": block("instructions", text="Read this, please.")},
+    "blocks.7.title": {"blocks": block("end", title="Done")},
+    "sitting.expires_after_minutes": {"sitting": {"items": 3, "expires_after_minutes": 90}},
+    "stages.2.sittings": {"stages": [{"sittings": 4}, {"sittings": 20}]},
+    "stages.3": {"stages": [{"sittings": 4}, {"sittings": 2}, {"sittings": 2}]},
+    "data.retention_until": {"data": {"retention_until": "2098-01-01"}},
+}
+REFUSED: dict[str, dict[str, Any]] = {
+    "bank": {"bank": "other"},
+    "seed": {"seed": 1},
+    "candidates.size": {"candidates": {"size": 100}},
+    "roles.controls": {"roles": {"holdout": 0, "controls": 0.3}},
+    "sitting.items": {"sitting": {"items": 2}},
+    "stages.1.sittings": {"stages": [{"sittings": 3}, {"sittings": 2}]},
+    "instrument.options.threshold": {"instrument": {"options": {"threshold": 9}}},
+    "conditions": {"conditions": [{"factor": "framing", "levels": ["a", "b"]}]},
+    "blocks.5.fields.2.label": {
+        "blocks": block(
+            "form",
+            fields=[
+                cast.BASE["blocks"][4]["fields"][0],
+                {**cast.BASE["blocks"][4]["fields"][1], "label": "Other words?"},
+                cast.BASE["blocks"][4]["fields"][2],
+            ],
+        )
+    },
+    "blocks": {"blocks": [one for one in cast.BASE["blocks"] if one["kind"] != "form"]},
+}
+
+
+@pytest.mark.parametrize("key", ALLOWED)
+def test_what_may_change_once_it_is_locked(locked: Study, key: str) -> None:
+    made = amend(locked, **ALLOWED[key])
+    assert [change["key"] for change in made.changes] == [key]
+    assert made.was_locked and fresh(locked).source_sha256 == made.new_sha256 != fresh(locked).locked_sha256
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_what_may_not_change_once_it_is_locked(locked: Study, key: str) -> None:
+    if key == "bank":
+        cast.bank(name="other")
+    lines = refusals(locked, **REFUSED[key])
+    assert [line.split(": ")[1] for line in lines] == [key]
+    assert not Amendment.objects.exists() and fresh(locked).source_sha256 == locked.source_sha256
+
+
+def test_new_words_to_consent_to_need_a_new_version(locked: Study) -> None:
+    cast.begin(locked)
+    lines = refusals(locked, blocks=block("consent", text="Other words."))
+    assert "blocks.1.version: the consent's words changed" in lines[0]
+    amend(locked, blocks=block("consent", text="Other words.", version="3"))
+    assert cast.begin(fresh(locked)).consent.version == "3"
+
+
+def test_a_sitting_goes_on_with_the_file_it_began_with_and_the_next_has_the_new_one(locked: Study) -> None:
+    begun = cast.begin(locked)
+    assert begun.study_sha256 == locked.source_sha256
+    amend(locked, blocks=block("instructions", text="Read this, please."))
+    begun = Sitting.objects.get(pk=begun.pk)
+    assert current_step(begun).text.startswith("Read this.")
+    later = cast.begin(fresh(locked))
+    assert current_step(later).text == "Read this, please."
+    assert later.study_sha256 == fresh(locked).source_sha256
+
+
+def test_a_sitting_of_a_pilot_finishes_though_its_blocks_are_gone() -> None:
+    study = cast.open_study(**PILOTED)
+    sitting = cast.begin(study)
+    cast.walk(sitting, until="form")
+    amend(study, blocks=[one for one in cast.BASE["blocks"] if one["kind"] not in ("form", "debriefing")], **PILOTED)
+    sitting = Sitting.objects.get(pk=sitting.pk)
+    step = current_step(sitting)
+    assert step.kind == "form"
+    assert advance(sitting=sitting, step=step.number, data=cast.answers_for(step)).kind == "debriefing"
+    assert cast.walk(sitting).outcome == "completed"
+
+
+def test_a_pilots_checks_are_exported_in_the_words_that_were_shown() -> None:
+    study = cast.open_study(**PILOTED)
+    cast.walk(cast.begin(study), until="form")
+    first, second = cast.BASE["blocks"][2]["checks"]
+    amend(study, blocks=block("checks", checks=[{**first, "options": ["other words", "no"]}, second]), **PILOTED)
+    checks = next(file for file in sitting_files(fresh(study)) if file.name == "checks.csv")
+    place = [column.name for column in checks.columns].index("answer_text")
+    assert [row[place] for row in checks.rows] == ["right one", "right"]
+
+
+def test_a_pilots_report_has_remarks_to_a_question_that_came_while_it_ran() -> None:
+    fields = [*cast.BASE["blocks"][4]["fields"], {"name": "more", "label": "What else?", "kind": "text"}]
+    study = cast.open_study(**PILOTED)
+    cast.walk(cast.begin(study))
+    amend(study, blocks=block("form", fields=fields), **PILOTED)
+    later = cast.begin(fresh(study))
+    step = cast.walk(later, until="form")
+    advance(sitting=later, step=step.number, data=cast.answers_for(step, more="too long"))
+    assert ("What else?", "too long") in {(one.where, one.text) for one in pilot_report(fresh(study)).remarks}
+
+
+def test_it_is_in_every_export(locked: Study, tmp_path: Path) -> None:
+    sitting = cast.begin(locked)
+    cast.walk(sitting)
+    old = locked.source_sha256
+    amend(locked, why="the address was wrong", **ALLOWED["texts.contact"])
+    files.write_export(fresh(locked), tmp_path)
+    lines = (tmp_path / "amendments.csv").read_text().splitlines()
+    assert len(lines) == 2 and "the address was wrong" in lines[1] and '""new@example.org""' in lines[1]
+    assert old in lines[1]
+    assert old in (tmp_path / "answers.csv").read_text()
+
+
+def test_a_reason_is_asked_for(locked: Study) -> None:
+    with pytest.raises(StateRefused, match="reason: is missing"):
+        amend(locked, why="  ", **ALLOWED["title"])
+
+
+def test_the_file_in_force_changes_nothing(locked: Study) -> None:
+    with pytest.raises(StateRefused, match="is the file that is in force already"):
+        amend(locked)
+
+
+def test_a_file_that_no_study_could_be_created_from_is_refused_whole(locked: Study) -> None:
+    lines = refusals(locked, sittings=3, title="x" * 999)
+    assert len(lines) == 2 and not Amendment.objects.exists()
+
+
+def test_what_is_planned_by_a_file_that_was_replaced_meanwhile_is_refused() -> None:
+    study = cast.study()
+    read = stage(study, 1)
+    assert read.study.settings.sitting.items == 3
+    amend(study, sitting={"items": 2})
+    with pytest.raises(StateRefused, match="was changed meanwhile"):
+        planning.plan_stage(read)
+
+
+def test_a_stage_that_is_planned_from_answers_is_not_touched_meanwhile() -> None:
+    second = {"sittings": 2, "design": {"kind": "epsilon_greedy"}}
+    study = cast.open_study(stages=[{"sittings": 2}, second], predictor={"name": "same_task"})
+    lifecycle.close_stage(stage(study, 1))
+    lines = refusals(study, stages=[{"sittings": 2}, {**second, "sittings": 3}], predictor={"name": "same_task"})
+    assert "stage 2 is being planned" in lines[0]
+    lines = refusals(study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"})
+    assert "stage 1 has trained by it" in lines[0]
+
+
+def test_a_stage_that_is_posted_at_a_panel_is_not_left_out(locked: Study) -> None:
+    last = locked.stages.order_by("-index")[0]
+    Posting.objects.create(
+        study=locked, stage=last, panel="prolific", internal_name="p", reward=1, places=1, currency="USD",
+        expected_minutes=1,
+    )  # fmt: skip
+    assert "stage 2 is posted at the panel" in refusals(locked, stages=[{"sittings": 4}])[0]
+
+
+def test_an_amendment_is_never_changed(locked: Study) -> None:
+    made = amend(locked, **ALLOWED["title"])
+    made.reason = "another"
+    with pytest.raises(TypeError):
+        made.save()
+    with pytest.raises(TypeError), transaction.atomic():
+        made.delete()
+
+
+def test_the_command_shows_and_does_it(locked: Study, tmp_path: Path) -> None:
+    file = tmp_path / "new.toml"
+    file.write_text(cast.study_text(title="Another title"))
+    out = StringIO()
+    call_command("amend_study", str(file), "--dry-run", stdout=out)
+    assert 'title: "A study of the cast" -> "Another title"' in out.getvalue()
+    assert "nothing was changed" in out.getvalue() and not Amendment.objects.exists()
+    call_command("amend_study", str(file), "--reason", "clearer", stdout=out)
+    assert fresh(locked).title == "Another title"
+    file.write_text(cast.study_text(title="Another title", seed=1))
+    err = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("amend_study", str(file), "--reason", "why not", stdout=out, stderr=err)
+    assert "seed: stage 1 was drawn by it" in err.getvalue()

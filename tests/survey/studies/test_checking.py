@@ -1,0 +1,145 @@
+"""A study file is looked over before it becomes a study; nothing is written."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from survey.services.studies.checking import StudyCheck, check_study
+
+from survey.models import AuditEntry, Study
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").glob("*.toml") if "budget" not in path.name)
+PAID = {**cast.PROLIFIC, "reward": 200, "spending_cap": 100_000}
+
+
+def checked(*, fee: float = 0.25, **overrides: Any) -> StudyCheck:
+    return check_study(text=cast.study_text(**overrides), source_name="new.toml", fee=fee)
+
+
+def told(found: StudyCheck, level: str = "problem") -> list[str]:
+    return [f"{one.field}: {one.message}" for one in found.findings if one.level == level]
+
+
+@pytest.fixture(autouse=True)
+def _bank(db: None) -> None:
+    cast.bank()
+
+
+def test_a_good_file_has_no_problem_and_nothing_is_written() -> None:
+    found = checked()
+    assert not found.has_problems and told(found) == []
+    assert (found.slug, found.bank, found.retention_until) == ("cast", "cast version 1", "2099-12-31")
+    assert not Study.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_it_counts_sittings_and_slots_by_role() -> None:
+    found = checked(roles={"holdout": 0.3, "controls": 0}, stages=[{"sittings": 4, "pilot": True}, {"sittings": 8}])
+    assert [(stage.stage, stage.pilot, stage.sittings) for stage in found.stages] == [(1, True, 4), (2, False, 8)]
+    assert found.stages[1].slots["sampled"] + found.stages[1].slots["holdout"] == 24
+    assert found.stages[1].slots["holdout"] > 0 and found.stages[1].slots["controls"] == 0
+
+
+def test_it_adds_up_the_cost_with_the_fee() -> None:
+    cost = checked(panel=PAID).cost
+    assert cost is not None
+    assert (cost.people, cost.rewards, cost.fee, cost.total) == (6, 1200, 300, 1500)
+
+
+def test_it_refuses_pay_under_the_panels_minimum() -> None:
+    found = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
+    assert told(found) == [
+        "panel.reward: 1.20 USD an hour by the expected 10 minutes; the panel's minimum is 8.00: "
+        "make it 134 or more, or the sitting shorter"
+    ]
+    assert found.pay is not None and found.pay.minimum == 800
+
+
+def test_it_refuses_a_file_without_a_term_or_with_one_that_is_past() -> None:
+    assert told(checked(data={}))[0].startswith("data.retention_until: is missing")
+    assert told(checked(data={"retention_until": "2020-01-01"}))[0].startswith(
+        "data.retention_until: 2020-01-01 is past"
+    )
+
+
+def test_it_refuses_a_cap_that_does_not_cover_the_rewards() -> None:
+    assert told(checked(panel={**PAID, "spending_cap": 500}))[0].startswith("panel.spending_cap: 500 does not cover")
+    without = {key: value for key, value in PAID.items() if key != "spending_cap"}
+    assert told(checked(panel=without))[0].startswith("panel.spending_cap: none is named")
+
+
+def test_it_says_what_creating_would_refuse_at_its_line() -> None:
+    text = cast.study_text(instrument={"options": {"threshold": 200}}, questions={"tasks": ["nothing"]})
+    found = check_study(text=text, source_name="new.toml")
+    assert {one.field for one in found.findings if one.level == "problem"} == {"instrument.options.threshold"}
+    line = next(one.line for one in found.findings if one.level == "problem")
+    assert line is not None and text.splitlines()[line - 1].startswith("threshold")
+    broken = check_study(text=cast.study_text(sittings=1), source_name="new.toml")
+    assert broken.has_problems and broken.findings[0].field == "sittings"
+
+
+def test_a_bank_that_is_not_loaded_is_a_remark() -> None:
+    found = checked(bank="unheard_of")
+    assert told(found) == []
+    assert any(remark.startswith("bank: ") for remark in told(found, "remark"))
+
+
+def test_it_remarks_on_what_ethics_boards_expect() -> None:
+    bare = [one for one in cast.BASE["blocks"] if one["kind"] in ("consent", "items", "end")]
+    remarks = told(checked(blocks=bare, texts={"minutes": 3}), "remark")
+    for expected in (
+        "no debriefing",
+        "no instructions",
+        "no comprehension checks",
+        "texts.contact: none",
+        "the consent",
+        "does not seem to say that pages measure how long they are looked at",
+    ):
+        assert any(expected in remark for remark in remarks), expected
+
+
+def test_it_names_the_codes_and_what_the_panel_does_on_them() -> None:
+    assert checked(panel=PAID).codes == {
+        "completed": "manually_review",
+        "no_consent": "request_return",
+        "failed_checks": "request_return",
+        "study_full": "request_return",
+    }
+
+
+def test_missing_words_of_a_language_are_problems() -> None:
+    found = checked(texts={**cast.BASE["texts"], "languages": ["en", "de"]})
+    assert any('has no text in "de"' in problem for problem in told(found))
+
+
+def test_a_study_that_is_there_is_checked_as_amended() -> None:
+    cast.open_study()
+    found = checked(seed=8)
+    assert any("amend_study" in remark for remark in told(found, "remark"))
+
+
+def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: Path) -> None:
+    file = tmp_path / "new.toml"
+    file.write_text(cast.study_text(panel=PAID))
+    out = StringIO()
+    call_command("check_study", str(file), stdout=out)
+    assert "0 problems" in out.getvalue() and "cost: 6 people" in out.getvalue()
+    file.write_text(cast.study_text(data={}))
+    out = StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("check_study", str(file), "--json", stdout=out)
+    assert ended.value.code == 1
+    told_as_json = json.loads(out.getvalue())
+    assert told_as_json["ok"] is False and told_as_json["findings"][0]["field"] == "data.retention_until"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
+    found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
+    assert told(found) == []
