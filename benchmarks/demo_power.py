@@ -53,14 +53,14 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
 
 def take_part(study: Any, number: int, *, null: bool) -> None:
     """One person's whole sitting, through the services that the pages call."""
-    from survey.instruments import registry
+    from survey.contracts import instruments
     from survey.services.sittings import answering, enrolment
     from survey.services.sittings.flow import current_step
     from survey.simulator.crowd import seed_of
     from survey.simulator.visitors import readable_parts
 
     seed = seed_of(study.seed, "every", number)
-    person = registry.get(study.instrument).simulated_person(study=study, seed=seed, null=null)
+    person = instruments.get(study.instrument).simulated_person(study=study, seed=seed, null=null)
     sitting = enrolment.begin_sitting(study=study, ids=enrolment.new_open_person(), simulated=True)
     sitting = answering.sitting_for(sitting.token)
     right = {check.name: check.options[0] for block in study.settings.blocks for check in block.checks}

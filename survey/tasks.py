@@ -4,7 +4,8 @@ import logging
 
 from celery import shared_task
 
-from survey.recruitment import purging, submissions, webhooks
+from survey.panels import purging
+from survey.panels.prolific import submissions, webhooks
 from survey.services.banks import collecting
 from survey.services.sittings import expiry
 from survey.services.stages import jobs

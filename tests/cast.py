@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from survey.services.studies.creating import create_study
-
 from survey.models import Bank, Question, Sitting, Stage, Study, Task
 from survey.services.plans.planning import plan_stage
 from survey.services.sittings.answering import advance
@@ -15,6 +13,7 @@ from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.services.sittings.flow import Step, current_step
 from survey.services.sittings.identities import PanelIds
 from survey.services.stages.lifecycle import open_stage
+from survey.services.studies.creating import create_study
 
 TASKS = ("algebra", "biology", "cooking", "drawing")
 # What a text may hold and no page or file may change: real questions hold all of it.

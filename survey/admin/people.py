@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import (
     Assignment,
     AssignmentCondition,
@@ -260,7 +260,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     @admin.display(description="item and answer")
     def content(self, assignment: Assignment) -> SafeString:
         study = assignment.slot.stage.study
-        instrument = registry.get(study.instrument)
+        instrument = instruments.get(study.instrument)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
         rows = zip(instrument.columns, instrument.export_values(full, study), strict=True)
         return format_html_join(

@@ -19,8 +19,8 @@ from django.utils.safestring import SafeString
 
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
+from survey.panels import owed_list
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
-from survey.recruitment import owed_list
 from survey.services.base import auditing, csv_lines
 from survey.services.plans import planning
 from survey.services.results.export import codebook, contents, files

@@ -15,7 +15,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import (
     Assignment,
     Booklet,
@@ -369,7 +369,7 @@ def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
 def _read_outcomes(study: Study, stages: Sequence[Stage]) -> dict[int, Outcomes]:
     if not stages:
         return {}
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     # An outcome is of the responses. What an item shows (two long questions) would take three times as long to read;
     # an instrument whose outcome needs it gets it all the same, by a query an answer.
     relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from survey.recruitment.webhooks import NotTaken, take
+from survey.panels.prolific.webhooks import NotTaken, take
 
 
 @csrf_exempt  # Signed by the panel over its very bytes; no browser of ours posts here.

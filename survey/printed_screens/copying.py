@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from django.utils import timezone
 
+from survey.contracts import instruments
+from survey.contracts.instruments import REPEAT, Instrument
 from survey.exceptions import StateRefused
-from survey.instruments import registry
-from survey.instruments.registry import REPEAT, Instrument
 from survey.models import Booklet, CompletionCode, Item, Question, Slot, Stage, Stratum, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import derive, generator
@@ -54,7 +54,7 @@ def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
 
 def _fill(stage: Stage, questions: Sequence[Question]) -> dict[int, str]:
     """One booklet of the study's size: an item of each kind first, then each control, then more of the first ones."""
-    study, instrument = stage.study, registry.of_study(stage.study)
+    study, instrument = stage.study, instruments.of_study(stage.study)
     rng = generator(stage.seed, "items")
     rows = instrument.draw_candidates(questions=questions, size=CANDIDATES, rng=rng).rows
     items, kinds = _store(study, instrument, rows, questions)

@@ -19,7 +19,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import AssignmentCondition, Booklet, Sitting, Stage
 from survey.services.answers.conditions import combinations
 from survey.services.sittings import entry
@@ -154,7 +154,7 @@ class Walk:
         shown = self._begin(route, draw=draw)
         person = Reader(
             config=self.config,
-            items=registry.get(self.stage.study.instrument).simulated_person(study=self.stage.study, seed=1),
+            items=instruments.get(self.stage.study.instrument).simulated_person(study=self.stage.study, seed=1),
             seed=1,
             link={},
         )

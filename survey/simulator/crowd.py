@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 from django.utils import timezone
 
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
-from survey.instruments import registry
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
 from survey.services.sittings import links
@@ -84,7 +84,7 @@ class Crowd:
         if stage is None:
             raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
         self.stage = stage
-        instrument = registry.get(study.instrument)
+        instrument = instruments.get(study.instrument)
         come = stage.sittings.count()
         stage_name: int | str = "every" if same_in_every_stage else stage.index
         base = study.seed if seed is None else seed

@@ -14,7 +14,7 @@ from django.db.models import Sum
 from bandit.estimators import Comparison, compare_shares
 from survey import study_file
 from survey.console.tables import decimal, percent, table
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.services.answers.counting import counted_answers
 from survey.services.base.groups import ensure_researchers_group
@@ -176,7 +176,7 @@ def verdict_on(study: Study, *, null: bool) -> Verdict:
 def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     """The first outcome of each counted answer, and whose it is."""
     answers = counted_answers(stage)
-    outcomes = registry.get(stage.study.instrument).outcomes(answers, stage.study)
+    outcomes = instruments.get(stage.study.instrument).outcomes(answers, stage.study)
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import httpx
 from django.core.signing import Signer
 
+from survey.contracts.instruments import SimulatedPerson
 from survey.exceptions import HunchError
-from survey.instruments.registry import SimulatedPerson
 from survey.services.base.seeds import derive
 from survey.study_file import StudyConfig
 

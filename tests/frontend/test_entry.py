@@ -3,11 +3,11 @@
 import pytest
 from django.test import Client
 from django.utils import timezone
-from survey.services.studies.amending import amend
 
 from survey.models import PanelIdentity, Respondent, Sitting, Study
 from survey.services.sittings.identities import unseal_for
 from survey.services.stages.lifecycle import pause_stage
+from survey.services.studies.amending import amend
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from survey.services.studies.creating import create_study
 
 from survey.exceptions import FileErrors
 from survey.models import Bank, Consent, FormAnswer, Respondent, Sitting, Study
 from survey.services.base.hashing import digest
+from survey.services.studies.creating import create_study
 from survey.study_file import StudyConfig, missing_texts, parse
 from tests import cast
 from tests.frontend.pages import Page, get, read

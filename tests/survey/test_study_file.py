@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.study_file import StudyConfig, StudyFileError
 from survey.study_file.reading import models_in
 
@@ -295,7 +295,7 @@ def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other(
     options = {
         key
         for name in ("belief_update", "own_answers")
-        for key in keys(registry.get(name).options_model, "instrument.options")
+        for key in keys(instruments.get(name).options_model, "instrument.options")
     }
     assert documented() == set(keys(StudyConfig)) | options
 

@@ -9,8 +9,8 @@ class ToyInstrumentConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey.instruments import registry
+        from survey.contracts import instruments
 
         from .instrument import Toy
 
-        registry.register(Toy())
+        instruments.register(Toy())

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from survey.instruments.registry import REPEAT, Candidates, Instrument, Points, Screen
+from survey.contracts.instruments import REPEAT, Candidates, Instrument, Points, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 
 from . import export, labels, people, screens

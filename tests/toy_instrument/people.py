@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping
 
-from survey.instruments.registry import SimulatedPerson
+from survey.contracts.instruments import SimulatedPerson
 
 WORDS = ("what", "is", "the", "river", "sum", "of")
 

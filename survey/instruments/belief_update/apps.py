@@ -10,8 +10,8 @@ class BeliefUpdateConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey.instruments import registry
+        from survey.contracts import instruments
 
         from .instrument import BeliefUpdate
 
-        registry.register(BeliefUpdate())
+        instruments.register(BeliefUpdate())

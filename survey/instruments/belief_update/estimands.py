@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survey.instruments.registry import BeliefRows, Check, Estimands, Measure
+from survey.contracts.instruments import BeliefRows, Check, Estimands, Measure
 
 from .labels import beliefs_of
 

@@ -10,7 +10,7 @@ from bandit.candidates import Pairs, rank_of, uniform_pool, universe_size
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from predictors import evaluation
 from predictors.pairs import Pair as PredictorPair
-from survey.instruments.registry import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Screen
+from survey.contracts.instruments import BeliefRows, Candidates, Estimands, ExtraFile, Instrument, Screen
 from survey.models import Assignment, Item, Question, Response, Sitting, Study
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions, word_counts

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from survey.instruments.registry import Options
+from survey.contracts.instruments import Options
 
 AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
 SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'

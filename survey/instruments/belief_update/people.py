@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bandit.simulation import BeliefTruth
-from survey.instruments.registry import SimulatedPerson
+from survey.contracts.instruments import SimulatedPerson
 from survey.services.banks.answer_checking import options_of
 
 from .forms import KEEP

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
-from survey.instruments.registry import Screen
+from survey.contracts.instruments import Screen
 
 from .forms import BeliefForm, explanation_form, own_answer_form, posterior_form
 from .models import Pair

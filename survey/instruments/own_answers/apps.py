@@ -10,8 +10,8 @@ class OwnAnswersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey.instruments import registry
+        from survey.contracts import instruments
 
         from .instrument import OwnAnswers
 
-        registry.register(OwnAnswers())
+        instruments.register(OwnAnswers())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survey.instruments.registry import AnswerRows, Estimands, Measure
+from survey.contracts.instruments import AnswerRows, Estimands, Measure
 
 from .labels import answer_of
 

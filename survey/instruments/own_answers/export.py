@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from survey.instruments.registry import Column
+from survey.contracts.instruments import Column
 
 from .labels import answer_of
 

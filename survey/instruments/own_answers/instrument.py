@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from bandit.errors import DesignError
-from survey.instruments.registry import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
+from survey.contracts.instruments import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
 from survey.models import Assignment, Item, Question, Response, Study
 from survey.services.banks.eligibility import word_counts
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from survey.instruments.registry import Screen
+from survey.contracts.instruments import Screen
 
 from .forms import form_for
 from .models import AskedQuestion

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.recruitment.fake import FakeProlific, FakeServer
+from survey.panels.prolific.fake import FakeProlific, FakeServer
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -7,7 +7,7 @@ from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.exceptions import NotFound
 from survey.models import PaymentBatch
-from survey.recruitment import money
+from survey.panels import money
 from survey.services.studies import finding
 
 

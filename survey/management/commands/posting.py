@@ -6,7 +6,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.models import Posting, Study
-from survey.recruitment import postings
+from survey.panels.prolific import postings
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.studies import finding
 

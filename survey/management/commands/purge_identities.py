@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from survey.console.command import HunchCommand
 from survey.models import Study
-from survey.recruitment import purging
+from survey.panels import purging
 from survey.services.studies import finding
 
 

@@ -9,8 +9,8 @@ from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.exceptions import HunchError, NotFound
 from survey.models import Study, Submission
-from survey.recruitment import owed_list, reconciliation
-from survey.recruitment.reconciliation import REJECTION_CATEGORIES, Reconciliation
+from survey.panels import owed_list, reconciliation
+from survey.panels.reconciliation import REJECTION_CATEGORIES, Reconciliation
 from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import write_private_file
 from survey.services.studies import finding

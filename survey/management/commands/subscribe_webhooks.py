@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.recruitment.prolific import open_client
+from survey.panels.prolific.client import open_client
 
 EVENTS = ("submission.status.change", "study.status.change")
 

@@ -10,8 +10,8 @@ from itertools import product
 
 from pydantic import ValidationError
 
+from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError
-from survey.instruments.registry import Instrument
 from survey.models import Assignment, AssignmentCondition, Booklet, ConditionLevel, Sitting, Stage, Study
 from survey.services.base.seeds import derive
 from survey.study_file import ConditionConfig, StudyConfig

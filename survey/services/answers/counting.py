@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Assignment, Item, Slot, Stage, Study
 
 BATCH = 2000
@@ -15,13 +15,13 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
     """The queryset with everything that labels and exports read, in a few queries and not one a row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
-    ).prefetch_related("responses__score", *registry.get(study.instrument).prefetch())
+    ).prefetch_related("responses__score", *instruments.get(study.instrument).prefetch())
 
 
 def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
     """The queryset with what labels and estimates read, which is a third of what an export reads."""
     return assignments.select_related("sitting", "slot__stage", "slot__stratum", "slot__item").prefetch_related(
-        *registry.get(study.instrument).label_relations()
+        *instruments.get(study.instrument).label_relations()
     )
 
 
@@ -69,7 +69,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
 
 def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     """What an item is about, in no order: equal for a pair, its reverse and its other outcome."""
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     found: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
         found += map(frozenset, instrument.conflict_keys_of(items[start : start + BATCH]))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Question, Study
 
 
 def eligible_questions(study: Study) -> list[Question]:
     """The bank's questions that the study's filters and flags leave and its instrument can ask about, in the bank's
     fixed order."""
-    return registry.of_study(study).usable(filtered_questions(study))
+    return instruments.of_study(study).usable(filtered_questions(study))
 
 
 def filtered_questions(study: Study) -> list[Question]:

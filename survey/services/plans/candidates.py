@@ -17,8 +17,8 @@ from bandit.designs import Design, EpsilonGreedy
 from bandit.draws import Stratum
 from bandit.errors import DesignError
 from bandit.factored import FactoredScores
+from survey.contracts import instruments
 from survey.exceptions import PlanRefused
-from survey.instruments import registry
 from survey.models import CandidateSet, PredictorRun, Question, Slot, Stage, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
@@ -36,7 +36,7 @@ def drawable_questions(stage: Stage) -> list[Question]:
         PlanRefused: no question is left, or one lacks the key that the instrument needs.
     """
     study = stage.study
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     questions = eligible_questions(study)
     if len(questions) < instrument.fewest_questions:
         raise PlanRefused(
@@ -61,7 +61,7 @@ def question_set_digest(study: Study) -> str:
         study.settings.questions.model_dump(mode="json"),
         list(flagged.values_list("position", flat=True)),
     ]
-    own = registry.of_study(study).drawn_by()
+    own = instruments.of_study(study).drawn_by()
     return digest(facts if own is None else [*facts, own])
 
 
@@ -76,14 +76,14 @@ def planned_before(stage: Stage) -> set[str]:
     return set(earlier.values_list("item__key", flat=True))
 
 
-def draw_candidates(stage: Stage, questions: Sequence[Question]) -> registry.Candidates:
+def draw_candidates(stage: Stage, questions: Sequence[Question]) -> instruments.Candidates:
     """The stage's uniform candidate set. The same seed and questions give the same set on every machine.
 
     Raises:
         PlanRefused: nothing is left to draw from.
     """
     try:
-        return registry.of_study(stage.study).draw_candidates(
+        return instruments.of_study(stage.study).draw_candidates(
             questions=questions,
             size=stage.study.settings.candidates.size,
             rng=generator(stage.seed, "candidates"),
@@ -95,7 +95,7 @@ def draw_candidates(stage: Stage, questions: Sequence[Question]) -> registry.Can
 
 def store_candidates(
     stage: Stage,
-    candidates: registry.Candidates,
+    candidates: instruments.Candidates,
     *,
     questions_sha256: str,
     scores: np.ndarray | None = None,
@@ -241,7 +241,7 @@ def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequenc
     """
     if stored.kind == CandidateSet.Kind.POOL:
         return Pool(rows=files.load_array(stored.file_sha256), probability=stored.probability)
-    instrument = registry.of_study(stored.stage.study)
+    instrument = instruments.of_study(stored.stage.study)
     drawn = files.load_array(stored.drawn_sha256) if stored.drawn_sha256 else None
     return Everything(
         universe_size=stored.universe_size,
@@ -259,7 +259,7 @@ def draw_slots(
     design: Design,
     n: int,
     seed: int,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
 ) -> Drawn:
     """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.
@@ -318,7 +318,7 @@ def _uniformly(
     design: Design,
     n: int,
     rng: np.random.Generator,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
 ) -> Drawn:
     """From all items, each with the same chance: nothing needs to be known of any."""
@@ -344,7 +344,7 @@ def _from_everything(
     design: Design,
     n: int,
     rng: np.random.Generator,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
 ) -> Drawn:
     exclude = instrument.ranks_of(source.leave_out, questions)
@@ -379,7 +379,7 @@ def _from_everything(
 
 
 def _known_scores(
-    source: Everything, rows: np.ndarray, instrument: registry.Instrument, questions: Sequence[Question]
+    source: Everything, rows: np.ndarray, instrument: instruments.Instrument, questions: Sequence[Question]
 ) -> NDArray[np.float64]:
     """What the predictor gave these rows; NaN where it was not asked."""
     known = source.drawn or {}

@@ -16,8 +16,8 @@ from bandit.designs import TestSet
 from bandit.errors import DesignError
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles
 from bandit.short_booklets import deal_short_with_repeats
-from survey.instruments import registry
-from survey.instruments.registry import REPEAT
+from survey.contracts import instruments
+from survey.contracts.instruments import REPEAT
 from survey.models import Question, Slot, Stage
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
@@ -71,7 +71,7 @@ class Recipe:
         )
 
 
-def control_kinds(roles: RolesConfig, instrument: registry.Instrument) -> tuple[str, ...]:
+def control_kinds(roles: RolesConfig, instrument: instruments.Instrument) -> tuple[str, ...]:
     """The kinds of controls that a study asks; none for an instrument that has none.
 
     Raises:
@@ -93,7 +93,7 @@ def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
         DesignError: a control that the instrument does not have.
     """
     stage, roles = settings.stages[index - 1], settings.roles_of(index)
-    kinds = control_kinds(roles, registry.get(settings.instrument.kind)) if roles.controls else ()
+    kinds = control_kinds(roles, instruments.get(settings.instrument.kind)) if roles.controls else ()
     return Recipe(
         seed=seed,
         sittings=stage.sittings,
@@ -241,7 +241,7 @@ def draft(
     recipe: Recipe,
     source: Pool | Everything,
     *,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
 ) -> Draft:
     """Draw, number and deal a stage's slots.
@@ -276,7 +276,7 @@ def draft(
     return _numbered(recipe, parts, dealt, strata, rows)
 
 
-def try_holdout(recipe: Recipe, *, instrument: registry.Instrument, questions: Sequence[Question]) -> None:
+def try_holdout(recipe: Recipe, *, instrument: instruments.Instrument, questions: Sequence[Question]) -> None:
     """Draw and deal a stage's holdout as its plan will be, which needs no scores, and keep nothing.
 
     Raises:
@@ -293,7 +293,7 @@ def try_holdout(recipe: Recipe, *, instrument: registry.Instrument, questions: S
 def _sampled_part(
     drawn: Drawn,
     part: RolePart,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> _Part:
@@ -328,7 +328,7 @@ def _sampled_part(
 def holdout_part(
     recipe: Recipe,
     part: RolePart,
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> tuple[_Part, PlannedStratum]:
@@ -378,7 +378,7 @@ def _with_controls(
     recipe: Recipe,
     parts: list[_Part],
     plans: list[RolePart],
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> tuple[list[_Part], list[DealtWithRepeats]]:
@@ -412,7 +412,7 @@ def _add_controls(
     number: int,
     parts: list[_Part],
     plans: list[RolePart],
-    instrument: registry.Instrument,
+    instrument: instruments.Instrument,
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> None:

@@ -13,8 +13,8 @@ from django.utils import timezone
 import bandit
 from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform
 from bandit.errors import DesignError
+from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
-from survey.instruments import registry
 from survey.models import Booklet, CandidateSet, Item, JobStep, Question, Slot, Stage, Stratum
 from survey.models.predictor import TRIES
 from survey.services.base import files
@@ -92,9 +92,9 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
     Raises:
         PlanRefused: with the stage's number and the sizes.
     """
-    predicts = registry.get(settings.instrument.kind).predicts
+    predicts = instruments.get(settings.instrument.kind).predicts
     exhaustive = settings.candidates.kind == "exhaustive"
-    if exhaustive and settings.predictor is not None and not registry.get(settings.instrument.kind).pairs_questions:
+    if exhaustive and settings.predictor is not None and not instruments.get(settings.instrument.kind).pairs_questions:
         raise PlanRefused(
             f"candidates: {settings.instrument.kind} does not pair questions, so that they cannot all be scored: "
             'use kind = "pool"'
@@ -147,7 +147,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
         PlanRefused: it cannot be drawn or dealt.
     """
     source: Pool | Everything
-    instrument = registry.of_study(stage.study)
+    instrument = instruments.of_study(stage.study)
     if stage.settings.design.kind != "uniform":
         try:
             try_holdout(stage_recipe(stage), instrument=instrument, questions=questions)
@@ -172,7 +172,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
 
 def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
     """All items that the stage may draw from, not scored."""
-    instrument = registry.of_study(stage.study)
+    instrument = instruments.of_study(stage.study)
     leave_out = planned_before(stage)
     return Everything(
         universe_size=instrument.universe_size(len(questions)),
@@ -207,7 +207,7 @@ def _draft(
     source = load_source(candidates, leave_out=planned_before(stage), questions=questions)
     try:
         recipe = stage_recipe(stage, short_booklets=short_booklets)
-        drawn = draft(recipe, source, instrument=registry.of_study(study), questions=questions)
+        drawn = draft(recipe, source, instrument=instruments.of_study(study), questions=questions)
     except CannotDeal as exc:
         raise PlanRefused(
             f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
@@ -309,6 +309,6 @@ def _items(stage: Stage, questions: Sequence[Question], drawn: Draft) -> dict[st
     created = Item.objects.bulk_create([Item(study=study, key=key) for key in fresh], batch_size=BATCH)
     if created:
         rows = np.array([drawn.rows[key] for key in fresh])
-        registry.of_study(study).create_typed_items(items=created, rows=rows, questions=questions)
+        instruments.of_study(study).create_typed_items(items=created, rows=rows, questions=questions)
     known.update({item.key: item for item in created})
     return known

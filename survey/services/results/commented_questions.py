@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Item, Question
 
 MOST = 30
@@ -37,7 +37,7 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
     for name, own in by_instrument.items():
-        for counted_item, questions in zip(own, registry.get(name).questions_of(own), strict=True):
+        for counted_item, questions in zip(own, instruments.get(name).questions_of(own), strict=True):
             for question in questions:
                 found[question.pk] = question
                 counts[question.pk] += reports[counted_item.pk]

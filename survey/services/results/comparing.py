@@ -18,9 +18,9 @@ from bandit import DesignError, Estimate, OfflineEstimate
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
 from predictors.settings import settings_of
+from survey.contracts import instruments
+from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError, StateRefused
-from survey.instruments import registry
-from survey.instruments.registry import Instrument
 from survey.models import Assignment, CandidateSet, Slot, Stage, Study
 from survey.services.answers.counting import training_examples
 from survey.services.banks.eligibility import eligible_questions
@@ -179,7 +179,7 @@ def compare(
 def _compared(
     stage: Stage, policies: Sequence[DesignConfig], predictors: Sequence[str], say: Progress
 ) -> StageComparison:
-    study, instrument = stage.study, registry.get(stage.study.instrument)
+    study, instrument = stage.study, instruments.get(stage.study.instrument)
     answers = counted(stage, [Slot.Role.SAMPLED])
     measures = instrument.estimands(answers, study).measures if answers else ()
     first = measures[0] if measures else None

@@ -16,9 +16,9 @@ from django.db.models import Count, Max, Prefetch
 
 import bandit
 from bandit import DesignError, Estimate, Retest
+from survey.contracts import instruments
+from survey.contracts.instruments import Estimands, Instrument
 from survey.exceptions import HunchError, StateRefused
-from survey.instruments import registry
-from survey.instruments.registry import Estimands, Instrument
 from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
 from survey.services.answers.conditions import has_levels, in_words, read_condition, relations_of
 from survey.services.answers.counting import with_labels
@@ -143,7 +143,7 @@ class _Read:
 def division_names(study: Study) -> list[str]:
     """By what the estimates of a study can be told apart: the instrument's divisions and the study's conditions."""
     conditions = [condition.factor for condition in study.settings.conditions]
-    return [*registry.get(study.instrument).divisions([]), *conditions]
+    return [*instruments.get(study.instrument).divisions([]), *conditions]
 
 
 def estimate(
@@ -165,7 +165,7 @@ def estimate(
     for name in by:
         if name not in known:
             raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
-    instrument = registry.of_study(study)
+    instrument = instruments.of_study(study)
     wanted = tuple(thresholds) or instrument.default_thresholds(study)
     stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     for stage in stages:

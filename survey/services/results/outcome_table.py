@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Stage
 from survey.services.answers.counting import counted_answers
 
@@ -32,7 +32,7 @@ def outcome_table(stage: Stage) -> StageTable | None:
     """Mean of the instrument's first outcome, over all answers and by stratum; None where there is nothing to show."""
     study = stage.study
     answers = counted_answers(stage)
-    outcomes = registry.get(study.instrument).outcomes(answers, study) if answers else {}
+    outcomes = instruments.get(study.instrument).outcomes(answers, study) if answers else {}
     if not outcomes:
         return None
     values = next(iter(outcomes.values()))

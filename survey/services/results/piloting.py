@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
-from survey.instruments import registry
 from survey.models import (
     AttentionAnswer,
     CheckAttempt,
@@ -189,7 +189,7 @@ def _attention(people: Sequence[Sitting]) -> Iterable[CheckLine]:
 
 
 def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, float, int]], list[ShareLine]]:
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     answers = []
     for stage in stages:
         stage.study = study

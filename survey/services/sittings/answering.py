@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from survey.contracts import instruments
 from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
-from survey.instruments import registry
 from survey.models import (
     Assignment,
     AttentionAnswer,
@@ -209,7 +209,7 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
     # Read again: a return may have changed its state.
     assignment = Assignment.objects.select_related("slot__item", "slot__stage", "sitting").get(pk=assignment.pk)
-    instrument = registry.get(sitting.stage.study.instrument)
+    instrument = instruments.get(sitting.stage.study.instrument)
     response = Response.objects.create(
         assignment=assignment,
         number=assignment.responses.count() + 1,

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from django.core import signing
 from django.utils.translation import gettext as _
 
+from survey.contracts import panels
+from survey.contracts.panels import Verdict
 from survey.exceptions import EntryRefused
 from survey.models import Study
-from survey.recruitment import registry
-from survey.recruitment.registry import Verdict
 
 from . import links
 from .enrolment import find_sitting, new_open_person, read_panel_ids, refuse_people_of_others
@@ -69,7 +69,7 @@ def arrive(
 
 def _refuse_strangers(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str) -> None:
     settings = study.settings.panel
-    panel = registry.get(settings.kind)
+    panel = panels.get(settings.kind)
     if panel is None:
         return
     ours = set(study.postings.exclude(external_id="").values_list("external_id", flat=True))

@@ -12,7 +12,7 @@ from django.utils import timezone
 from bandit.booklets import deal
 from bandit.errors import DesignError
 from bandit.short_booklets import deal_short
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage
 from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
@@ -84,7 +84,7 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     whole = len(slots) // size * size
     if whole and free_booklets(stage).exists():
         slots = slots[:whole]
-    instrument = registry.get(stage.study.instrument)
+    instrument = instruments.get(stage.study.instrument)
     keys = instrument.conflict_keys_of([slot.item for slot in slots])
     groups = [(slot.role, slot.stratum_id or 0) for slot in slots]
     rng = generator(stage.seed, "make_up", number + 1)

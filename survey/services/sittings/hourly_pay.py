@@ -6,9 +6,9 @@ from statistics import median
 
 from django.db.models import QuerySet
 
+from survey.contracts import panels
 from survey.exceptions import PayTooLow
 from survey.models import Sitting, Study
-from survey.recruitment import registry
 from survey.study_file import StudyConfig
 
 # Below so many finished sittings a median says less than the expectation does.
@@ -84,7 +84,7 @@ def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
 def _pay(
     settings: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
 ) -> HourlyPay | None:
-    panel = registry.get(settings.panel.kind)
+    panel = panels.get(settings.panel.kind)
     if panel is None or settings.panel.reward is None or reward is None:
         return None
     return HourlyPay(

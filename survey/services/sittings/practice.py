@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from survey.contracts import instruments
+from survey.contracts.instruments import Instrument, Screen
 from survey.exceptions import FieldErrors
-from survey.instruments import registry
-from survey.instruments.registry import Instrument, Screen
 from survey.models import PracticeAnswer, Sitting, Study
 
 Place = tuple[str | int, ...]
@@ -34,7 +34,7 @@ def given(sitting: Sitting) -> list[dict[str, Any]]:
 
 def shown(sitting: Sitting) -> tuple[Screen | None, Sequence[str]]:
     """The screen to answer; after the last one none, and what was entered in sentences."""
-    instrument = registry.get(sitting.stage.study.instrument)
+    instrument = instruments.get(sitting.stage.study.instrument)
     answers = given(sitting)
     screen = instrument.practice_screen(sitting=sitting, example=sitting.current_block.example, given=answers)
     return screen, () if screen else instrument.practice_summary(given=answers)

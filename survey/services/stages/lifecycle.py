@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from predictors import training as predictor_training
+from survey.contracts import instruments
 from survey.exceptions import HunchError, StateRefused
-from survey.instruments import registry
 from survey.models import (
     Assignment,
     JobStep,
@@ -168,7 +168,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
         raise StateRefused(f"stage {stage.index} is {stage.state}; only a closing stage can be frozen")
     if sittings_inside(stage).exists():
         raise StillLive
-    instrument = registry.get(stage.study.instrument)
+    instrument = instruments.get(stage.study.instrument)
     counted = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED)
     rows = [
         SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
@@ -191,7 +191,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
     return {"answers": len(rows), "snapshot_sha256": stage.snapshot_sha256}
 
 
-def answer_digest(answer: Assignment, instrument: registry.Instrument) -> str:
+def answer_digest(answer: Assignment, instrument: instruments.Instrument) -> str:
     return keyed_digest(
         [answer.sitting.public_id.hex, answer.slot.number, answer.slot.item.key, *instrument.answer_values(answer)],
         purpose=f"answer:{answer.slot.stage_id}",
@@ -278,7 +278,7 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     """
     study = stage.study
     wanted = study.settings.predictor
-    if wanted is None or stage.is_pilot or not stage.settings.train or not registry.get(study.instrument).predicts:
+    if wanted is None or stage.is_pilot or not stage.settings.train or not instruments.get(study.instrument).predicts:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}

@@ -13,8 +13,8 @@ from bandit.designs import EpsilonGreedy, Uncertainty, Uniform
 from bandit.errors import DesignError
 from bandit.factored import FactoredScores
 from predictors import training as predictor_training
+from survey.contracts import instruments
 from survey.exceptions import PlanRefused
-from survey.instruments import registry
 from survey.models import Question, Stage
 from survey.services.base import files
 from survey.services.base.locks import locked_stage
@@ -73,7 +73,7 @@ def _score_pool(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
     candidates = draw_candidates(following, questions)
-    inputs = registry.of_study(following.study).predictor_inputs(rows=candidates.rows, questions=questions)
+    inputs = instruments.of_study(following.study).predictor_inputs(rows=candidates.rows, questions=questions)
     design = following.settings.design.build()
     if isinstance(design, Uncertainty) and design.by == "disagreement":
         members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
@@ -90,7 +90,7 @@ def _score_all(
 
     A uniform stage needs no scorer: only what it draws is scored, so that the predictor can be judged on it.
     """
-    instrument = registry.of_study(following.study)
+    instrument = instruments.of_study(following.study)
     settings = following.study.settings
     everything = everything_of(following, questions)
     recipe = stage_recipe(following)
@@ -131,7 +131,7 @@ def _distilled(
     bank = pair_scorer.Questions(
         texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
     )
-    happened = registry.of_study(following.study).outcome_of_evidence(questions)
+    happened = instruments.of_study(following.study).outcome_of_evidence(questions)
     scorer = pair_scorer.distil(
         folders=folders,
         questions=bank,
@@ -162,7 +162,7 @@ def _shortlist(
     held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path], factors: FactoredScores
 ) -> np.ndarray:
     """The best pairs by their factors, with the predictor's own scores of them."""
-    instrument = registry.of_study(following.study)
+    instrument = instruments.of_study(following.study)
     held.heartbeat(0, 0, "choosing the shortlist")
     size = following.study.settings.candidates.shortlist
     with held.kept_alive():

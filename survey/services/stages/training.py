@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from predictors import training as predictor_training
 from predictors.errors import Stopped
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import (
     Assignment,
     CandidateSet,
@@ -81,7 +81,7 @@ def train_member(held: Claim) -> None:
     study = stage.study
     run = stage.predictor_runs.get(job_steps=step)
     answers = training_examples(stage, kept_back_through=run.kept_back_through)
-    inputs, labels = registry.get(study.instrument).examples(answers, study)
+    inputs, labels = instruments.get(study.instrument).examples(answers, study)
     kept_back = _sampled_answers(stage) - len(answers)
     if reason := nothing_to_learn(labels):
         held.heartbeat(0, 0, reason)
@@ -236,7 +236,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
 
 
 def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
-    fit = registry.get(study.instrument).learnable(answers, study)
+    fit = instruments.get(study.instrument).learnable(answers, study)
     return [answer for answer, is_fit in zip(answers, fit.tolist(), strict=True) if is_fit]
 
 
@@ -256,7 +256,7 @@ def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> 
     planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
     if planned and None not in stored:
         return np.asarray(stored, dtype=np.float64)
-    inputs, _labels = registry.get(stage.study.instrument).examples(part.answers, stage.study)
+    inputs, _labels = instruments.get(stage.study.instrument).examples(part.answers, stage.study)
     return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
 
 
@@ -270,7 +270,7 @@ def _figures(
 ) -> dict[str, Any]:
     """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
     same resamples of respondents, whose answers are alike."""
-    instrument = registry.get(stage.study.instrument)
+    instrument = instruments.get(stage.study.instrument)
     how: dict[str, Any] = {
         "weights": weights,
         "clusters": np.asarray([answer.sitting.respondent_id for answer in part.answers]),

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bandit.errors import DesignError
+from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
-from survey.instruments import registry
 from survey.models import Assignment, CandidateSet, Question, Stage
 from survey.services.answers.counting import with_answers
 from survey.services.answers.exclusions import snapshot_digest
@@ -127,7 +127,7 @@ def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -
         return draft(
             Recipe.of_manifest(stage.manifest, stage),
             source,
-            instrument=registry.of_study(stage.study),
+            instrument=instruments.of_study(stage.study),
             questions=questions,
         )
     except DesignError as exc:
@@ -204,7 +204,7 @@ def _verify_snapshot(stage: Stage, found: Verification) -> None:
     if snapshot_digest([row.digest for row in frozen], told) != stage.snapshot_sha256:
         found.differences.append("snapshot: its hashes do not make the snapshot's hash")
     _verify_exclusions(stage, {row.number for row in kept.values()} & set(told.get("excluded", ())), found)
-    instrument = registry.get(stage.study.instrument)
+    instrument = instruments.get(stage.study.instrument)
     changed = []
     ids = list(kept)
     for start in range(0, len(ids), 500):

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from bandit.errors import DesignError
 from survey import study_file
+from survey.contracts import panels
 from survey.exceptions import FileErrors, NotFound
 from survey.models import CompletionCode, Study
-from survey.recruitment import registry as panels
 from survey.services.banks.importing import find_bank
 from survey.services.base.retention import retention_problem
 from survey.services.plans.drafting import recipe_of, slots_by_role

@@ -15,8 +15,8 @@ from predictors.registry import names as predictor_names
 from predictors.settings import settings_of
 from predictors.training import members_of
 from survey import study_file
+from survey.contracts import instruments
 from survey.exceptions import FileErrors, NotFound, PlanRefused
-from survey.instruments import registry
 from survey.models import Bank, CompletionCode, Question, Stage, Study
 from survey.services.answers.conditions import option_problems
 from survey.services.banks.importing import Problems, find_bank, read_text_file
@@ -84,7 +84,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 
 def remarks_on(study: Study) -> Sequence[str]:
     """What whoever created the study should know of it."""
-    return [*registry.of_study(study).remarks(study), *attention.remarks(study.settings)]
+    return [*instruments.of_study(study).remarks(study), *attention.remarks(study.settings)]
 
 
 def read_study_file(path: Path | str) -> str:
@@ -152,9 +152,9 @@ def _bank(wanted: str, report: Report) -> Bank | None:
         return None
 
 
-def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | None:
+def _instrument(config: StudyConfig, report: Report) -> instruments.Instrument | None:
     try:
-        instrument = registry.get(config.instrument.kind)
+        instrument = instruments.get(config.instrument.kind)
     except LookupError as exc:
         report(("instrument", "kind"), str(exc))
         return None
@@ -180,13 +180,13 @@ def _instrument(config: StudyConfig, report: Report) -> registry.Instrument | No
     return None
 
 
-def _with_all_options(config: StudyConfig, instrument: registry.Instrument) -> StudyConfig:
+def _with_all_options(config: StudyConfig, instrument: instruments.Instrument) -> StudyConfig:
     """Stored as they are meant today: a later release may have other defaults."""
     options = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
     return config.model_copy(update={"instrument": config.instrument.model_copy(update={"options": options})})
 
 
-def _check_predictor(config: StudyConfig, instrument: registry.Instrument | None, report: Report) -> None:
+def _check_predictor(config: StudyConfig, instrument: instruments.Instrument | None, report: Report) -> None:
     if config.predictor is None:
         return
     if instrument is not None and not instrument.predicts:
@@ -227,7 +227,7 @@ def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None
 
 
 def _check_questions(
-    study: Study, instrument: registry.Instrument, report: Report, *, planned: Collection[int] = ()
+    study: Study, instrument: instruments.Instrument, report: Report, *, planned: Collection[int] = ()
 ) -> None:
     config = study.settings
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
-from survey.instruments import registry
 from survey.models import Assignment, AssignmentCondition, Sitting, Slot, Study
 from survey.services.answers import conditions
 from survey.services.sittings import expiry
@@ -85,7 +85,7 @@ def test_who_comes_back_keeps_the_levels_and_a_make_up_booklet_draws_its_own() -
 
 def test_a_level_changes_the_options_that_its_screens_read() -> None:
     stage = cast.open_stage(conditions=[FRAMED, SHOWN], sitting={"items": 4}, stages=[{"sittings": 4}])
-    instrument = registry.get("belief_update")
+    instrument = instruments.get("belief_update")
     for _person in range(2):
         sitting = cast.Visitor(stage.study).to_items().sitting
         for assignment in sitting.assignments.select_related("slot__stage__study", "sitting"):

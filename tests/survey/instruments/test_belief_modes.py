@@ -4,19 +4,19 @@ import json
 from typing import Any
 
 import pytest
-from survey.services.studies.amending import amend
 
+from survey.contracts import instruments
+from survey.contracts.instruments import Screen
 from survey.exceptions import FieldErrors, FileErrors
-from survey.instruments import registry
 from survey.instruments.belief_update import forms, settings
 from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
 from survey.instruments.belief_update.options import BeliefUpdateOptions
-from survey.instruments.registry import Screen
 from survey.models import Assignment, Response, Sitting, Study
 from survey.services.base.hashing import digest
 from survey.services.results.export import columns, reading
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
+from survey.services.studies.amending import amend
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -366,7 +366,7 @@ def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
     for person, changes in enumerate((True, False, True, False)):
         walker = Walker(study)
         drawn = [
-            registry.get("belief_update").setting(one, study).explained  # type: ignore[attr-defined]
+            instruments.get("belief_update").setting(one, study).explained  # type: ignore[attr-defined]
             for one in walker.sitting.assignments.order_by("position")
         ]
         asked[person] = []
@@ -520,7 +520,7 @@ def test_a_simulated_person_gets_through_every_mode_and_screen() -> None:
             **options(answer_mode=mode, explanation="all", explanation_required=True, own_answer=True, confidence=True),
         )
         walker = Walker(study)
-        person = registry.get("belief_update").simulated_person(study=study, seed=3)
+        person = instruments.get("belief_update").simulated_person(study=study, seed=3)
         while walker.step.kind == "item":
             screen = walker.screen
             parts = {

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
-from survey.services.studies.creating import create_study, read_study_file
 
+from survey.contracts import instruments
 from survey.exceptions import FieldErrors, StateRefused
-from survey.instruments import registry
 from survey.instruments.own_answers.forms import answer_field
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import Bank, Question, Score, Slot, Study, Task
@@ -19,6 +18,7 @@ from survey.services.results.estimating import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
+from survey.services.studies.creating import create_study, read_study_file
 from tests.frontend.pages import arrive
 from tests.survey import cast
 
@@ -235,9 +235,9 @@ def test_several_people_answer_the_same_question_each_with_its_exact_chance() ->
 @pytest.mark.django_db
 def test_one_answer_a_question_is_all_there_is_by_default() -> None:
     study = cast.study("once", on=bank(), instrument={"kind": "own_answers"}, sitting={"items": 6})
-    instrument = registry.of_study(study)
+    instrument = instruments.of_study(study)
     assert instrument.universe_size(12) == 12
-    assert registry.get("own_answers").universe_size(12) == 12
+    assert instruments.get("own_answers").universe_size(12) == 12
 
 
 @pytest.mark.django_db
@@ -255,7 +255,7 @@ def test_the_shipped_study_can_be_planned(name: str) -> None:
 def play(study: Study) -> None:
     """A simulated person, from the texts of the screens alone."""
     visitor = cast.Visitor(study)
-    person = registry.get("own_answers").simulated_person(study=study, seed=visitor.sitting.pk)
+    person = instruments.get("own_answers").simulated_person(study=study, seed=visitor.sitting.pk)
     step = visitor.to_items().step
     while step.kind == "item":
         shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
@@ -288,6 +288,6 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
 @pytest.mark.django_db
 def test_it_says_what_it_does_not_ask() -> None:
     with pytest.raises(StateRefused, match="own_answers does not ask what people expect"):
-        registry.get("own_answers").beliefs([])
+        instruments.get("own_answers").beliefs([])
     with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):
-        registry.get("belief_update").own_answers([])
+        instruments.get("belief_update").own_answers([])

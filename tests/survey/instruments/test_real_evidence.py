@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 from django.test import Client
-from survey.services.studies.creating import create_study, remarks_on
 
+from survey.contracts import instruments
 from survey.exceptions import FileErrors
-from survey.instruments import registry
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.belief_update.reports.aligning import alignment_of
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
@@ -22,6 +21,7 @@ from survey.services.results.estimating import estimate
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
+from survey.services.studies.creating import create_study, remarks_on
 from tests import cast as core
 from tests.frontend.pages import go_to
 from tests.survey import cast, filled
@@ -95,7 +95,7 @@ def test_all_pairs_that_happened_are_candidates_where_the_pool_is_large_enough()
 @pytest.mark.django_db
 def test_the_unbound_instrument_still_draws_hypothetical_outcomes() -> None:
     study = cast.study()
-    assert registry.of_study(study).universe_size(40) == 2 * 40 * 39
+    assert instruments.of_study(study).universe_size(40) == 2 * 40 * 39
     drawn = candidates.draw_candidates(cast.stage_of(study), eligible_questions(study))
     outcomes = Counter(drawn.rows["outcome"].tolist())
     assert min(outcomes.values()) > 100

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from django.http import QueryDict
-from survey.services.studies.creating import remarks_on
 
 from survey.exceptions import FieldErrors, OutOfOrder
 from survey.models import (
@@ -30,6 +29,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import free_capacity
 from survey.services.sittings.comments import MOST_REPORTS, report_question
 from survey.services.sittings.flow import Step
+from survey.services.studies.creating import remarks_on
 from tests.survey import cast
 
 pytestmark = pytest.mark.django_db

@@ -46,7 +46,7 @@ def test_only_sampled_slots_train() -> None:
     type(held_out).objects.filter(pk=held_out.pk).update(role="holdout")
     assert len(counting.counted_answers(stage)) == 11
     assert len(counting.counted_answers(stage, roles=("sampled", "holdout"))) == 12
-    cast.staging.freeze(stage)
+    cast.lifecycle.freeze(stage)
     assert len(counting.frozen_answers(stage)) == 11
 
 

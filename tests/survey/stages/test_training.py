@@ -19,8 +19,8 @@ from predictors import evaluation
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
 from survey.console.progress import StepsFailed, wait_for_pipeline
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
-from survey.instruments import registry
 from survey.instruments.belief_update.models import Pair
 from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
 from survey.services.answers.counting import frozen_answers, training_examples
@@ -190,7 +190,7 @@ def test_judging_waits_for_a_predictor_that_still_trains() -> None:
 
 
 def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray | None) -> Any:
-    pairs, labels = registry.get("belief_update").examples(answers, answers[0].slot.stage.study)
+    pairs, labels = instruments.get("belief_update").examples(answers, answers[0].slot.stage.study)
     return evaluation.evaluate(labels, scores, [pair.outcome for pair in pairs], weights)
 
 
@@ -200,7 +200,7 @@ def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_
     weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
     assert len(set(weights.round(6).tolist())) == 2  # top and rest
     for run in runs_in_force(second):
-        inputs, _labels = registry.get("belief_update").examples(answers, second.study)
+        inputs, _labels = instruments.get("belief_update").examples(answers, second.study)
         scores = predictor_training.score(training.folders_of(run), inputs).astype(np.float64)
         figures = metrics_of(second, run.name)
         for weighting, used in (("weighted", weights), ("naive", None)):
@@ -252,7 +252,7 @@ def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
 
 
 def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[int]) -> Any:
-    pairs, labels = registry.get("belief_update").examples(answers, stage.study)
+    pairs, labels = instruments.get("belief_update").examples(answers, stage.study)
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
     found = evaluation.evaluate_with_intervals(

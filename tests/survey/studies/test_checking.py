@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from survey.services.studies.checking import StudyCheck, check_study
 
 from survey.models import AuditEntry, Study
+from survey.services.studies.checking import StudyCheck, check_study
 from tests import cast
 
 pytestmark = pytest.mark.django_db

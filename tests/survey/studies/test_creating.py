@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from django.contrib.auth import get_user_model
 
+from survey.contracts import instruments
 from survey.exceptions import FileErrors, NotFound, StateRefused
-from survey.instruments import registry
 from survey.models import AuditEntry, CompletionCode, Question, Stage, Study
 from survey.services.base.seeds import derive
 from survey.services.plans.planning import plan_stage
@@ -248,7 +248,7 @@ def test_it_refuses_a_holdout_that_cannot_be_dealt_before_anything_is_collected(
 
 
 def test_it_refuses_a_predictor_for_an_instrument_without_a_label(bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(registry.get("belief_update")), "predicts", False)
+    monkeypatch.setattr(type(instruments.get("belief_update")), "predicts", False)
     (line,) = refusals(FILE.replace('[stages.design]\nkind = "epsilon_greedy"\n', ""))
     assert line.startswith(f"small.toml:{line_of(FILE, '[predictor]')}: predictor: belief_update has no label")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from survey.contracts import instruments
+from survey.contracts.instruments import BeliefRows
 from survey.exceptions import StateRefused
-from survey.instruments import registry
-from survey.instruments.registry import BeliefRows
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.banks.eligibility import eligible_questions
@@ -105,7 +105,7 @@ def alignment_of(
     questions = eligible_questions(study)
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     rows = files.load_array(stored.file_sha256)
     if len(rows) > MOST_PAIRS:
         chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
@@ -160,7 +160,7 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
     Raises:
         StateRefused: no answers of people or models.
     """
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     answers = _answers(study, instrument, read_condition(study, condition))
     beliefs = answers.beliefs
     shown = beliefs.outcome == 1
@@ -215,7 +215,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
     """A model's rows: the pairs whose outcome is the one it really had, and whose target question it has answered."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
-    shown = registry.get(study.instrument).evidence_model(study)
+    shown = instruments.get(study.instrument).evidence_model(study)
     for model in _models(study):
         if shown and model.name != shown:
             # Its pairs in the pool are those where it did as the model that was shown: no uniform sample of its own.
@@ -259,7 +259,7 @@ class _Answered:
     score: np.ndarray
 
 
-def _answers(study: Study, instrument: registry.Instrument, levels: Mapping[str, str]) -> _Answered:
+def _answers(study: Study, instrument: instruments.Instrument, levels: Mapping[str, str]) -> _Answered:
     found, weights = [], []
     for stage in study.main_stages():
         stage.study = study

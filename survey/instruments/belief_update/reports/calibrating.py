@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from survey.contracts import instruments
 from survey.exceptions import HunchError, NotFound, StateRefused
-from survey.instruments import registry
 from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.banks.eligibility import eligible_questions
@@ -53,7 +53,7 @@ def figure7_csv(lines: Sequence[Calibration]) -> Iterator[str]:
 def people_studies(study: Study) -> list[Study]:
     """Studies in which people answered questions of the same bank themselves."""
     others = Study.objects.filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
-    return [other for other in others if registry.get(other.instrument).answered_by_people]
+    return [other for other in others if instruments.get(other.instrument).answered_by_people]
 
 
 def human_calibration(
@@ -112,7 +112,7 @@ def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> Belief
     answers = _counted(study, levels)
     if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
-    rows = registry.get(study.instrument).beliefs(answers)
+    rows = instruments.get(study.instrument).beliefs(answers)
     chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]
     return BeliefsAboutOthers(
         posterior=rows.posterior,
@@ -126,7 +126,7 @@ def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> Belief
 
 def _people(study: Study) -> RealAnswers:
     answers = _counted(study)
-    rows = registry.get(study.instrument).own_answers(answers)
+    rows = instruments.get(study.instrument).own_answers(answers)
     who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
     # In a repeated measurement somebody can meet a question again: the first answer is the fresh one.
     first = np.sort(np.unique(np.stack([who, rows.question]), axis=1, return_index=True)[1])

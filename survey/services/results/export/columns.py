@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from survey.instruments import registry
-from survey.instruments.registry import Column
+from survey.contracts import instruments
+from survey.contracts.instruments import Column
 from survey.models import Assignment, Slot, Study
 
 UNTAKEN = "untaken"
@@ -250,4 +250,4 @@ AFTER = (
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    return [*(core.column for core in BEFORE), *registry.get(study.instrument).columns, *(c.column for c in AFTER)]
+    return [*(core.column for core in BEFORE), *instruments.get(study.instrument).columns, *(c.column for c in AFTER)]

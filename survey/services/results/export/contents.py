@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from survey.contracts import instruments
+from survey.contracts.instruments import ExtraFile
 from survey.exceptions import NotFound
-from survey.instruments import registry
-from survey.instruments.registry import ExtraFile
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
@@ -18,7 +18,7 @@ def extra_files(
     study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
 ) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
     yield from sitting_files(study, stage=stage)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from survey.instruments import registry
+from survey.contracts import instruments
 from survey.models import Assignment, Slot, Study
 from survey.services.answers.conditions import has_levels
 from survey.services.answers.counting import with_answers
@@ -84,7 +84,7 @@ def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Ro
 
 def values_of(row: Row, study: Study) -> list[Any]:
     """One value for each of `columns_of(study)`; None where there is nothing (yet)."""
-    instrument = registry.get(study.instrument)
+    instrument = instruments.get(study.instrument)
     own: Sequence[Any] = (
         instrument.export_values(row.assignment, study) if row.assignment else [None] * len(instrument.columns)
     )

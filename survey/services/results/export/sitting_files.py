@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from survey.instruments.registry import Column, ExtraFile
+from survey.contracts.instruments import Column, ExtraFile
 from survey.models import (
     AttentionAnswer,
     CheckAttempt,

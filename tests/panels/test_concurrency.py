@@ -4,11 +4,13 @@ import pytest
 
 from survey.exceptions import HunchError
 from survey.models import PaymentBatch, Posting, Submission, WebhookEvent
-from survey.recruitment import money, postings, webhooks
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.submissions import read_posting
-from tests.recruitment.world import arrives, begins, posted
+from survey.panels import money
+from survey.panels.prolific import postings, webhooks
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_posting
 from tests.survey.sittings.test_concurrency import together
+
+from .world import arrives, begins, posted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 

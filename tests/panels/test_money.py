@@ -7,16 +7,17 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Response, Score
-from survey.recruitment import money, reconciliation
-from survey.recruitment.errors import PanelError, PanelRefused, PanelUnreachable
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.prolific import ProlificClient, open_client
-from survey.recruitment.reconciliation import Action
-from survey.recruitment.submissions import read_posting
+from survey.panels import money, reconciliation
+from survey.panels.errors import PanelError, PanelRefused, PanelUnreachable
+from survey.panels.prolific.client import ProlificClient, open_client
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_posting
+from survey.panels.reconciliation import Action
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.studies import amending
 from tests import cast
-from tests.recruitment.world import PAY, arrives, begins, posted, row_of
+
+from .world import PAY, arrives, begins, posted, row_of
 
 pytestmark = pytest.mark.django_db
 State = PaymentBatch.State

@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
+from survey.panels.prolific.client import ProlificClient, open_client
+from survey.panels.prolific.statuses import ENDED_UNPAID, PAID, TIMED_OUT
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
 
 from .errors import PanelError
-from .prolific import ProlificClient, open_client
-from .statuses import ENDED_UNPAID, PAID, TIMED_OUT
 
 State = PaymentBatch.State
 Kind = Payment.Kind

@@ -8,16 +8,17 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
-from survey.recruitment import reconciliation
-from survey.recruitment.errors import PanelUnreachable
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.prolific import open_client
-from survey.recruitment.reconciliation import NOT_HERE, Action, Finding, judge
-from survey.recruitment.statuses import as_told
-from survey.recruitment.submissions import read_posting, store
+from survey.panels import reconciliation
+from survey.panels.errors import PanelUnreachable
+from survey.panels.prolific.client import open_client
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.statuses import as_told
+from survey.panels.prolific.submissions import read_posting, store
+from survey.panels.reconciliation import NOT_HERE, Action, Finding, judge
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.identities import PanelIds
-from tests.recruitment.world import arrives, begins, posted, row_of
+
+from .world import arrives, begins, posted, row_of
 
 pytestmark = pytest.mark.django_db
 

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from survey.recruitment import prolific
-from survey.recruitment.fake import FakeProlific, FakeServer
+from survey.panels.prolific import client
+from survey.panels.prolific.fake import FakeProlific, FakeServer
 
 
 @pytest.fixture
 def fake(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProlific]:
     """A running fake, with the token and secret that it knows in our settings. Nobody waits between two tries."""
     cache.clear()
-    monkeypatch.setattr(prolific, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
     panel = FakeProlific(seed=11)
     with FakeServer(panel):
         settings.HUNCH_PROLIFIC_URL = panel.url

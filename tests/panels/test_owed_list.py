@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
-from survey.recruitment import purging
-from survey.recruitment.owed_list import owed_for, owed_list
+from survey.panels import purging
+from survey.panels.owed_list import owed_for, owed_list
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.identities import PanelIds

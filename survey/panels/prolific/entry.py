@@ -7,9 +7,10 @@ that the panel does not know. A study that takes only signed links lets nobody i
 
 from collections.abc import Mapping
 
-from .errors import PanelError, PanelMissing
-from .prolific import is_configured, open_client, open_public_client
-from .registry import Verdict
+from survey.contracts.panels import Verdict
+from survey.panels.errors import PanelError, PanelMissing
+
+from .client import is_configured, open_client, open_public_client
 from .statuses import REJECTED, RETURNED, TIMED_OUT, as_told
 from .tokens import BadToken, KeysUnavailable, check_token
 

@@ -26,8 +26,8 @@ FRESH = 12 * 3600  # seconds after which keys are read again
 KEPT = 7 * 24 * 3600  # seconds that keys are good for while the panel cannot be reached
 # An unknown key asks for a fresh list, and anybody can name one: so not more often than this.
 ASK_AGAIN = 60  # seconds
-KEYS = "survey.recruitment.jwks"
-ASKED = "survey.recruitment.jwks.asked"
+KEYS = "survey.panels.jwks"
+ASKED = "survey.panels.jwks.asked"
 ReadKeys = Callable[[], Mapping[str, Any]]
 
 

@@ -14,13 +14,13 @@ from django.utils.dateparse import parse_datetime
 
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Submission
+from survey.panels.errors import PanelError
+from survey.panels.money import sittings_of
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.identities import PanelIds, seal, submission_hash
 
-from .errors import PanelError
-from .money import sittings_of
+from .client import ProlificClient, is_configured, open_client
 from .postings import change
-from .prolific import ProlificClient, is_configured, open_client
 from .statuses import RETURNED, as_told
 
 # Nothing changes any more at a posting that is over, but for what people do by hand.

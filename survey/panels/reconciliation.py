@@ -14,15 +14,8 @@ from django.utils import timezone
 
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
-from survey.services.answers.flags import marks_of
-from survey.services.base.auditing import record
-from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
-from survey.services.sittings.identities import unseal
-
-from .errors import PanelError
-from .money import Owed, owed, sittings_of
-from .prolific import ProlificClient, open_client
-from .statuses import (
+from survey.panels.prolific.client import ProlificClient, open_client
+from survey.panels.prolific.statuses import (
     APPROVED,
     AWAITING_REVIEW,
     ENDED_UNPAID,
@@ -35,7 +28,14 @@ from .statuses import (
     UNDER_WAY,
     as_told,
 )
-from .submissions import read_posting
+from survey.panels.prolific.submissions import read_posting
+from survey.services.answers.flags import marks_of
+from survey.services.base.auditing import record
+from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
+from survey.services.sittings.identities import unseal
+
+from .errors import PanelError
+from .money import Owed, owed, sittings_of
 
 State = Sitting.State
 NOT_HERE = "not here"

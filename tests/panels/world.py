@@ -3,9 +3,9 @@
 from typing import Any
 
 from survey.models import Posting, Sitting, Study, Submission
-from survey.recruitment import postings
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.submissions import read_posting
+from survey.panels.prolific import postings
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_posting
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.identities import PanelIds

@@ -11,9 +11,10 @@ from django.test import Client
 
 from survey.exceptions import EntryRefused
 from survey.models import PaymentBatch, Posting, Sitting, Submission, WebhookEvent
-from survey.recruitment import money, postings, reconciliation, submissions, webhooks
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.reconciliation import Action
+from survey.panels import money, reconciliation
+from survey.panels.prolific import postings, submissions, webhooks
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.reconciliation import Action
 from survey.services.results.export.files import answers_csv
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting

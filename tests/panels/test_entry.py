@@ -9,14 +9,15 @@ from django.test import Client
 
 from survey.exceptions import EntryRefused
 from survey.models import Posting, Respondent, Study
-from survey.recruitment import tokens
-from survey.recruitment.fake import FakeProlific
+from survey.panels.prolific import tokens
+from survey.panels.prolific.fake import FakeProlific
 from survey.services.sittings import entry
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
 from survey.services.sittings.identities import PanelIds
 from tests import cast
-from tests.recruitment.test_prolific import STUDY
+
+from .test_prolific import STUDY
 
 pytestmark = pytest.mark.django_db
 HOST = "testserver"

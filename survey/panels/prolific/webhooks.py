@@ -19,10 +19,10 @@ from django.utils import timezone
 
 from survey.exceptions import HunchError
 from survey.models import Posting, WebhookEvent
+from survey.panels.errors import PanelError, PanelMissing
 from survey.services.sittings.identities import PanelIds, seal, unseal
 
-from .errors import PanelError, PanelMissing
-from .prolific import ProlificClient, is_configured, open_client
+from .client import ProlificClient, is_configured, open_client
 from .submissions import is_forgotten, read_posting, store
 
 SIGNATURE = "X-Prolific-Request-Signature"

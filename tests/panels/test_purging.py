@@ -11,16 +11,18 @@ from django.utils import timezone
 
 from survey.exceptions import EntryRefused, HunchError, StateRefused
 from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission, WebhookEvent
-from survey.recruitment import money, purging, reconciliation, webhooks
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.submissions import read_all, read_posting
+from survey.panels import money, purging, reconciliation
+from survey.panels.prolific import webhooks
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_all, read_posting
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.identities import PanelIds, seal
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.tasks import look_after_data
 from tests import cast
-from tests.recruitment.world import arrives, begins, ids_of, posted
+
+from .world import arrives, begins, ids_of, posted
 
 pytestmark = pytest.mark.django_db
 

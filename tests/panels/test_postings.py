@@ -10,14 +10,15 @@ from django.utils import timezone
 
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
-from survey.recruitment import postings
-from survey.recruitment.errors import PanelRefused, PanelUnreachable
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.submissions import read_posting
+from survey.panels.errors import PanelRefused, PanelUnreachable
+from survey.panels.prolific import postings
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_posting
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
-from tests.recruitment.world import PAY, arrives, begins, posted
+
+from .world import PAY, arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
 

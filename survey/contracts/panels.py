@@ -5,7 +5,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Protocol
 
-PANELS = {"prolific": "survey.recruitment.prolific_entry.Prolific"}
+PANELS = {"prolific": "survey.panels.prolific.entry.Prolific"}
 
 
 class Verdict(Enum):

@@ -15,8 +15,7 @@ import httpx
 from django.conf import settings
 
 from survey.exceptions import HunchError
-
-from .errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
+from survey.panels.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 # While somebody waits at the door.

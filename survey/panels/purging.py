@@ -17,13 +17,13 @@ from django.db.models.functions import Coalesce
 
 from survey.exceptions import HunchError
 from survey.models import PanelIdentity, PaymentBatch, Stage, Study, Submission
+from survey.panels.prolific.statuses import AWAITING_REVIEW, UNDER_WAY
+from survey.panels.prolific.submissions import PURGED
 from survey.services.base.auditing import record
 from survey.services.base.retention import is_over
 
 from .money import owed
 from .owed_list import waits_for_list
-from .statuses import AWAITING_REVIEW, UNDER_WAY
-from .submissions import PURGED
 
 BATCH = 500
 

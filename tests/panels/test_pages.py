@@ -8,13 +8,14 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.models import PaymentBatch, Posting, Sitting
-from survey.recruitment.errors import PanelError
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.money import pay_owed
-from survey.recruitment.submissions import read_posting
+from survey.panels.errors import PanelError
+from survey.panels.money import pay_owed
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.submissions import read_posting
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.sittings import hourly_pay
-from tests.recruitment.world import arrives, begins, posted
+
+from .world import arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
 

@@ -12,10 +12,11 @@ from django.test import Client
 
 from survey.management.commands.fake_prolific import deliver
 from survey.models import Posting, Submission, WebhookEvent
-from survey.recruitment import submissions, webhooks
-from survey.recruitment.fake import FakeProlific, Webhook
+from survey.panels.prolific import submissions, webhooks
+from survey.panels.prolific.fake import FakeProlific, Webhook
 from survey.services.stages import lifecycle
-from tests.recruitment.world import arrives, begins, posted
+
+from .world import arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
 BODY = b'{"event_type": "submission.status.change", "resource_id": "abc",  "participant_id": "def", "status": "X"}'

@@ -13,18 +13,18 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext_lazy
 
+from survey.contracts import panels
 from survey.exceptions import NotFound, StateRefused
 from survey.models import CompletionCode, Posting, Stage, Study
+from survey.panels.errors import PanelError
+from survey.panels.money import locked_study, refuse_over_cap
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 from survey.services.sittings.capacity import free_booklets
 from survey.services.sittings.hourly_pay import refuse_low_pay
 from survey.study_file import PROLIFIC_PARAMETERS
 
-from . import registry
-from .errors import PanelError
-from .money import locked_study, refuse_over_cap
-from .prolific import ProlificClient, open_client
+from .client import ProlificClient, open_client
 
 CODE_TYPES = {
     CompletionCode.Outcome.COMPLETED: "COMPLETED",
@@ -148,7 +148,7 @@ def draft(
             return draft(stage, places=places, reward=reward, root=root, client=own, by=by, via=via)
     study = stage.study
     panel = study.settings.panel
-    if registry.get(panel.kind) is None:
+    if panels.get(panel.kind) is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
     if panel.reward is None:
         raise StateRefused(f"panel.reward: {study.slug} names none, and the panel needs it")

@@ -16,10 +16,11 @@ from django.urls import URLPattern, path, reverse
 
 from survey.exceptions import HunchError
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
+from survey.panels import money, reconciliation
+from survey.panels.prolific import postings, submissions
+from survey.panels.prolific.client import is_configured
+from survey.panels.reconciliation import Action, Reconciliation
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, shortened
-from survey.recruitment import money, postings, reconciliation, submissions
-from survey.recruitment.prolific import is_configured
-from survey.recruitment.reconciliation import Action, Reconciliation
 from survey.services.sittings.hourly_pay import hourly_pay
 
 from .filters import deferred_study, study_filter

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from survey.exceptions import HunchError
-from survey.recruitment.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
-from survey.recruitment.fake import FakeProlific
-from survey.recruitment.prolific import ProlificClient, open_client
+from survey.panels.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
+from survey.panels.prolific.client import ProlificClient, open_client
+from survey.panels.prolific.fake import FakeProlific
 
 TOKEN = "secret-token-of-the-account"
 PERSON = "60d9aadeb86739de712faee0"

@@ -1,0 +1,1 @@
+"""What instruments and panels must be, and where they are found by name. Leaves: no model, no service."""
