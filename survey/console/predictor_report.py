@@ -73,7 +73,7 @@ def write_files(
     Raises:
         OSError: a file cannot be written.
     """
-    from . import predictor_figures as figures
+    from .figures import predictors as figures
 
     metrics = {
         name: {"nll": one["nll"], "auc": one["auc"], "intervals": one["intervals"]}

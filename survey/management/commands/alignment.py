@@ -261,7 +261,7 @@ class Command(HunchCommand):
             self.stdout.write(table(header, rows))
 
     def _write(self, folder: Path, comparison: Comparison, scores: list[Score], differences: list[Difference]) -> None:
-        from survey.instruments.belief_update.reports.alignment_figures import accuracy_curves
+        from survey.instruments.belief_update.figures.accuracy import accuracy_curves
 
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,8 @@ from survey.console.command import HunchCommand
 from survey.console.progress import bar
 from survey.console.tables import table
 from survey.exceptions import HunchError
-from survey.instruments.belief_update.reports import budget_figures, budgeting
+from survey.instruments.belief_update.figures import budget as budget_figures
+from survey.instruments.belief_update.reports import budgeting
 from survey.instruments.belief_update.reports.budgeting import Budget
 from survey.services.base.writing import replace_file
 

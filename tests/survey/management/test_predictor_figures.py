@@ -8,7 +8,7 @@ import pytest
 
 from predictors.comparison import Comparison, Predictions, compare
 from predictors.datasets import read
-from survey.console import predictor_figures as figures
+from survey.console.figures import predictors as figures
 
 FIGURES = {
     "auc": (figures.auc_figure, "metrics"),

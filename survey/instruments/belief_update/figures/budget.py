@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from .budget import PolicyOutlook
+from survey.instruments.belief_update.reports.budget import PolicyOutlook
 
 # Distinct in hue, lightness and mark, so that a print in grey can be read too.
 COLOURS = ("#1b6ca8", "#c1440e", "#2e7d32", "#7b1fa2", "#8d6e00", "#00838f")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Comparison, alpha_of
+from survey.instruments.belief_update.reports.alignment import Comparison, alpha_of
 
 # 50 % to 99.9 %, evenly spaced in log odds: the thresholds at which people deploy crowd towards 1.
 CURVE_THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0), 80)))
