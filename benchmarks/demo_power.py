@@ -39,7 +39,7 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
     study = create_demo_study(seed=seed)
     for stage in study.stages.select_related("study__bank").order_by("index"):
         lifecycle.open_stage(stage)
-        for number in range(stage.settings.sittings):
+        for number in range(stage.config.sittings):
             take_part(study, number, null=null)
         jobs.run_inline(lifecycle.close_stage(stage))
     verdict = verdict_on(study, null=null)
@@ -63,7 +63,7 @@ def take_part(study: Any, number: int, *, null: bool) -> None:
     person = instruments.get(study.instrument).simulated_person(study=study, seed=seed, null=null)
     sitting = enrolment.begin_sitting(study=study, ids=enrolment.new_open_person(), simulated=True)
     sitting = answering.sitting_for(sitting.token)
-    right = {check.name: check.options[0] for block in study.settings.blocks for check in block.checks}
+    right = {check.name: check.options[0] for block in study.config.blocks for check in block.checks}
     step = current_step(sitting)
     while step.kind != "end":
         data: dict[str, Any] = {}

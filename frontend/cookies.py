@@ -45,7 +45,7 @@ def person(request: HttpRequest, study: Study) -> PanelIds | None:
     """Who this browser said it was; None where it said nothing, or where the study has another panel by now."""
     sealed = request.COOKIES.get(PERSON)
     ids = unseal_for(study, sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
-    return ids if ids and ids.panel == study.settings.panel.kind else None
+    return ids if ids and ids.panel == study.config.panel.kind else None
 
 
 def remember_sitting(response: HttpResponseBase, sitting: Sitting) -> None:
@@ -63,7 +63,7 @@ def remember_language(response: HttpResponseBase, study: Study, language: str) -
 def language(request: HttpRequest, study: Study) -> str:
     """The language that this browser chose for the study; its first one where it chose none that there is."""
     chosen = request.COOKIES.get(LANGUAGE, "")
-    languages = study.settings.languages
+    languages = study.config.languages
     return chosen if chosen in languages else languages[0]
 
 

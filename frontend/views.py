@@ -97,7 +97,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
             "frontend/welcome.html",
             {
                 "study": study,
-                "config": study.settings.in_language(shown_in),
+                "config": study.config_in(shown_in),
                 "earlier": earlier,
                 "languages": () if earlier else _language_names(study),
                 "chosen": shown_in,
@@ -112,7 +112,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
 def _chosen_language(request: HttpRequest, study: Study) -> str:
     """A language that the address asks for, where the study has several and that one among them."""
     chosen = request.GET.get("language", "")
-    languages = study.settings.languages
+    languages = study.config.languages
     return chosen if len(languages) > 1 and chosen in languages else ""
 
 
@@ -123,7 +123,7 @@ def _remember_choice(request: HttpRequest, response: HttpResponse, study: Study)
 
 def _language_names(study: Study) -> list[tuple[str, str]]:
     """The languages to choose from, each in its own words; none where there is only one."""
-    languages = study.settings.languages
+    languages = study.config.languages
     return [(code, translation.get_language_info(code)["name_local"]) for code in languages if len(languages) > 1]
 
 
@@ -133,7 +133,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     ids = cookies.person(request, study)
     if ids is None or enrolment.find_sitting(study, ids):
         return see_other("frontend:welcome", study)
-    config = study.settings.in_language(cookies.language(request, study))
+    config = study.config_in(cookies.language(request, study))
     words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
     # Nobody agrees to words that they have not read: the file may have been amended since the page was shown.
@@ -272,7 +272,7 @@ def _step_page(
     step = current_step(sitting)
     if data is not None and data.get("step") != str(step.number):
         data = None
-    context: dict[str, Any] = {"study": study, "config": sitting.settings, "step": step, "title": _title(step)}
+    context: dict[str, Any] = {"study": study, "config": sitting.shown_config, "step": step, "title": _title(step)}
     if step.kind == "end":
         context |= _code(study, step.outcome)
     else:
@@ -315,7 +315,7 @@ def _title(step: Step) -> str:
 def _code(study: Study, outcome: str) -> dict[str, str]:
     """The one code that was earned, and the panel's address for it."""
     code = study.completion_code(outcome)
-    return {"code": code, "completion_url": study.settings.panel.address_after(outcome, code)}
+    return {"code": code, "completion_url": study.config.panel.address_after(outcome, code)}
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
@@ -328,14 +328,14 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "not_sent_by_panel": _("Please start from the panel’s page"),
         "took_part_in_another": _("You have taken part in an earlier study"),
         "no_panel_ids": _("Please start from the panel’s page")
-        if study.settings.panel.has_submissions
+        if study.config.panel.has_submissions
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),
         "out_of_order": _("This page has not been reached yet"),
     }
     context = {
         "study": study,
-        "config": study.settings.in_language(translation.get_language() or ""),
+        "config": study.config_in(translation.get_language() or ""),
         "title": titles.get(refusal.code, _("This did not work")),
         "message": refusal.message,
         "code_name": refusal.code,
@@ -343,7 +343,7 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         if at_the_door
         else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
     }
-    if refusal.code == "full" and study.settings.panel.has_submissions:
+    if refusal.code == "full" and study.config.panel.has_submissions:
         context |= _code(study, CompletionCode.Outcome.STUDY_FULL)
     return render(request, "frontend/refused.html", context, status=refusal.status)
 

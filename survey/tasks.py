@@ -72,7 +72,7 @@ def look_after_data() -> int:
         logger.warning(
             "%s: data was to be kept until %s, and ids or hashes of %s people are left: purge_identities removes them",
             study.slug,
-            study.settings.data.retention_until,
+            study.config.data.retention_until,
             people,
         )
     return purging.purge_withdrawn()

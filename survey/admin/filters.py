@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from survey.models import Stage, Study, Task
 
-STUDY = ("source_text", "config")
+STUDY = ("source_text", "stored_config")
 
 
 def deferred_study(path: str) -> tuple[str, ...]:
@@ -68,8 +68,8 @@ def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
                 studies = studies.filter(slug=slug)
             known = {
                 f"{condition.factor}={level}": None
-                for study in studies.exclude(config__conditions=[])
-                for condition in study.settings.conditions
+                for study in studies.exclude(stored_config__conditions=[])
+                for condition in study.config.conditions
                 for level in condition.levels
             }
             return [(one, one) for one in known]

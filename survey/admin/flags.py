@@ -111,7 +111,7 @@ def flag_lines(study: Study) -> list[FlagLine]:
         return Counter(name for flags in marks_of(study, list(sittings)).values() for name in flags)
 
     counts = cache.get_or_set(f"survey.flags:{study.pk}:{study.source_sha256}", count, timeout=KEPT_SECONDS) or {}
-    reasons = study.settings.exclusions.flags
+    reasons = study.config.exclusions.flags
     return [FlagLine(name, sentence, counts.get(name, 0), name in reasons) for name, sentence in rules]
 
 

@@ -46,8 +46,7 @@ def context(study: Study, query: QueryDict) -> dict[str, Any]:
             .values_list("name", flat=True)
         ),
         "conditions": [
-            (one.factor, [(f"{one.factor}={level}", level) for level in one.levels])
-            for one in study.settings.conditions
+            (one.factor, [(f"{one.factor}={level}", level) for level in one.levels]) for one in study.config.conditions
         ],
         "chosen": {name: query.getlist(name) for name in ("people_study", "model", "condition")},
         "query": query.urlencode(),

@@ -30,7 +30,7 @@ class LinksForm(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         field: Any = self.fields["study"]
-        field.queryset = Study.objects.filter(config__panel__kind=links.KIND).order_by("slug")
+        field.queryset = Study.objects.filter(stored_config__panel__kind=links.KIND).order_by("slug")
 
 
 @admin.register(EntryLink)

@@ -186,7 +186,7 @@ class PostingAdmin(ReadOnlyAdmin):
             owed=[one for finding in found.findings for one in finding.owed],
             batches=batches,
             committed=money.committed(posting.study),
-            cap=posting.study.settings.panel.spending_cap,
+            cap=posting.study.config.panel.spending_cap,
             pay=hourly_pay(posting.study),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
             may_recruit=request.user.has_perm(RECRUIT),

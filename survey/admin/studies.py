@@ -67,7 +67,7 @@ def _is_next(section: StageSection, all_of_them: Sequence[StageSection]) -> bool
 
 def _can_plan(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
     return section.stage.state == State.DRAFT and (
-        section.stage.settings.design.kind == "uniform" or section.candidates is not None
+        section.stage.config.design.kind == "uniform" or section.candidates is not None
     )
 
 
@@ -190,7 +190,7 @@ class StudyAdmin(StudyFilePages):
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
     list_select_related = ("bank", "created_by")
-    deferred = ("source_text", "config")
+    deferred = ("source_text", "stored_config")
     search_fields = ("slug", "title")
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -233,7 +233,7 @@ class StudyAdmin(StudyFilePages):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        study.refresh_from_db(fields=["source_text", "config"])
+        study.refresh_from_db(fields=["source_text", "stored_config"])
         sections = study_page.sections(study)
         may_run = request.user.has_perm("survey.run_study")
         root = request.build_absolute_uri("/").rstrip("/")
@@ -384,7 +384,7 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
 
 def _files(study: Study) -> list[str]:
     names = ["answers.csv", *(extra.name for extra in contents.extra_files(study))]
-    return [*names, owed_list.FILE] if study.settings.panel.kind in owed_list.KINDS else names
+    return [*names, owed_list.FILE] if study.config.panel.kind in owed_list.KINDS else names
 
 
 def _export(study: Study, name: str) -> Any:
@@ -393,7 +393,7 @@ def _export(study: Study, name: str) -> Any:
         return files.answers_csv(study)
     if name == "codebook.md":
         return iter([codebook.codebook_page(study)])
-    if name == owed_list.FILE and study.settings.panel.kind in owed_list.KINDS:
+    if name == owed_list.FILE and study.config.panel.kind in owed_list.KINDS:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
     for extra in contents.extra_files(study):
         if extra.name == name:

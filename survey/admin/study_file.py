@@ -124,7 +124,7 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
         "may_amend": user.has_perm("survey.amend_study"),
-        "retention_until": study.settings.data.retention_until,
+        "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
         "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),
     }

@@ -404,11 +404,11 @@ def addresses(study: Study, root: str) -> list[tuple[str, str]]:
     """Where the study is found from outside, with what each address is for. `root` is scheme and host, no slash."""
     survey = root + study.get_absolute_url()
     found = [("Survey", survey)]
-    if study.settings.panel.kind == "prolific":
+    if study.config.panel.kind == "prolific":
         query = "&".join(f"{name}={{{{%{name}%}}}}" for name in PROLIFIC_PARAMETERS)
         found = [("Study address for Prolific", f"{survey}?{query}")]
-    if study.settings.panel.kind == "generic":
-        query = "&".join(f"{name}=..." for name in study.settings.panel.parameter_names.values())
+    if study.config.panel.kind == "generic":
+        query = "&".join(f"{name}=..." for name in study.config.panel.parameter_names.values())
         found = [("Study address for the panel, each ... filled in by it", f"{survey}?{query}")]
     return [
         *found,

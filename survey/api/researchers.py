@@ -86,7 +86,7 @@ class StudyList(ResearcherView):
                         "title": study.title,
                         "instrument": study.instrument,
                         "bank": str(study.bank),
-                        "stages": len(study.settings.stages),
+                        "stages": len(study.config.stages),
                         "created_at": study.created_at,
                         "url": request.build_absolute_uri(study.get_absolute_url()),
                     }
@@ -112,7 +112,7 @@ class StageList(ResearcherView):
                 {
                     "stage": stage.index,
                     "state": stage.state,
-                    "design": stage.settings.design.kind,
+                    "design": stage.config.design.kind,
                     "pilot": stage.is_pilot,
                     "slots": progress.slots,
                     "counted": progress.counted,

@@ -85,7 +85,7 @@ class StudyInfo(RespondentView):
         """What somebody may know before taking part, the consent text included."""
         study = enrolment.study_of(slug)
         language = language_of(study, request.query_params.get("language", ""))
-        config = study.settings.in_language(language)
+        config = study.config_in(language)
         consent = config.consent
         refusal = ""
         try:
@@ -97,13 +97,13 @@ class StudyInfo(RespondentView):
                 "slug": study.slug,
                 "title": config.title,
                 "language": language,
-                "languages": list(study.settings.languages),
-                "bank_language": study.settings.texts.bank_language,
+                "languages": list(study.config.languages),
+                "bank_language": study.config.texts.bank_language,
                 "welcome": config.texts.welcome,
                 "minutes": config.texts.minutes,
                 "contact": config.texts.contact,
-                "panel": study.settings.panel.kind,
-                "parameters": list(study.settings.panel.parameter_names.values()),
+                "panel": study.config.panel.kind,
+                "parameters": list(study.config.panel.parameter_names.values()),
                 "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
                 "open": not refusal,
                 "refusal": refusal,
@@ -134,7 +134,7 @@ class SittingBegin(RespondentView):
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        if not given["consent"] and study.settings.panel.kind == "open":
+        if not given["consent"] and study.config.panel.kind == "open":
             raise _without_consent()
         ids = _person(request, study, given)
         earlier = enrolment.find_sitting(study, ids)
@@ -151,10 +151,10 @@ class SittingBegin(RespondentView):
                 simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
             )
         except EntryRefused as refused:
-            if refused.code == "full" and study.settings.panel.kind != "open":
+            if refused.code == "full" and study.config.panel.kind != "open":
                 refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL)
             raise
-        person = ids.person if study.settings.panel.kind == "open" else None
+        person = ids.person if study.config.panel.kind == "open" else None
         return Response(
             {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
             status=200 if earlier else 201,
@@ -242,14 +242,14 @@ def language_of(study: Study, wanted: str) -> str:
     Raises:
         FieldErrors: the study is not in that language.
     """
-    languages = study.settings.languages
+    languages = study.config.languages
     if wanted and wanted not in languages:
         raise FieldErrors({"language": [_("This study is in: %(languages)s.") % {"languages": ", ".join(languages)}]})
     return wanted or languages[0]
 
 
 def _person(request: Request, study: Study, given: Mapping[str, Any]) -> PanelIds:
-    if study.settings.panel.kind == "open" and "person" in given:
+    if study.config.panel.kind == "open" and "person" in given:
         return PanelIds("open", given["person"])
     simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
     carried = {**given, **given.get("parameters", {})}
@@ -282,9 +282,9 @@ def _without_consent() -> FieldErrors:
 def _ending(study: Study, outcome: str) -> dict[str, str]:
     """What the pages show as well to those whom nothing is stored of."""
     code = study.completion_code(outcome)
-    return {"completion_code": code, "completion_url": study.settings.panel.address_after(outcome, code)}
+    return {"completion_code": code, "completion_url": study.config.panel.address_after(outcome, code)}
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = sitting.stage.study.settings.panel.address_after(step.outcome, step.code)
+    address = sitting.stage.study.config.panel.address_after(step.outcome, step.code)
     return step_data(step, completion_url=address)

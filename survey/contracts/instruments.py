@@ -18,6 +18,7 @@ from survey.exceptions import StateRefused
 if TYPE_CHECKING:
     from bandit.candidates import Pairs
     from survey.models import Assignment, Item, Question, Response, Sitting, Study
+    from survey.study_file import StudyConfig
 
 
 class Options(BaseModel):
@@ -183,22 +184,22 @@ class Instrument(ABC):
     older_options: ClassVar[Mapping[str, Any]] = {}
 
     def options(self, study: "Study") -> Any:
-        return self.options_model.model_validate({**self.older_options, **study.settings.instrument.options})
+        """The study's options by the study file in force."""
+        return self.options_under(study.config, {})
 
     def options_for(self, assignment: "Assignment") -> Any:
         """The study's options as the levels of this assignment and of its sitting change them; screens read these. By
         the study file that the sitting began with, whatever was amended since."""
-        study = assignment.slot.stage.study.as_of(assignment.sitting.study_sha256)
-        if not any(condition.options for condition in study.settings.conditions):
-            return self.options(study)
-        return self.options_under(study, assignment.levels())
+        config = assignment.slot.stage.study.as_of(assignment.sitting.study_sha256)
+        changes = any(condition.options for condition in config.conditions)
+        return self.options_under(config, assignment.levels() if changes else {})
 
-    def options_under(self, study: "Study", levels: Mapping[str, str]) -> Any:
-        """The study's options under the levels of its factors; the last condition that changes an option wins."""
+    def options_under(self, config: "StudyConfig", levels: Mapping[str, str]) -> Any:
+        """A study file's options under the levels of its factors; the last condition that changes an option wins."""
         changed: dict[str, Any] = {}
-        for condition in study.settings.conditions:
+        for condition in config.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        return self.options_model.model_validate({**self.older_options, **study.settings.instrument.options, **changed})
+        return self.options_model.model_validate({**self.older_options, **config.instrument.options, **changed})
 
     def for_study(self, study: "Study") -> "Instrument":
         """Itself as this study has it: what there is to draw from may depend on the study's options."""

@@ -127,18 +127,18 @@ class Sitting(models.Model):
         return self.withdrawn_at is not None or self.state not in (self.State.LIVE, self.State.EXPIRED)
 
     @property
-    def file(self) -> StudyConfig:
+    def config(self) -> StudyConfig:
         """The study file that the sitting began with, whatever was amended since."""
-        return self.stage.study.settings_of(self.study_sha256)
+        return self.stage.study.as_of(self.study_sha256)
 
     @property
-    def settings(self) -> StudyConfig:
-        """The same in the language that the sitting began in."""
-        return self.file.in_language(self.language)
+    def shown_config(self) -> StudyConfig:
+        """The same in the language of the sitting's pages."""
+        return self.config.in_language(self.language)
 
     @property
     def current_block(self) -> BlockConfig:
-        return self.settings.blocks[self.block]
+        return self.shown_config.blocks[self.block]
 
     def levels(self) -> dict[str, str]:
         """Factor to level, as drawn for this sitting."""

@@ -1,6 +1,5 @@
 """Study and stage: what a researcher sets up, and one round of collection."""
 
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +21,9 @@ class Study(models.Model):
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="studies")
     instrument = models.CharField(max_length=60, help_text="Name in the registry of instruments.")
     seed = models.BigIntegerField(help_text="Every random draw of the study descends from it.")
-    config = models.JSONField(help_text="The study file, checked, with its defaults filled in.")
+    stored_config = models.JSONField(
+        db_column="config", help_text="The study file, checked, with its defaults filled in."
+    )
     source_text = models.TextField(help_text="The study file as it was given.")
     source_sha256 = models.CharField(max_length=64)
     created_by = models.ForeignKey(
@@ -55,24 +56,22 @@ class Study(models.Model):
         return reverse("frontend:welcome", args=[self.slug])
 
     @cached_property
-    def settings(self) -> StudyConfig:
-        """The checked study file. `settings` reads better than `config` where both are at hand."""
-        return StudyConfig.model_validate(self.config)
+    def config(self) -> StudyConfig:
+        """The study file in force, checked."""
+        return StudyConfig.model_validate(self.stored_config)
 
-    def settings_of(self, sha256: str) -> StudyConfig:
-        """The checked study file of that hash: the newest, or the one that an amendment put an end to."""
+    def config_in(self, language: str) -> StudyConfig:
+        """The same with every text in that language."""
+        return self.config.in_language(language)
+
+    def as_of(self, sha256: str) -> StudyConfig:
+        """The study file of that hash: the one in force, or one that an amendment has replaced."""
         if not sha256 or sha256 == self.source_sha256:
-            return self.settings
+            return self.config
         if sha256 not in self._older:
             replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
-            self._older[sha256] = StudyConfig.model_validate(replaced.old_config) if replaced else self.settings
+            self._older[sha256] = StudyConfig.model_validate(replaced.old_config) if replaced else self.config
         return self._older[sha256]
-
-    def as_of(self, sha256: str) -> "Study":
-        """Itself with the file of that hash in force. For reading alone."""
-        older = copy(self)
-        older.__dict__["settings"] = self.settings_of(sha256)
-        return older
 
     @cached_property
     def _older(self) -> dict[str, StudyConfig]:
@@ -84,7 +83,7 @@ class Study(models.Model):
 
     def main_stages(self) -> "models.QuerySet[Stage]":
         """The stages whose answers count, in order: without the pilots, which come before them."""
-        return self.stages.filter(index__gt=self.settings.pilots).order_by("index")
+        return self.stages.filter(index__gt=self.config.pilots).order_by("index")
 
     def completion_code(self, outcome: str) -> str:
         return self.codes.get(outcome=outcome).code
@@ -166,16 +165,16 @@ class Stage(models.Model):
         return f"{self.study.slug} stage {self.index}"
 
     @property
-    def settings(self) -> StageConfig:
-        """What the study file says, but for a design that a person had to replace (`staging.choose_uniform`)."""
-        planned = self.study.settings.stages[self.index - 1]
+    def config(self) -> StageConfig:
+        """What the study file says of it, but for a design that a person had to replace (`staging.choose_uniform`)."""
+        planned = self.study.config.stages[self.index - 1]
         if self.manifest.get(UNIFORM_BY_CHOICE):
             return planned.model_copy(update={"design": DesignConfig()})
         return planned
 
     @property
     def is_last(self) -> bool:
-        return self.index >= len(self.study.settings.stages)
+        return self.index >= len(self.study.config.stages)
 
     def may_become(self, state: "Stage.State | str") -> bool:
         return state in self.MOVES[Stage.State(self.state)]
@@ -193,13 +192,13 @@ class Stage(models.Model):
 
     @property
     def is_pilot(self) -> bool:
-        return self.index <= self.study.settings.pilots
+        return self.index <= self.study.config.pilots
 
     @property
     def plans_on_opening(self) -> bool:
         """Whether no answers come before it. It is planned when it is opened, so that the file can be mended until
         then; the others are planned as soon as the stage before is frozen."""
-        return self.index <= self.study.settings.pilots + 1
+        return self.index <= self.study.config.pilots + 1
 
     def record(self, **facts: Any) -> None:
         """Add facts to the manifest (the caller saves)."""

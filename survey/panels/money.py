@@ -48,7 +48,7 @@ def refuse_over_cap(study: Study, extra: int) -> None:
     Raises:
         StateRefused: the study names no cap, or would go over it.
     """
-    cap = study.settings.panel.spending_cap
+    cap = study.config.panel.spending_cap
     if cap is None:
         raise StateRefused(f"panel.spending_cap: {study.slug} names none, and without one nothing is spent")
     spent = committed(study)
@@ -100,7 +100,7 @@ class Promised:
 
 def promised(study: Study, sitting: Sitting) -> Promised:
     """By the file that the sitting began with, which told the person; by the one in force where that is more."""
-    files = [found.panel for found in (study.settings_of(sitting.study_sha256), study.settings)]
+    files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
     return Promised(
         reward=max(panel.reward or 0 for panel in files),
         turned_away=max(panel.turned_away_pay for panel in files),

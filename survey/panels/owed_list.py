@@ -54,7 +54,7 @@ def owed_list(study: Study) -> list[OwedLine]:
     Raises:
         StateRefused: the study's panel is asked instead, or nobody is paid.
     """
-    panel = study.settings.panel
+    panel = study.config.panel
     if panel.kind not in KINDS:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}"; such a list is for {" and ".join(KINDS)}')
     sittings = list(
@@ -100,7 +100,7 @@ def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
         sitting = line.sitting
         yield [
             *(sitting.respondent.pseudonym, sitting.stage.index, sitting.state, _time(sitting.ended_at)),
-            *(line.code or None, line.amount, study.settings.panel.currency, " ".join(line.flags) or None),
+            *(line.code or None, line.amount, study.config.panel.currency, " ".join(line.flags) or None),
         ]
 
 
@@ -110,7 +110,7 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, vi
     Raises:
         StateRefused: the study's people have no ids of a panel's.
     """
-    if study.settings.panel.kind != "generic":
+    if study.config.panel.kind != "generic":
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
     record(LISTED, study, by=by, via=via, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):

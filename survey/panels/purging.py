@@ -115,7 +115,7 @@ def _submissions(study: Study, before: datetime) -> QuerySet[Submission]:
 
 def payments_open(study: Study) -> str:
     """Why somebody may still have to be paid by their id; empty where nobody has to."""
-    if study.settings.panel.kind == "open":
+    if study.config.panel.kind == "open":
         return ""
     running = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED, Stage.State.FROZEN]).first()
     if running is not None:
@@ -145,8 +145,8 @@ def hashes_needed(study: Study) -> str:
         return f"stage {unfinished.index} is {unfinished.state}: the hashes bar a second participation"
     others = [
         other.slug
-        for other in Study.objects.exclude(pk=study.pk).only("slug", "config", "source_sha256")
-        if study.slug in other.settings.panel.exclude_people_of
+        for other in Study.objects.exclude(pk=study.pk).only("slug", "stored_config", "source_sha256")
+        if study.slug in other.config.panel.exclude_people_of
         and other.stages.exclude(state=Stage.State.FROZEN).exists()
     ]
     return f"{others[0]} leaves this study's people out, and knows them by the hashes" if others else ""
@@ -170,11 +170,11 @@ def purge_withdrawn(*, via: str = "worker") -> int:
 
 
 def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submission]) -> bool:
-    if study.settings.panel.kind in ("open", "links"):
+    if study.config.panel.kind in ("open", "links"):
         return False
     if not rows.exists():  # The panel was not read since, or pays from a list: the whole study's end decides.
         return bool(payments_open(study)) or (
-            study.settings.panel.kind == "generic" and waits_for_list(study, identity.respondent)
+            study.config.panel.kind == "generic" and waits_for_list(study, identity.respondent)
         )
     batches = PaymentBatch.objects.filter(payments__submission__in=rows)
     if _posting_open(rows, batches):

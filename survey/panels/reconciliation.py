@@ -329,7 +329,7 @@ def approve_finished(
         StateRefused: the study names no spending cap.
         PanelError: of the first one that failed, after all were tried.
     """
-    if posting.study.settings.panel.spending_cap is None:
+    if posting.study.config.panel.spending_cap is None:
         raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
 
     def approve(client: ProlificClient, row: Submission) -> None:

@@ -61,7 +61,7 @@ def _fill(stage: Stage, questions: Sequence[Question]) -> dict[int, str]:
     first = [kinds.index(kind) for kind in dict.fromkeys(kinds)][:MOST_KINDS]
     others = [place for place in range(len(items)) if place not in first]
     controls = _controls(study, instrument, questions, rng)
-    size = study.settings.sitting.items
+    size = study.config.sitting.items
     sampled = [items[place] for place in [*first, *others]][: max(len(first), size - len(controls))]
     booklet = Booklet.objects.create(stage=stage, number=1)
     stratum = Stratum.objects.create(stage=stage, name="all", size=len(items), slots=len(sampled))
@@ -102,7 +102,7 @@ def _store(
 def _controls(
     study: Study, instrument: Instrument, questions: Sequence[Question], rng: np.random.Generator
 ) -> list[tuple[str, Item]]:
-    roles = study.settings.roles
+    roles = study.config.roles
     if not roles.controls:
         return []
     found = []

@@ -76,7 +76,7 @@ class Walk:
         self.stage = stage
         self.kinds = kinds
         self.language = language
-        self.config: StudyConfig = stage.study.settings.in_language(language)
+        self.config: StudyConfig = stage.study.config_in(language)
         self.combinations = chosen_combinations(self.config)
         self.screens: dict[Key, Screen] = {}
         self._number = 0

@@ -91,12 +91,10 @@ class Crowd:
         seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
         strays = stray_scanners(respondents, rates)
         addresses = self._links(study, respondents + strays)
-        habits = habits_of(
-            respondents, rates=rates, config=study.settings, seed=derive(base, "crowd", stage.index, come)
-        )
+        habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
         self.people = [
             Person(
-                config=study.settings,
+                config=study.config,
                 items=instrument.simulated_person(study=study, seed=one, null=null),
                 seed=derive(one, "manners"),
                 habit=habit,
@@ -111,8 +109,8 @@ class Crowd:
 
     def _links(self, study: Study, count: int) -> list[dict[str, str]]:
         """What the addresses of so many people carry."""
-        if study.settings.panel.kind != links.KIND:
-            return [made_up_ids(study.settings) for _number in range(count)]
+        if study.config.panel.kind != links.KIND:
+            return [made_up_ids(study.config) for _number in range(count)]
         made: list[links.NewLink] = []
         while len(made) < count:
             some = min(count - len(made), links.MOST_AT_ONCE)

@@ -328,8 +328,8 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
         )
         Evaluation.objects.create(predictor_run=run, stage=stage, metrics={"n": 1})
         JobStep.objects.create(stage=stage, kind=JobStep.Kind.FREEZE, input_sha256="0")
-    study.config["stages"] += [study.config["stages"][1]] * 5
-    study.save(update_fields=["config"])
+    study.stored_config["stages"] += [study.stored_config["stages"][1]] * 5
+    study.save(update_fields=["stored_config"])
     cache.clear()
     with django_assert_max_num_queries(len(few)):
         assert as_superuser.get(page).status_code == 200

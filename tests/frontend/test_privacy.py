@@ -106,8 +106,8 @@ def study(kind: str) -> Study:
 
 def parameters(study: Study, monkeypatch: pytest.MonkeyPatch, *, end: str = "") -> dict[str, str]:
     """What the person's address carries; a link's token is one of those that are easy to find."""
-    names = study.settings.panel.parameter_names
-    if "submission" in names or study.settings.panel.kind != "links":
+    names = study.config.panel.parameter_names
+    if "submission" in names or study.config.panel.kind != "links":
         return {name: IDS[what] + end for what, name in names.items()}
     token = ("zq7kx9w" * 3 + "x" + end)[:22]
     monkeypatch.setattr("survey.services.sittings.links.secrets.token_urlsafe", lambda size: token)

@@ -102,7 +102,7 @@ def answers(step: Any, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def person(study: Study, number: int, rng: np.random.Generator, *, leave_after: int = 10_000) -> Sitting:
-    panel = study.settings.panel.kind
+    panel = study.config.panel.kind
     ids = (
         PanelIds(panel, f"P{number:04}", "S1", f"SUB{number:04}")
         if panel == "prolific"

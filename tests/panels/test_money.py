@@ -99,7 +99,7 @@ def test_points_are_paid_at_least_as_the_file_said_that_the_person_began_with(fa
     )
     amending.amend(posting.study, text=text, source_name="new.toml", reason="less money")
     posting = Posting.objects.get(pk=posting.pk)
-    assert posting.study.settings.panel.bonus_per_point == 2
+    assert posting.study.config.panel.bonus_per_point == 2
     assert [one.amount for one in money.owed(posting)] == [21]
 
 

@@ -147,7 +147,7 @@ def test_nothing_is_published_without_a_cap_or_over_it(fake: FakeProlific) -> No
     posting = posted(publish=False, spending_cap=599)
     with pytest.raises(StateRefused, match=r"600 more would make 600 of 599"):
         postings.publish(posting)
-    posting.study.config["panel"]["spending_cap"] = None
+    posting.study.stored_config["panel"]["spending_cap"] = None
     posting.study.save()
     with pytest.raises(StateRefused, match="names none"):
         postings.publish(Posting.objects.get())

@@ -85,7 +85,7 @@ def test_returned_after_completion_is_for_a_person_to_settle(posting: Posting, f
 
 def test_flags_stand_beside_what_to_do_and_change_nothing_of_it(fake: FakeProlific) -> None:
     posting = posted()
-    posting.study.config["flags"] = {"speeder": {}}
+    posting.study.stored_config["flags"] = {"speeder": {}}
     posting.study.save()
     posting = Posting.objects.get(pk=posting.pk)
     place = arrives(fake, posting)
@@ -228,7 +228,7 @@ def test_one_that_cannot_be_approved_does_not_stop_the_others(
 
 
 def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:
-    posting.study.config["panel"]["spending_cap"] = None
+    posting.study.stored_config["panel"]["spending_cap"] = None
     posting.study.save()
     fresh = Posting.objects.get()
     with pytest.raises(StateRefused, match=r"panel\.spending_cap"):

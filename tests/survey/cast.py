@@ -83,7 +83,7 @@ def study(slug: str = "small", *, on: Bank | None = None, **overrides: Any) -> S
         bank=on,
         instrument=config.instrument.kind,
         seed=config.seed,
-        config=config.model_dump(mode="json"),
+        stored_config=config.model_dump(mode="json"),
         source_text="",
         source_sha256="0" * 64,
     )
@@ -183,7 +183,7 @@ class Visitor:
 
 def fill(stage: Stage, *, people: int | None = None) -> list[Visitor]:
     """Let people take part until the stage is full."""
-    return [Visitor(stage.study).finish() for _ in range(people or stage.settings.sittings)]
+    return [Visitor(stage.study).finish() for _ in range(people or stage.config.sittings)]
 
 
 def closed_stage(slug: str = "small", **overrides: Any) -> Stage:

@@ -55,7 +55,7 @@ class BeliefUpdate(Instrument):
         return options.language_model if options.evidence == "real" else ""
 
     def problems(self, study: Study) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        for index, condition in enumerate(study.settings.conditions):
+        for index, condition in enumerate(study.config.conditions):
             strangers = [level for level in condition.levels if level not in settings.ANSWERERS]
             if condition.factor == settings.ANSWERER and strangers:
                 yield (
@@ -182,9 +182,9 @@ class BeliefUpdate(Instrument):
 
     def setting(self, assignment: Assignment, study: Study) -> screens.Setting:
         """In which form this person sees this item, by the study file that their sitting began with."""
-        study = study.as_of(assignment.sitting.study_sha256)
-        levels = assignment.levels() if study.settings.conditions else {}
-        return settings.of_assignment(assignment, self.options_under(study, levels), levels)
+        config = study.as_of(assignment.sitting.study_sha256)
+        levels = assignment.levels() if config.conditions else {}
+        return settings.of_assignment(assignment, self.options_under(config, levels), levels)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.EXPLANATION:
@@ -337,7 +337,7 @@ class BeliefUpdate(Instrument):
     def practice_screen(
         self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
-        options = self.options_under(sitting.stage.study.as_of(sitting.study_sha256), sitting.levels())
+        options = self.options_under(sitting.config, sitting.levels())
         return practice.next_screen(settings.of_practice(sitting, options), example=example, given=given)
 
     def practice_summary(self, *, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:

@@ -88,7 +88,7 @@ class Command(BaseCommand):
         bank = load_starter_bank()
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
         self.study = create_demo_study(seed=seed, respondents=respondents)
-        stages = self.study.settings.stages
+        stages = self.study.config.stages
         self.stdout.write(f"Study      {self.study.slug}: {len(stages)} stages of {stages[0].sittings} people")
         if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():
             self.stdout.write(f"Note       {waiting} unfinished steps of earlier studies are worked off first")
@@ -100,7 +100,7 @@ class Command(BaseCommand):
             self._run_stage(stage, null=null)
 
     def _run_stage(self, stage: Stage, *, null: bool) -> None:
-        respondents = stage.settings.sittings
+        respondents = stage.config.sittings
         lifecycle.open_stage(stage)
         crowd = Crowd(
             study=self.study,

@@ -44,6 +44,6 @@ class Command(HunchCommand):
                 amount = f"{one.amount / 100:.2f} {posting.currency}"
                 rows.append([str(posting.pk), who.pseudonym if who else "–", one.kind.label, amount])
         self.stdout.write(table(["posting", "who", "for", "amount"], rows) if rows else "nothing is owed")
-        cap = study.settings.panel.spending_cap
+        cap = study.config.panel.spending_cap
         spent = money.committed(study)
         self.stdout.write(f"committed: {spent / 100:.2f} of {'no cap' if cap is None else f'{cap / 100:.2f}'}")

@@ -39,7 +39,7 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, slug: str, person: str | None, **options: Any) -> None:
         study = finding.find_study(slug)
-        if study.settings.panel.kind in owed_list.KINDS:
+        if study.config.panel.kind in owed_list.KINDS:
             self._list(study, **options)
             return
         found = reconciliation.read_and_reconcile(study)
@@ -67,7 +67,7 @@ class Command(HunchCommand):
         rows = [[state, flags, str(amount), str(n)] for (state, flags, amount), n in sorted(counts.items())]
         self.stdout.write(table(["state", "flags", "owed each", "people"], rows))
         total = sum(line.amount for line in lines)
-        self.stdout.write(f"{total / 100:.2f} {study.settings.panel.currency} owed to {len(lines)} people")
+        self.stdout.write(f"{total / 100:.2f} {study.config.panel.currency} owed to {len(lines)} people")
         if out is None:
             return
         columns = [*owed_list.COLUMNS]

@@ -32,7 +32,7 @@ class Command(HunchCommand):
         self, *args: Any, slug: str, out: Path, language: list[str], pdf: bool, browser: str, **options: Any
     ) -> None:
         study = finding.find_study(slug)
-        known = study.settings.languages
+        known = study.config.languages
         if strangers := [code for code in language if code not in known]:
             raise HunchError(f"--language: {slug} is not in {', '.join(strangers)}; it is in {', '.join(known)}")
         printer = find_browser(browser) if pdf else ""

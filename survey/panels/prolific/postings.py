@@ -71,19 +71,19 @@ def find_posting(study: Study, number: int | None = None) -> Posting:
 def draft_body(posting: Posting, *, root: str) -> dict[str, Any]:
     """What the panel is sent for a draft."""
     study = posting.study
-    panel = study.settings.panel
+    panel = study.config.panel
     query = "&".join(f"{name}={{{{%{name}%}}}}" for name in PROLIFIC_PARAMETERS)
     body: dict[str, Any] = {
         "name": study.title[:120],
         "internal_name": posting.internal_name,
-        "description": study.settings.texts.welcome,
+        "description": study.config.texts.welcome,
         "external_study_url": f"{root}{reverse('frontend:welcome', args=[study.slug])}?{query}",
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",
         "completion_codes": [
             _code(study, code)
             for code in study.codes.order_by("pk")
-            if code.outcome != CompletionCode.Outcome.SCREENED_OUT or study.settings.screens_out
+            if code.outcome != CompletionCode.Outcome.SCREENED_OUT or study.config.screens_out
         ],
         "total_available_places": posting.places,
         "estimated_completion_time": posting.expected_minutes,
@@ -103,9 +103,9 @@ def _filters(study: Study) -> list[dict[str, Any]]:
     A later stage is another study to the panel. Without this its earlier people would be sent once more, take places,
     and find out here that they cannot take part.
     """
-    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.settings.panel.filters]
-    slugs = [study.slug, *study.settings.panel.exclude_people_of]
-    earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.settings.panel.kind, published_at__isnull=False)
+    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.config.panel.filters]
+    slugs = [study.slug, *study.config.panel.exclude_people_of]
+    earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.config.panel.kind, published_at__isnull=False)
     ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
     for one in filters:
         if one["filter_id"] == EARLIER_STUDIES:
@@ -116,9 +116,9 @@ def _filters(study: Study) -> list[dict[str, Any]]:
 
 def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
     outcome = CompletionCode.Outcome(code.outcome)
-    action: dict[str, Any] = {"action": getattr(study.settings.panel.codes, outcome.value).upper()}
+    action: dict[str, Any] = {"action": getattr(study.config.panel.codes, outcome.value).upper()}
     if action["action"] == "REQUEST_RETURN":
-        with translation.override(study.settings.texts.language):
+        with translation.override(study.config.texts.language):
             action["return_reason"] = str(RETURN_REASONS[outcome])
     return {"code": code.code, "code_type": CODE_TYPES[outcome], "actor": "participant", "actions": [action]}
 
@@ -147,7 +147,7 @@ def draft(
         with open_client() as own:
             return draft(stage, places=places, reward=reward, root=root, client=own, by=by, via=via)
     study = stage.study
-    panel = study.settings.panel
+    panel = study.config.panel
     if panels.get(panel.kind) is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
     if panel.reward is None:
@@ -191,8 +191,8 @@ def _row(stage: Stage, *, places: int | None, reward: int, by: Any) -> Posting:
     unfinished = stage.postings.filter(external_id="").select_related("study", "stage").first()
     if unfinished is not None:
         return unfinished
-    panel = study.settings.panel
-    wanted = places or panel.places or free_booklets(stage).count() or stage.settings.sittings
+    panel = study.config.panel
+    wanted = places or panel.places or free_booklets(stage).count() or stage.config.sittings
     return Posting.objects.create(
         study=study,
         stage=stage,
@@ -201,7 +201,7 @@ def _row(stage: Stage, *, places: int | None, reward: int, by: Any) -> Posting:
         reward=reward,
         currency=panel.currency,
         places=wanted,
-        expected_minutes=study.settings.expected_minutes,
+        expected_minutes=study.config.expected_minutes,
         created_by=by if getattr(by, "pk", None) else None,
     )
 
@@ -238,20 +238,20 @@ def adopt(
     with transaction.atomic():
         locked_stage(stage.pk)  # Stages before the study, as everywhere.
         locked_study(study)
-        if Posting.objects.filter(panel=study.settings.panel.kind, external_id=external_id).exists():
+        if Posting.objects.filter(panel=study.config.panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
         state = str(told.get("status") or "")[:40]
         posting = Posting.objects.create(
             study=study,
             stage=stage,
-            panel=study.settings.panel.kind,
+            panel=study.config.panel.kind,
             internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
             external_id=external_id,
             state=state,
-            reward=int(told.get("reward") or study.settings.panel.reward or 1),
-            currency=study.settings.panel.currency,
+            reward=int(told.get("reward") or study.config.panel.reward or 1),
+            currency=study.config.panel.currency,
             places=int(told.get("total_available_places") or 1),
-            expected_minutes=int(told.get("estimated_completion_time") or study.settings.expected_minutes),
+            expected_minutes=int(told.get("estimated_completion_time") or study.config.expected_minutes),
             created_by=by if getattr(by, "pk", None) else None,
             published_at=timezone.now() if state not in ("", "UNPUBLISHED") else None,
         )

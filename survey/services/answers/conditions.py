@@ -29,7 +29,7 @@ def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int)
 def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     """Needs the stage's lock: its arrivals say which place in the blocks this sitting has."""
     drawn = []
-    for condition in _of(sitting.file, "sitting"):
+    for condition in _of(sitting.config, "sitting"):
         level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
         drawn.append(
             ConditionLevel(
@@ -49,7 +49,7 @@ def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
     A repeat has the level of the item that it asks again, where that item is in the same booklet: the two must differ
     in nothing.
     """
-    conditions = _of(sitting.file, "item")
+    conditions = _of(sitting.config, "item")
     if not conditions:
         return
     booklet = Booklet.objects.values_list("number", flat=True).get(sitting=sitting)
@@ -89,7 +89,7 @@ def combinations(config: StudyConfig) -> list[dict[str, str]]:
 
 def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong with the options that levels change: the place in the study file, and what to do."""
-    conditions = study.settings.conditions
+    conditions = study.config.conditions
     allowed = ", ".join(sorted(instrument.condition_options)) or "none"
     strange = False
     for index, condition in enumerate(conditions):
@@ -101,16 +101,16 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
             if strange:
                 continue
             try:
-                instrument.options_under(study, {condition.factor: level})
+                instrument.options_under(study.config, {condition.factor: level})
             except ValidationError as exc:
                 strange = True
                 for error in exc.errors(include_url=False):
                     yield (*place, *error["loc"]), f"{error['msg']} (it is {error['input']!r})"
     if strange or sum(bool(condition.options) for condition in conditions) < 2:
         return
-    for levels in combinations(study.settings):
+    for levels in combinations(study.config):
         try:
-            instrument.options_under(study, levels)
+            instrument.options_under(study.config, levels)
         except ValidationError as exc:
             yield ("conditions",), f"{in_words(levels)} together: {exc.errors(include_url=False)[0]['msg']}"
             return
@@ -121,7 +121,7 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
 
 def pairs_of(study: Study) -> list[str]:
     """FACTOR=LEVEL for every level of every factor, in the file's order."""
-    return [f"{condition.factor}={level}" for condition in study.settings.conditions for level in condition.levels]
+    return [f"{condition.factor}={level}" for condition in study.config.conditions for level in condition.levels]
 
 
 def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
 
 def relations_of(study: Study) -> tuple[str, ...]:
     """Relations of Assignment that its levels are in, to fetch ahead; none where the study has no factors."""
-    return ("sitting__conditions", "conditions") if study.settings.conditions else ()
+    return ("sitting__conditions", "conditions") if study.config.conditions else ()
 
 
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:

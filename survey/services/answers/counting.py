@@ -59,7 +59,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
     answers: list[Assignment] = []
     for earlier in study.main_stages().filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
         earlier.study = study
-        if earlier.settings.teaches:
+        if earlier.config.teaches:
             answers += frozen_answers(earlier)
     if not held_out:
         return answers
@@ -79,7 +79,7 @@ def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
 def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:
     """The pairs whose answers never train: those of the holdouts and of a test set, in any stage that is planned."""
     stages = study.main_stages().exclude(state=Stage.State.DRAFT)
-    tests = [stage for stage in stages if stage.settings.design.kind == "test_set"]
+    tests = [stage for stage in stages if stage.config.design.kind == "test_set"]
     slots = Slot.objects.filter(Q(role=Slot.Role.HOLDOUT) | Q(role=Slot.Role.SAMPLED, stage__in=tests))
     if through is not None:
         slots = slots.filter(stage__index__lte=through)

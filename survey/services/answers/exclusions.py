@@ -18,7 +18,7 @@ def left_out(stage: Stage) -> dict[int, Flags]:
 
 
 def _flagged_for_exclusion(stage: Stage) -> dict[int, Flags]:
-    reasons = stage.study.settings.exclusions.flags
+    reasons = stage.study.config.exclusions.flags
     if not reasons:
         return {}
     found = flags_of(stage.sittings.order_by("pk").values_list("pk", flat=True))
@@ -41,10 +41,10 @@ def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
 
 def exclusion_facts(study: Study, excluded: Collection[int]) -> dict[str, Any]:
     """For a frozen stage's manifest: the rules, and the snapshot's answers that do not count. Nothing without rules."""
-    reasons = study.settings.exclusions.flags
+    reasons = study.config.exclusions.flags
     if not reasons:
         return {}
-    rules = study.settings.flags.model_dump(mode="json", exclude_none=True)
+    rules = study.config.flags.model_dump(mode="json", exclude_none=True)
     return {"excluded": sorted(excluded), "exclusion_rules": {name: rules[name] for name in reasons}}
 
 

@@ -36,11 +36,11 @@ def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
 
 def marks_of(study: Study, sittings: Collection[int]) -> dict[int, Flags]:
     """The same for sittings of one study, without a query where it has no rules."""
-    return _flags_in(study, list(sittings)) if study.settings.flags.names else {}
+    return _flags_in(study, list(sittings)) if study.config.flags.names else {}
 
 
 def _flags_in(study: Study, sittings: list[int]) -> dict[int, Flags]:
-    rules = study.settings.flags
+    rules = study.config.flags
     flagged: dict[FlagName, set[int]] = {name: set(RULES[name](study, rules, sittings)) for name in rules.names}
     return {sitting: tuple(name for name in FLAGS if sitting in flagged.get(name, ())) for sitting in sittings}
 
@@ -130,7 +130,7 @@ RULES: Mapping[FlagName, Callable[[Study, FlagsConfig, Collection[int]], Iterato
 
 def rules_in_words(study: Study) -> list[tuple[FlagName, str]]:
     """Each flag that the study has a rule for, and whom it marks."""
-    rules = study.settings.flags
+    rules = study.config.flags
     found: list[tuple[FlagName, str]] = []
     if (speeder := rules.speeder) is not None:
         limits = []

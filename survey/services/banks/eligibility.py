@@ -14,7 +14,7 @@ def eligible_questions(study: Study) -> list[Question]:
 
 def filtered_questions(study: Study) -> list[Question]:
     """The bank's questions that the study's filters and flags leave, in the bank's fixed order."""
-    wanted = study.settings.questions
+    wanted = study.config.questions
     questions = study.bank.questions.filter(flag=Question.Flag.NONE).select_related("task").order_by("position")
     if wanted.tasks:
         questions = questions.filter(task__name__in=wanted.tasks)

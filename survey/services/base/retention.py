@@ -22,12 +22,12 @@ def refuse_without_retention(study: Study) -> None:
     Raises:
         StateRefused: the study file does not say until when data is kept, or that day is past.
     """
-    problem = retention_problem(study.settings.data.retention_until, today=timezone.now().date())
+    problem = retention_problem(study.config.data.retention_until, today=timezone.now().date())
     if problem:
         raise StateRefused(f"{problem} (amend_study changes a study's file)")
 
 
 def is_over(study: Study, *, today: date | None = None) -> bool:
     """Whether the term has passed: what is left of the people's ids should be gone by then."""
-    until = study.settings.data.retention_until
+    until = study.config.data.retention_until
     return until is not None and until < (today or timezone.now().date())

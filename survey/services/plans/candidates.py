@@ -58,7 +58,7 @@ def question_set_digest(study: Study) -> str:
     flagged = study.bank.questions.exclude(flag=Question.Flag.NONE).order_by("position")
     facts = [
         study.bank.sha256,
-        study.settings.questions.model_dump(mode="json"),
+        study.config.questions.model_dump(mode="json"),
         list(flagged.values_list("position", flat=True)),
     ]
     own = instruments.of_study(study).drawn_by()
@@ -70,7 +70,7 @@ def planned_before(stage: Stage) -> set[str]:
 
     By the plans and not by the answers, which can be withdrawn: the plan must be the same when it is drawn again.
     """
-    if stage.settings.design.kind != "test_set":
+    if stage.config.design.kind != "test_set":
         return set()
     earlier = Slot.objects.filter(stage__in=stage.study.main_stages().filter(index__lt=stage.index))
     return set(earlier.values_list("item__key", flat=True))
@@ -85,7 +85,7 @@ def draw_candidates(stage: Stage, questions: Sequence[Question]) -> instruments.
     try:
         return instruments.of_study(stage.study).draw_candidates(
             questions=questions,
-            size=stage.study.settings.candidates.size,
+            size=stage.study.config.candidates.size,
             rng=generator(stage.seed, "candidates"),
             leave_out=planned_before(stage),
         )

@@ -61,8 +61,8 @@ class Recipe:
         roles = manifest.get("roles", {"holdout": 0.0, "controls": 0.0, "control_kinds": []})
         return cls(
             seed=manifest["seed"],
-            sittings=manifest.get("sittings", stage.settings.sittings),
-            items=manifest.get("items", stage.study.settings.sitting.items),
+            sittings=manifest.get("sittings", stage.config.sittings),
+            items=manifest.get("items", stage.study.config.sitting.items),
             design=DesignConfig.model_validate(manifest["design"]),
             holdout=roles["holdout"],
             controls=roles["controls"],
@@ -111,8 +111,8 @@ def stage_recipe(stage: Stage, *, short_booklets: bool = False) -> Recipe:
     Raises:
         DesignError: a control that the instrument does not have.
     """
-    recipe = recipe_of(stage.study.settings, index=stage.index, seed=stage.seed)
-    return replace(recipe, design=stage.settings.design, short_booklets=short_booklets)
+    recipe = recipe_of(stage.study.config, index=stage.index, seed=stage.seed)
+    return replace(recipe, design=stage.config.design, short_booklets=short_booklets)
 
 
 def slots_by_role(recipe: Recipe) -> RolePlan:

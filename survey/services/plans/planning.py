@@ -53,7 +53,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     """
     if stage.state != Stage.State.DRAFT:
         return stage
-    if stage.settings.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
+    if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
             f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
             "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
@@ -148,13 +148,13 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
     """
     source: Pool | Everything
     instrument = instruments.of_study(stage.study)
-    if stage.settings.design.kind != "uniform":
+    if stage.config.design.kind != "uniform":
         try:
             try_holdout(stage_recipe(stage), instrument=instrument, questions=questions)
         except DesignError as exc:
             raise PlanRefused(str(exc)) from exc
         return
-    if stage.study.settings.candidates.kind == "exhaustive":
+    if stage.study.config.candidates.kind == "exhaustive":
         source = Everything(universe_size=instrument.universe_size(len(questions)))
     else:
         pool = draw_candidates(stage, questions)
@@ -194,7 +194,7 @@ def _candidates_of(stage: Stage, questions: Sequence[Question]) -> CandidateSet:
     if stored is not None:
         return stored
     questions_sha256 = question_set_digest(stage.study)
-    if stage.study.settings.candidates.kind == "exhaustive":
+    if stage.study.config.candidates.kind == "exhaustive":
         return store_everything(stage, everything_of(stage, questions), questions_sha256=questions_sha256)
     return store_candidates(stage, draw_candidates(stage, questions), questions_sha256=questions_sha256)
 
@@ -211,7 +211,7 @@ def _draft(
     except CannotDeal as exc:
         raise PlanRefused(
             f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
-            f"sittings instead of {stage.settings.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
+            f"sittings instead of {stage.config.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
             "--short-booklets"
         ) from exc
     except DesignError as exc:

@@ -28,7 +28,7 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         items.order_by()
         .annotate(reports=Count("slots__assignments__question_reports"))
         .select_related("study")
-        .defer("study__config", "study__source_text")
+        .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
     by_instrument: dict[str, list[Item]] = defaultdict(list)

@@ -126,7 +126,7 @@ def grid(
 
 def design_of(stage: Stage) -> DesignConfig:
     """The design that the stage was planned by."""
-    return DesignConfig.model_validate(stage.manifest.get("design") or stage.settings.design.model_dump())
+    return DesignConfig.model_validate(stage.manifest.get("design") or stage.config.design.model_dump())
 
 
 def design_words(config: DesignConfig) -> str:

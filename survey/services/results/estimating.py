@@ -142,7 +142,7 @@ class _Read:
 
 def division_names(study: Study) -> list[str]:
     """By what the estimates of a study can be told apart: the instrument's divisions and the study's conditions."""
-    conditions = [condition.factor for condition in study.settings.conditions]
+    conditions = [condition.factor for condition in study.config.conditions]
     return [*instruments.get(study.instrument).divisions([]), *conditions]
 
 
@@ -184,7 +184,7 @@ def estimate(
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
     read = _with_predictions(study, read, instrument)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
-    factors = {condition.factor for condition in study.settings.conditions}
+    factors = {condition.factor for condition in study.config.conditions}
     universe = max(found.line.universe_size for found in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
     return Report(
@@ -212,7 +212,7 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
             f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
             "weights are a stratum's candidates over its answers under these levels."
         )
-    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+    if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
@@ -236,10 +236,10 @@ def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[s
 
 def _exclusion_mark(study: Study) -> list[Any]:
     """What may have changed flags: a page sent after the last answer can flag a sitting whose stage is not frozen."""
-    if not study.settings.exclusions.flags:
+    if not study.config.exclusions.flags:
         return []
     seen = study.stages.aggregate(last=Max("sittings__last_seen_at"), excluded=Count("exclusions", distinct=True))
-    return [*study.settings.exclusions.flags, seen["last"], seen["excluded"]]
+    return [*study.config.exclusions.flags, seen["last"], seen["excluded"]]
 
 
 # Reading
@@ -355,7 +355,7 @@ def _read(
     )
     estimands = instrument.estimands(answers, stage.study, thresholds=thresholds)
     divisions = instrument.divisions([answer.slot.item for answer in answers])
-    for condition in stage.study.settings.conditions:
+    for condition in stage.study.config.conditions:
         divisions[condition.factor] = np.array(
             [answer.levels().get(condition.factor, "") for answer in answers], dtype=str
         )

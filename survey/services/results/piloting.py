@@ -112,9 +112,9 @@ def pilot_report(study: Study) -> PilotReport:
     Raises:
         StateRefused: the study has no pilot, or nobody has begun it.
     """
-    if not study.settings.pilots:
+    if not study.config.pilots:
         raise StateRefused(f"{study.slug} has no pilot: set pilot = true in its first stage")
-    stages = list(study.stages.filter(index__lte=study.settings.pilots).order_by("index"))
+    stages = list(study.stages.filter(index__lte=study.config.pilots).order_by("index"))
     everybody = list(
         Sitting.objects.filter(stage__in=stages).select_related("stage__study__bank", "respondent").order_by("pk")
     )
@@ -174,7 +174,7 @@ def _checks(people: Sequence[Sitting]) -> Iterable[CheckLine]:
         for name, chosen in answers.items():
             shown[name] += attempt == 1
             failed[attempt][name] += chosen != 0  # In the file the right option comes first.
-    files = {sitting.study_sha256: sitting.file for sitting in people}.values()
+    files = {sitting.study_sha256: sitting.config for sitting in people}.values()
     words = {check.name: str(check.question) for file in files for block in file.blocks for check in block.checks}
     for name in shown:
         yield CheckLine(name, words.get(name, ""), shown[name], failed[1][name], failed[2][name])
@@ -215,7 +215,7 @@ def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, flo
 def _remarks(people: Sequence[Sitting]) -> list[Remark]:
     texts = {
         (block.name or "form", field.name): str(field.label)
-        for file in {sitting.study_sha256: sitting.file for sitting in people}.values()
+        for file in {sitting.study_sha256: sitting.config for sitting in people}.values()
         for block in file.blocks
         for field in block.fields
         if field.kind == "text"

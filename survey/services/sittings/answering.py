@@ -179,7 +179,7 @@ def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[st
 
 
 def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    in_file = sitting.file.blocks[sitting.block].fields
+    in_file = sitting.config.blocks[sitting.block].fields
     answers = read_form(shown.block.fields, in_file, data)
     FormAnswer.objects.create(
         sitting=sitting, block=shown.block.name or "form", version=shown.block.version, answers=answers, at=now

@@ -22,7 +22,7 @@ def due_check(sitting: Sitting, following: Assignment | None) -> AttentionCheckC
 
     A booklet may have fewer items than the study file says: what would come later comes after its last one.
     """
-    checks = sitting.settings.sitting.attention_checks
+    checks = sitting.shown_config.sitting.attention_checks
     if not checks or (following is not None and following.position == 1):
         return None
     answered = set(sitting.attention_answers.values_list("name", flat=True))

@@ -24,11 +24,11 @@ def text_at_the_end(sitting: Sitting) -> str:
     """The study's own words for those who finished; for everybody else why it ends here."""
     outcome = outcome_of(sitting)
     if sitting.withdrawn_at is not None and outcome == Outcome.COMPLETED:
-        paid = sitting.stage.study.settings.panel.has_submissions
+        paid = sitting.stage.study.config.panel.has_submissions
         deleted = _("We have deleted your answers, as you wished. Thank you for your time.")
         return f"{deleted} {_('Your pay is the same as with them.')}" if paid else deleted
     return {
-        Outcome.COMPLETED: sitting.settings.blocks[-1].text,
+        Outcome.COMPLETED: sitting.shown_config.blocks[-1].text,
         Outcome.FAILED_CHECKS: _(
             "Thank you for your time. The questions about the instructions were answered in another way than we meant "
             "them, so the study ends here. That happens, and it is not held against you."

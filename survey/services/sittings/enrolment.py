@@ -54,7 +54,7 @@ def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
     Raises:
         EntryRefused: a parameter is missing, still a placeholder, or not an id; or a link that is not the study's.
     """
-    panel = study.settings.panel
+    panel = study.config.panel
     given = {what: query.get(name, "").strip() for what, name in panel.parameter_names.items()}
     if not any(given.values()):
         return None
@@ -111,7 +111,7 @@ def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
     Raises:
         EntryRefused: the person took part in a study whose people this one leaves out.
     """
-    for slug in study.settings.panel.exclude_people_of:
+    for slug in study.config.panel.exclude_people_of:
         other = Study.objects.filter(slug=slug).first()
         if other is not None and find_respondent(other, ids) is not None:
             raise EntryRefused(
@@ -144,7 +144,7 @@ def stage_to_join(study: Study) -> Stage:
 
 def consent_text(study: Study, language: str) -> str:
     """As it is shown in that language."""
-    return study.settings.in_language(language).consent.text
+    return study.config_in(language).consent.text
 
 
 def consent_sha256(study: Study, language: str) -> str:
@@ -187,7 +187,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     )
     Consent.objects.create(
         sitting=sitting,
-        version=study.settings.blocks[0].version,
+        version=study.config.blocks[0].version,
         language=language,
         text_sha256=consent_sha256(study, language),
         given_at=now,

@@ -28,9 +28,9 @@ def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
     ids = read_panel_ids(study, given)
     if ids is not None:
         return ids
-    if study.settings.panel.kind == "open":
+    if study.config.panel.kind == "open":
         return new_open_person()
-    if study.settings.panel.kind == links.KIND:
+    if study.config.panel.kind == links.KIND:
         raise EntryRefused(
             _("This study is entered by a link of your own. Please open it once more; your place is kept."),
             code="no_panel_ids",
@@ -68,7 +68,7 @@ def arrive(
 
 
 def _refuse_strangers(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str) -> None:
-    settings = study.settings.panel
+    settings = study.config.panel
     panel = panels.get(settings.kind)
     if panel is None:
         return

@@ -28,7 +28,7 @@ def expire_sittings(now: datetime | None = None) -> int:
     expired = 0
     stages = Stage.objects.filter(sittings__state=Sitting.State.LIVE).select_related("study").distinct()
     for stage in stages:
-        silence = timedelta(minutes=stage.study.settings.sitting.expires_after_minutes)
+        silence = timedelta(minutes=stage.study.config.sitting.expires_after_minutes)
         silent = stage.sittings.filter(state=Sitting.State.LIVE, last_seen_at__lt=now - silence)
         expired += sum(
             expire_sitting(pk, seen_before=now - silence, now=now) for pk in silent.values_list("pk", flat=True)
@@ -63,7 +63,7 @@ def deal_make_up_booklets(stage: Stage) -> int:
     stage = locked_stage(stage.pk)
     if stage.state not in (Stage.State.OPEN, Stage.State.PAUSED):
         return 0
-    size = stage.study.settings.sitting.items
+    size = stage.study.config.sitting.items
     left = list(_left_over(stage).select_related("stratum", "item").order_by("number"))
     dealt = 0
     for slots in ([slot for slot in left if slot.role == HOLDOUT], [slot for slot in left if slot.role != HOLDOUT]):

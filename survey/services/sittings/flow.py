@@ -80,7 +80,7 @@ def open_assignment(sitting: Sitting) -> Assignment | None:
 def current_step(sitting: Sitting) -> Step:
     """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
     study = sitting.stage.study
-    blocks = sitting.settings.blocks
+    blocks = sitting.shown_config.blocks
     if sitting.is_over:
         outcome = outcome_of(sitting)
         return Step(
@@ -101,7 +101,7 @@ def current_step(sitting: Sitting) -> Step:
             number=sitting.step,
             kind="checks",
             block=block,
-            text=sitting.settings.block_text(block, sitting.levels()),
+            text=sitting.shown_config.block_text(block, sitting.levels()),
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,
@@ -123,13 +123,13 @@ def current_step(sitting: Sitting) -> Step:
             position=assignment.position,
             total=sitting.assignments.count(),
         )
-    text = sitting.settings.block_text(block, sitting.levels())
+    text = sitting.shown_config.block_text(block, sitting.levels())
     if block.kind == "practice":
         screen, feedback = practice.shown(sitting)
         return Step(
             number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
         )
-    paid = study.settings.panel.has_submissions
+    paid = study.config.panel.has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
 
 

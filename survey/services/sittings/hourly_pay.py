@@ -57,7 +57,7 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
         reward: in cents; without it the newest posting's, or else the study file's.
         as_expected: by what the study file says alone, whatever was measured and posted since.
     """
-    settings = study.settings
+    settings = study.config
     if reward is None and not as_expected:
         reward = study.postings.order_by("-pk").values_list("reward", flat=True).first()
     times = [] if as_expected else minutes_taken(study)
@@ -68,10 +68,10 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
 def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
     """What the study file's reward comes to by the pilot's times; None where too few finished it, nobody is paid, or
     its sittings were others: with other blocks, or another number of items."""
-    settings = study.settings
+    settings = study.config
 
     def lasts_as_long(sitting: Sitting) -> bool:
-        then = study.settings_of(sitting.study_sha256)
+        then = study.as_of(sitting.study_sha256)
         return (then.sitting.items, len(then.blocks)) == (settings.sitting.items, len(settings.blocks))
 
     pilots = _finished(study).filter(stage__index__lte=settings.pilots)
@@ -100,7 +100,7 @@ def _pay(
 def minutes_taken(study: Study) -> list[float]:
     """From consent to the end, of everybody real who finished without a break that expired the sitting; of a pilot's
     people until somebody has finished a main stage."""
-    main = _minutes(_finished(study).filter(stage__index__gt=study.settings.pilots))
+    main = _minutes(_finished(study).filter(stage__index__gt=study.config.pilots))
     return main or _minutes(_finished(study))
 
 

@@ -45,7 +45,7 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
         StateRefused: the study is not entered by links.
         HunchError: none or too many at once, or no address to begin with.
     """
-    kind = study.settings.panel.kind
+    kind = study.config.panel.kind
     if kind != KIND:
         raise StateRefused(f'panel.kind: {study.slug} is "{kind}"; only a study of the kind "{KIND}" has links')
     if not 1 <= count <= MOST_AT_ONCE:
@@ -92,7 +92,7 @@ def use_link(study: Study, ids: PanelIds, *, now: datetime) -> None:
     Raises:
         EntryRefused: it was used before, by somebody of whom nothing is known any more, or is no link of this study.
     """
-    if study.settings.panel.kind != KIND:
+    if study.config.panel.kind != KIND:
         return
     unused = EntryLink.objects.filter(study=study, token_hash=ids.person, used_at__isnull=True)
     if not unused.update(used_at=now):

@@ -17,7 +17,7 @@ Place = tuple[str | int, ...]
 
 def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:
     """What is wrong with the practice block of a study that is to be created."""
-    for index, block in enumerate(study.settings.blocks):
+    for index, block in enumerate(study.config.blocks):
         if block.kind != "practice":
             continue
         if not instrument.offers_practice:

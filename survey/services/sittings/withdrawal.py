@@ -158,7 +158,7 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
             sitting__exclusion__isnull=True,
         ).select_related("slot__item", "slot__stage__study")
     )
-    learning = [answer for answer in answers if answer.slot.stage.settings.teaches]
+    learning = [answer for answer in answers if answer.slot.stage.config.teaches]
     if not learning:
         return []
     study = respondent.study
@@ -240,7 +240,7 @@ def withdraw(
 
 
 def _end(sitting: Sitting, now: datetime) -> None:
-    kinds = [block.kind for block in sitting.file.blocks]
+    kinds = [block.kind for block in sitting.config.blocks]
     if sitting.state in (Sitting.State.LIVE, Sitting.State.EXPIRED):
         if sitting.block > kinds.index("items"):
             sitting.state = Sitting.State.COMPLETE

@@ -260,7 +260,7 @@ def _is_trained(run: PredictorRun) -> bool:
 
 def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:
     if run is not None and not run.is_ready:
-        if following.settings.design.kind != "uniform":
+        if following.config.design.kind != "uniform":
             return  # See `waits_for_a_choice`.
         run = None
     questions = question_set_digest(stage.study)
@@ -277,8 +277,8 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     The baselines are always among them: a figure that stands alone says little.
     """
     study = stage.study
-    wanted = study.settings.predictor
-    if wanted is None or stage.is_pilot or not stage.settings.train or not instruments.get(study.instrument).predicts:
+    wanted = study.config.predictor
+    if wanted is None or stage.is_pilot or not stage.config.train or not instruments.get(study.instrument).predicts:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}
@@ -331,7 +331,7 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
             return stage
         if stage.state != Stage.State.DRAFT:
             raise StateRefused(f"stage {stage.index} is {stage.state}: its plan is never changed")
-        if stage.settings.design.kind == "uniform":
+        if stage.config.design.kind == "uniform":
             raise StateRefused(f"stage {stage.index} is uniform in the study file: plan it without --uniform")
         before = stage.preceding()
         if before is None or before.state != Stage.State.FROZEN:
@@ -354,7 +354,7 @@ def _why_untrained(run: PredictorRun | None) -> str:
 
 def waits_for_a_choice(stage: Stage | None) -> bool:
     """Whether a stage should be drawn by a predictor that had nothing to learn from: a person must plan it."""
-    if stage is None or stage.state != Stage.State.DRAFT or stage.settings.design.kind == "uniform":
+    if stage is None or stage.state != Stage.State.DRAFT or stage.config.design.kind == "uniform":
         return False
     before = stage.preceding()
     run = main_run(before) if before is not None and before.state == Stage.State.FROZEN else None
@@ -391,7 +391,7 @@ def failed_steps(stage: Stage) -> list[JobStep]:
 def open_if_automatic(stage: Stage | None) -> bool:
     """The stage after a planned one opens by itself where the study file says so. False where it may not open (the pay,
     the term of the data): beat asks again, so that it opens once a person has mended that."""
-    if stage is None or stage.state != Stage.State.PLANNED or stage.settings.opens != "automatically":
+    if stage is None or stage.state != Stage.State.PLANNED or stage.config.opens != "automatically":
         return True
     try:
         open_stage(stage, via="worker")

@@ -48,7 +48,7 @@ def score_candidates(held: Claim) -> None:
     questions_sha256 = question_set_digest(stage.study)
     questions = drawable_questions(following)
     folders = [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
-    score = _score_all if stage.study.settings.candidates.kind == "exhaustive" else _score_pool
+    score = _score_all if stage.study.config.candidates.kind == "exhaustive" else _score_pool
     found, result = score(held, following, questions, folders)
     store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
     with transaction.atomic():
@@ -74,7 +74,7 @@ def _score_pool(
     """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
     candidates = draw_candidates(following, questions)
     inputs = instruments.of_study(following.study).predictor_inputs(rows=candidates.rows, questions=questions)
-    design = following.settings.design.build()
+    design = following.config.design.build()
     if isinstance(design, Uncertainty) and design.by == "disagreement":
         members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
         scores, disagreement = members.mean(axis=0), members.std(axis=0)
@@ -91,7 +91,7 @@ def _score_all(
     A uniform stage needs no scorer: only what it draws is scored, so that the predictor can be judged on it.
     """
     instrument = instruments.of_study(following.study)
-    settings = following.study.settings
+    settings = following.study.config
     everything = everything_of(following, questions)
     recipe = stage_recipe(following)
     design = recipe.design.build()
@@ -127,7 +127,7 @@ def _distilled(
     """The factors of all pairs, and how well they rank fresh pairs as the predictor does."""
     from predictors import pair_scorer  # Here: it is the ml worker's alone, and the web side imports this module.
 
-    settings = following.study.settings.candidates
+    settings = following.study.config.candidates
     bank = pair_scorer.Questions(
         texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
     )
@@ -164,7 +164,7 @@ def _shortlist(
     """The best pairs by their factors, with the predictor's own scores of them."""
     instrument = instruments.of_study(following.study)
     held.heartbeat(0, 0, "choosing the shortlist")
-    size = following.study.settings.candidates.shortlist
+    size = following.study.config.candidates.shortlist
     with held.kept_alive():
         ranks = bandit.shortlist(factors, size=size, rng=generator(following.seed, "shortlist"))
     rows = instrument.rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))

@@ -148,7 +148,7 @@ def _by_level(part: Part, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
     """Masks of all answers, called "", and of those under each level of the study's factors, called FACTOR=LEVEL."""
     yield "", np.ones(len(part.answers), dtype=bool)
     prefetch_related_objects(list(part.answers), *relations_of(stage.study))
-    for condition in stage.study.settings.conditions:
+    for condition in stage.study.config.conditions:
         for level in condition.levels:
             wanted = {condition.factor: level}
             under = np.array([has_levels(answer, wanted) for answer in part.answers], dtype=bool)

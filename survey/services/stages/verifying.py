@@ -4,6 +4,7 @@ On any machine that has the database and the stored files: nothing is trained or
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Assignment, CandidateSet, Question, Stage
+from survey.models import Assignment, CandidateSet, Question, Stage, Study
 from survey.services.answers.counting import with_answers
 from survey.services.answers.exclusions import snapshot_digest
 from survey.services.base import files
@@ -56,7 +57,7 @@ def verify_stage(stage: Stage) -> Verification:
         raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
     found = Verification(stage)
     # By the file that it was drawn by: it may have been amended since.
-    stage.study = stage.study.as_of(stage.manifest.get("study_file_sha256", ""))
+    stage.study = _with_file(stage.study, stage.manifest.get("study_file_sha256", ""))
     questions = _questions(stage, found)
     if questions is not None:
         rebuilt = _rebuilt(stage, questions, found)
@@ -66,6 +67,14 @@ def verify_stage(stage: Stage) -> Verification:
     if stage.snapshot_sha256:
         _verify_snapshot(stage, found)
     return found
+
+
+def _with_file(study: Study, sha256: str) -> Study:
+    """The study's row with that file in it, not stored."""
+    older = copy(study)
+    older.stored_config = study.as_of(sha256).model_dump(mode="json")
+    older.__dict__.pop("config", None)
+    return older
 
 
 def _questions(stage: Stage, found: Verification) -> list[Question] | None:

@@ -66,12 +66,12 @@ def propose(study: Study, *, text: str, source_name: str) -> Proposal:
     """
     new = checked_study(text=text, source_name=source_name, instead_of=study)
     # Written anew, so that a key that came with a later version counts with its default and not as a change.
-    before = study.settings.model_dump(mode="json")
+    before = study.config.model_dump(mode="json")
     before["instrument"]["options"] = instruments.get(study.instrument).options(study).model_dump(mode="json")
-    changes = list(_changes(before, new.config))
+    changes = list(_changes(before, new.stored_config))
     world = _World.of(study)
     refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}
-    if reason := world.refuses_new_consent(before, new.config):
+    if reason := world.refuses_new_consent(before, new.stored_config):
         refusals["blocks.1.version"] = reason
     return Proposal(study, new, changes, refusals)
 
@@ -105,7 +105,7 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
             new_sha256=proposal.new.source_sha256,
             changes=[{"key": change.key, "old": change.old, "new": change.new} for change in proposal.changes],
             old_text=study.source_text,
-            old_config=study.config,
+            old_config=study.stored_config,
         )
         _replace(study, proposal.new)
         record(
@@ -122,10 +122,10 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
 
 
 def _replace(study: Study, new: Study) -> None:
-    for name in ("title", "bank", "instrument", "seed", "config", "source_text", "source_sha256"):
+    for name in ("title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"):
         setattr(study, name, getattr(new, name))
-    study.save(update_fields=["title", "bank", "instrument", "seed", "config", "source_text", "source_sha256"])
-    wanted = len(new.settings.stages)
+    study.save(update_fields=["title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"])
+    wanted = len(new.config.stages)
     drafts = study.stages.filter(state=State.DRAFT)
     drafts.filter(index__gt=wanted).delete()
     there = set(study.stages.values_list("index", flat=True))

@@ -46,7 +46,7 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
         FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem; nothing is written.
     """
     study = checked_study(text=text, source_name=source_name)
-    config = study.settings
+    config = study.config
     study.created_by = by if getattr(by, "is_authenticated", False) else None
     try:
         _write(study, by=by, via=via)
@@ -84,7 +84,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 
 def remarks_on(study: Study) -> Sequence[str]:
     """What whoever created the study should know of it."""
-    return [*instruments.of_study(study).remarks(study), *attention.remarks(study.settings)]
+    return [*instruments.of_study(study).remarks(study), *attention.remarks(study.config)]
 
 
 def read_study_file(path: Path | str) -> str:
@@ -131,7 +131,7 @@ def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study |
         bank=bank,
         instrument=config.instrument.kind,
         seed=config.seed,
-        config=config.model_dump(mode="json"),
+        stored_config=config.model_dump(mode="json"),
         source_text=text,
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
@@ -229,7 +229,7 @@ def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None
 def _check_questions(
     study: Study, instrument: instruments.Instrument, report: Report, *, planned: Collection[int] = ()
 ) -> None:
-    config = study.settings
+    config = study.config
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
     if strangers:
@@ -274,7 +274,7 @@ def _check_booklets(stages: list[Stage], questions: list[Question], report: Repo
 def _stages(study: Study) -> list[Stage]:
     return [
         Stage(study=study, index=index, seed=derive(study.seed, "stage", index))
-        for index in range(1, len(study.settings.stages) + 1)
+        for index in range(1, len(study.config.stages) + 1)
     ]
 
 

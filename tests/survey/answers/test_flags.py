@@ -220,7 +220,7 @@ def test_estimates_list_the_slots_of_those_who_are_left_out_as_unanswered() -> N
 def test_rules_that_change_later_do_not_rewrite_a_frozen_stage() -> None:
     stage = frozen(varied(full_stage(**LEAVE_OUT)))
     before = left_out(stage)
-    stage.study.config["flags"], stage.study.config["exclusions"] = {}, {"flags": []}
+    stage.study.stored_config["flags"], stage.study.stored_config["exclusions"] = {}, {"flags": []}
     stage.study.save()
     stage = cast.stage_of(stage.study)
     assert left_out(stage) == before != {}
@@ -293,7 +293,7 @@ def test_a_page_from_the_cache_follows_a_rule_that_was_amended() -> None:
     stage = full_stage(flags={"speeder": rule}, exclusions={"flags": ["speeder"]})
     Response.objects.filter(assignment__sitting=sittings_of(stage)[0]).update(server_ms=300)
     assert estimating.kept_estimate(stage.study).answers == 9
-    stage.study.config["flags"]["speeder"]["seconds_per_item"] = 0.5
+    stage.study.stored_config["flags"]["speeder"]["seconds_per_item"] = 0.5
     stage.study.source_sha256 = "1" * 64
     stage.study.save()
     assert estimating.kept_estimate(cast.stage_of(stage.study).study).answers == 12

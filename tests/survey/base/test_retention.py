@@ -20,8 +20,8 @@ def fresh(stage: Stage, index: int = 1) -> Stage:
 
 def keep_until(stage: Stage, until: str | None) -> None:
     study = cast.Study.objects.get(pk=stage.study_id)
-    study.config["data"]["retention_until"] = until
-    study.save(update_fields=["config"])
+    study.stored_config["data"]["retention_until"] = until
+    study.save(update_fields=["stored_config"])
 
 
 @pytest.mark.parametrize(

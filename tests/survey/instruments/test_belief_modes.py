@@ -179,15 +179,15 @@ def test_a_refused_answer_can_be_mended() -> None:
 
 def test_a_new_study_is_stored_with_all_options_and_asks_for_the_direction() -> None:
     study = open_study(threshold=5)
-    stored = study.settings.instrument.options
+    stored = study.config.instrument.options
     assert stored["answer_mode"] == "direction" and stored["models"] == "different" and stored["threshold"] == 5
     assert set(stored) == set(BeliefUpdateOptions.model_fields)
 
 
 def older(study: Study) -> Study:
     """As it was stored before there were answer modes."""
-    study.config["instrument"]["options"] = {"threshold": 0}
-    study.save(update_fields=["config"])
+    study.stored_config["instrument"]["options"] = {"threshold": 0}
+    study.save(update_fields=["stored_config"])
     return Study.objects.get(pk=study.pk)
 
 

@@ -141,7 +141,7 @@ def test_a_test_set_has_controls_and_no_holdout() -> None:
 
 
 def checked(**overrides: Any) -> None:
-    planning.check_designs(StudyConfig.model_validate(cast.study(**overrides).config), universe_size=3120)
+    planning.check_designs(StudyConfig.model_validate(cast.study(**overrides).stored_config), universe_size=3120)
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch:
 
 
 def checked(**overrides: object) -> None:
-    config = StudyConfig.model_validate(cast.study(**overrides).config)
+    config = StudyConfig.model_validate(cast.study(**overrides).stored_config)
     planning.check_designs(config, universe_size=3120)
 
 

@@ -149,10 +149,10 @@ def test_a_study_without_roles_is_planned_as_before_there_were_any() -> None:
 
 def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
     study = cast.study()
-    Study.objects.update(config={name: value for name, value in study.config.items() if name != "roles"})
+    Study.objects.update(stored_config={name: value for name, value in study.stored_config.items() if name != "roles"})
     migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
     migration.keep_plans_as_they_were(apps, None)
-    roles = Study.objects.get().settings.roles
+    roles = Study.objects.get().config.roles
     assert (roles.holdout, roles.controls) == (0, 0)
 
 
@@ -170,7 +170,7 @@ def test_the_manifest_holds_all_that_a_plan_follows_from() -> None:
 
 
 def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:
-    config = cast.study(**MIXED).config
+    config = cast.study(**MIXED).stored_config
     config = StudyConfig.model_validate(
         {**config, "roles": {}, "sitting": {"items": 15}, "stages": [{"sittings": 100}]}
     )

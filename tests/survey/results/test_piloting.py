@@ -42,7 +42,7 @@ def piloted(study: Study, *minutes: float) -> list[Sitting]:
     """People who have been through the pilot, each in so many minutes."""
     found = []
     for number, taken in enumerate(minutes):
-        sitting = cast.begin(study, ids(number) if study.settings.panel.kind == "prolific" else None)
+        sitting = cast.begin(study, ids(number) if study.config.panel.kind == "prolific" else None)
         cast.walk(sitting)
         takes(sitting, taken)
         found.append(sitting)

@@ -35,7 +35,7 @@ def test_the_demo_study_stores_the_file_that_was_run(starter) -> None:
     stored = tomllib.loads(study.source_text)
     assert (study.seed, stored["seed"], stored["slug"]) == (99, 99, study.slug)
     assert {stage["sittings"] for stage in stored["stages"]} == {8}
-    assert study.settings.questions.max_words == 30
+    assert study.config.questions.max_words == 30
 
 
 def test_without_a_seed_the_demo_has_the_files(starter) -> None:
@@ -78,7 +78,7 @@ def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> Non
     )
     for stage in study.stages.select_related("study__bank").order_by("index"):
         lifecycle.open_stage(stage)
-        for _person in range(stage.settings.sittings):
+        for _person in range(stage.config.sittings):
             answer_in_turns(cast.begin(study))
         jobs.run_inline(lifecycle.close_stage(stage))
     assert Sitting.objects.filter(state="complete").count() == 6

@@ -25,7 +25,7 @@ ALL_KINDS = Rates(dropouts=0.2, returners=0.2, speeders=0.1, double_tabs=0.3, sc
 
 @pytest.mark.django_db
 def test_as_many_people_have_a_habit_as_the_rates_say() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     habits = habits_of(200, rates=ALL_KINDS, config=config, seed=1)
     assert Counter(habit.kind for habit in habits) == {
         "dropout": 40,
@@ -41,7 +41,7 @@ def test_as_many_people_have_a_habit_as_the_rates_say() -> None:
 
 @pytest.mark.django_db
 def test_people_leave_at_any_page_and_who_comes_back_has_begun() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     habits = habits_of(2000, rates=Rates(dropouts=0.5, returners=0.5), config=config, seed=2)
     left = {habit.leaves_before for habit in habits if habit.kind == "dropout"}
     assert left == set(range(pages_of(config)))
@@ -50,7 +50,7 @@ def test_people_leave_at_any_page_and_who_comes_back_has_begun() -> None:
 
 @pytest.mark.django_db
 def test_habits_are_a_fixed_function_of_the_seed() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     first, second, other = (habits_of(50, rates=REALISTIC, config=config, seed=seed) for seed in (3, 3, 4))
     assert first == second != other
 

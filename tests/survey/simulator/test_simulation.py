@@ -86,7 +86,7 @@ def test_a_browser_does_not_follow_a_link_off_this_machine() -> None:
 
 
 def person(seed: int, **overrides) -> Person:
-    config = cast.study(**overrides).settings
+    config = cast.study(**overrides).config
     return Person(config=config, items=instruments.get("belief_update"), seed=seed)  # type: ignore[arg-type]
 
 
@@ -99,7 +99,7 @@ RIGHT = {"first_check": "2", "second_check": "1"}
 
 @pytest.mark.django_db
 def test_a_few_people_misread_a_check_and_then_get_it_right() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     people = [Person(config=config, items=None, seed=seed) for seed in range(400)]  # type: ignore[arg-type]
     first = [someone.answer_checks(CHECKS) == RIGHT for someone in people]
     assert 0.03 < first.count(False) / len(first) < 0.15
@@ -108,7 +108,7 @@ def test_a_few_people_misread_a_check_and_then_get_it_right() -> None:
 
 @pytest.mark.django_db
 def test_people_give_form_answers_that_are_allowed() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     for seed in range(20):
         someone = Person(config=config, items=None, seed=seed)  # type: ignore[arg-type]
         given = someone.answer_fields(["age", "use", "remark"])
@@ -119,7 +119,7 @@ def test_people_give_form_answers_that_are_allowed() -> None:
 
 @pytest.mark.django_db
 def test_a_check_whose_right_option_is_missing_is_an_error_and_no_guess() -> None:
-    config = cast.study().settings
+    config = cast.study().config
     with pytest.raises(SimulationError, match="'first_check' does not show its right option"):
         Person(config=config, items=None, seed=1).answer_checks({"first_check": [("1", "wrong one")]})  # type: ignore[arg-type]
 

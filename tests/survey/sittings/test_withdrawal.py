@@ -83,7 +83,7 @@ def test_a_second_time_changes_nothing() -> None:
 def test_who_was_past_the_items_is_complete_and_who_was_not_is_over_without_a_completion_code() -> None:
     stage = cast.open_stage()
     through, inside = cast.Visitor(stage.study).to_items(), cast.Visitor(stage.study).to_items()
-    form = next(index for index, block in enumerate(stage.study.settings.blocks) if block.kind == "items") + 1
+    form = next(index for index, block in enumerate(stage.study.config.blocks) if block.kind == "items") + 1
     Sitting.objects.filter(pk=through.sitting.pk).update(block=form)
     take_back(through)
     take_back(inside)

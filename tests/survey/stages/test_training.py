@@ -113,8 +113,8 @@ def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
     lifecycle.freeze(stage)
     assert len(training_examples(stage)) == 12
     study = type(stage.study).objects.get()
-    study.config["stages"][1]["design"] = {"kind": "test_set"}
-    study.save(update_fields=["config"])
+    study.stored_config["stages"][1]["design"] = {"kind": "test_set"}
+    study.save(update_fields=["stored_config"])
     assert like.pk not in {answer.slot_id for answer in training_examples(cast.stage_of(study))}
     lifecycle.open_stage(later)
     cast.fill(cast.stage_of(study, 2))

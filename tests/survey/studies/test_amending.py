@@ -55,7 +55,7 @@ def test_before_anything_is_planned_everything_but_the_name_may_change() -> None
         study, seed=8, sitting={"items": 5}, stages=[{"sittings": 3}], instrument={"options": {"threshold": 5}}
     )
     study = fresh(study)
-    assert study.settings.sitting.items == 5 and study.seed == 8
+    assert study.config.sitting.items == 5 and study.seed == 8
     assert [one.index for one in study.stages.all()] == [1]
     assert stage(study, 1).seed != 0 and made.was_locked is False
     keys = {change["key"]: (change["old"], change["new"]) for change in made.changes}
@@ -83,7 +83,7 @@ def test_a_planned_stage_is_not_contradicted() -> None:
     ]
     assert refusals(study, seed=9)[0].startswith("new.toml: seed: stage 1 was drawn by it")
     amend(study, blocks=block("form", title="You"), stages=[{"sittings": 4}, {"sittings": 9}])
-    assert fresh(study).settings.stages[1].sittings == 9
+    assert fresh(study).config.stages[1].sittings == 9
 
 
 def test_opening_the_first_main_stage_locks_the_file() -> None:
@@ -262,7 +262,7 @@ def test_a_file_that_no_study_could_be_created_from_is_refused_whole(locked: Stu
 def test_what_is_planned_by_a_file_that_was_replaced_meanwhile_is_refused() -> None:
     study = cast.study()
     read = stage(study, 1)
-    assert read.study.settings.sitting.items == 3
+    assert read.study.config.sitting.items == 3
     amend(study, sitting={"items": 2})
     with pytest.raises(StateRefused, match="was changed meanwhile"):
         planning.plan_stage(read)

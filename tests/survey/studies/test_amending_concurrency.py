@@ -30,7 +30,7 @@ def test_a_stage_is_planned_by_the_old_file_or_the_new_one_and_never_against_the
         lambda: amend(study, sitting={"items": 2}),
     )
     assert all(isinstance(result, Stage | Amendment | HunchError) for result in results), results
-    stage, items = first(study), Study.objects.get(pk=study.pk).settings.sitting.items
+    stage, items = first(study), Study.objects.get(pk=study.pk).config.sitting.items
     if stage.state == Stage.State.PLANNED:
         assert stage.slots.count() == 4 * items
         assert stage.manifest["study_file_sha256"] == Study.objects.get(pk=study.pk).source_sha256

@@ -96,7 +96,7 @@ def test_it_writes_the_study_with_its_file_word_for_word(bank) -> None:
     assert study.source_text == FILE
     assert study.source_sha256 == hashlib.sha256(FILE.encode()).hexdigest()
     assert study.bank == bank
-    assert study.settings.stages[1].design.epsilon == 0.1
+    assert study.config.stages[1].design.epsilon == 0.1
 
 
 def test_it_writes_draft_stages_each_with_a_seed_of_its_own(bank) -> None:

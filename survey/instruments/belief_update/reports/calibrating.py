@@ -110,7 +110,7 @@ def _counted(study: Study, levels: Mapping[str, str] | None = None) -> list[Assi
 def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
     levels = read_condition(study, condition)
     answers = _counted(study, levels)
-    if others := [one.factor for one in study.settings.conditions if one.factor not in levels]:
+    if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = instruments.get(study.instrument).beliefs(answers)
     chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]

@@ -107,7 +107,7 @@ def _forms(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
 def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
     for row in _rows(CheckAttempt.objects.all(), study, stage):
         # Indices are of the file that the sitting began with: a later one may have other options, or none.
-        file = study.settings_of(row.sitting.study_sha256)
+        file = study.as_of(row.sitting.study_sha256)
         comprehension = {check.name: check for block in file.blocks for check in block.checks}
         for name, answer in sorted(row.answers.items()):
             shown = row.shown.get(name)
@@ -117,7 +117,7 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
                 *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), _time(row.at)),
             ]
     for row in _rows(AttentionAnswer.objects.all(), study, stage):
-        file = study.settings_of(row.sitting.study_sha256)
+        file = study.as_of(row.sitting.study_sha256)
         attention = {check.name: check for check in file.sitting.attention_checks}
         yield [
             *_who(row.sitting, study),
