@@ -60,7 +60,7 @@ def take_part(study: Any, number: int, *, null: bool) -> None:
     from survey.simulator.visitors import readable_parts
 
     seed = seed_of(study.seed, "every", number)
-    person = instruments.get(study.instrument).simulated_person(study=study, seed=seed, null=null)
+    person = instruments.of_study(study).simulated_person(seed=seed, null=null)
     sitting = enrolment.begin_sitting(study=study, ids=enrolment.new_open_person(), simulated=True)
     sitting = answering.sitting_for(sitting.token)
     right = {check.name: check.options[0] for block in study.config.blocks for check in block.checks}

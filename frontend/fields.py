@@ -104,7 +104,9 @@ def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[
     """The fields of a step. `data` is what was posted, where a POST was not accepted."""
     entered = data or {}
     if step.screen is not None:
-        form = step.screen.form(data) if data is not None else step.screen.form()
+        form = step.screen.fields(data)
+        if form is None:
+            return []
         return [_of_instrument(bound, errors.get(bound.name, ())) for bound in form.visible_fields()]
     checks = [
         ShownField(

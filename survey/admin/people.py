@@ -260,9 +260,9 @@ class AssignmentAdmin(ReadOnlyAdmin):
     @admin.display(description="item and answer")
     def content(self, assignment: Assignment) -> SafeString:
         study = assignment.slot.stage.study
-        instrument = instruments.get(study.instrument)
+        instrument = instruments.of_study(study)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
-        rows = zip(instrument.columns, instrument.export_values(full, study), strict=True)
+        rows = zip(instrument.columns, instrument.export_values(full), strict=True)
         return format_html_join(
             "",
             '<div class="hunch-pair"><span title="{}">{}</span> <span>{}</span></div>',

@@ -369,7 +369,9 @@ def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
 def _read_outcomes(study: Study, stages: Sequence[Stage]) -> dict[int, Outcomes]:
     if not stages:
         return {}
-    instrument = instruments.get(study.instrument)
+    instrument = instruments.of_study(study)
+    if instrument.estimates is None:
+        return {}
     # An outcome is of the responses. What an item shows (two long questions) would take three times as long to read;
     # an instrument whose outcome needs it gets it all the same, by a query an answer.
     relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]
@@ -378,7 +380,7 @@ def _read_outcomes(study: Study, stages: Sequence[Stage]) -> dict[int, Outcomes]
     values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     name = ""
     while chunk := list(islice(rows, CHUNK)):
-        outcomes = instrument.outcomes(chunk, study)
+        outcomes = instrument.estimates.outcomes(chunk)
         if not outcomes:
             return {}
         name = next(iter(outcomes))

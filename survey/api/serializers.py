@@ -379,7 +379,7 @@ def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
             "title": str(screen.title),
             "parts": {name: dict(part) for name, part in screen.parts.items()},
             "words": dict(screen.words),
-            "fields": [step_field(name, field) for name, field in screen.form().fields.items()],
+            "fields": [step_field(name, field) for name, field in getattr(screen.fields(), "fields", {}).items()],
         },
         "checks": [
             {

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, CompletionCode, Respondent, Sitting, Study
 from survey.services.answers.flags import marks_of

@@ -94,7 +94,7 @@ def _store(
     by_key = {instrument.item_key(row, questions): place for place, row in enumerate(rows)}
     items = Item.objects.bulk_create([Item(study=study, key=key) for key in by_key])
     instrument.create_typed_items(items=items, rows=rows[list(by_key.values())], questions=questions)
-    divisions = instrument.divisions(items)
+    divisions = instrument.estimates.divisions(items) if instrument.estimates is not None else {}
     labels = next(iter(divisions.values()), np.full(len(items), "item"))
     return items, [str(label) for label in labels]
 
@@ -103,13 +103,14 @@ def _controls(
     study: Study, instrument: Instrument, questions: Sequence[Question], rng: np.random.Generator
 ) -> list[tuple[str, Item]]:
     roles = study.config.roles
-    if not roles.controls:
+    controls = instrument.controls
+    if not roles.controls or controls is None:
         return []
     found = []
-    for kind in roles.control_kinds or instrument.control_kinds:
+    for kind in roles.control_kinds or controls.kinds:
         if kind == REPEAT:  # The same screens once more.
             continue
-        row = instrument.draw_controls(kind=kind, count=1, questions=questions, rng=rng)
+        row = controls.draw(kind=kind, count=1, questions=questions, rng=rng)
         key = instrument.item_key(row[0], questions)
         item = Item.objects.filter(study=study, key=key).first()
         if item is None:

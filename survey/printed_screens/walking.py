@@ -154,7 +154,7 @@ class Walk:
         shown = self._begin(route, draw=draw)
         person = Reader(
             config=self.config,
-            items=instruments.get(self.stage.study.instrument).simulated_person(study=self.stage.study, seed=1),
+            items=instruments.of_study(self.stage.study).simulated_person(seed=1),
             seed=1,
             link={},
         )

@@ -84,7 +84,7 @@ class Crowd:
         if stage is None:
             raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
         self.stage = stage
-        instrument = instruments.get(study.instrument)
+        instrument = instruments.of_study(study)
         come = stage.sittings.count()
         stage_name: int | str = "every" if same_in_every_stage else stage.index
         base = study.seed if seed is None else seed
@@ -95,7 +95,7 @@ class Crowd:
         self.people = [
             Person(
                 config=study.config,
-                items=instrument.simulated_person(study=study, seed=one, null=null),
+                items=instrument.simulated_person(seed=one, null=null),
                 seed=derive(one, "manners"),
                 habit=habit,
                 link=link,

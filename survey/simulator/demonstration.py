@@ -176,7 +176,7 @@ def verdict_on(study: Study, *, null: bool) -> Verdict:
 def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     """The first outcome of each counted answer, and whose it is."""
     answers = counted_answers(stage)
-    outcomes = instruments.get(stage.study.instrument).outcomes(answers, stage.study)
+    outcomes = instruments.estimates_of(instruments.of_study(stage.study)).outcomes(answers)
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 

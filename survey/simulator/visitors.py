@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 from django.core.signing import Signer
 
-from survey.contracts.instruments import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson
 from survey.exceptions import HunchError
 from survey.services.base.seeds import derive
 from survey.study_file import StudyConfig

@@ -295,7 +295,7 @@ def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other(
     options = {
         key
         for name in ("belief_update", "own_answers")
-        for key in keys(instruments.get(name).options_model, "instrument.options")
+        for key in keys(instruments.kind(name).options_model, "instrument.options")
     }
     assert documented() == set(keys(StudyConfig)) | options
 

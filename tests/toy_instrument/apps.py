@@ -13,4 +13,4 @@ class ToyInstrumentConfig(AppConfig):
 
         from .instrument import Toy
 
-        instruments.register(Toy())
+        instruments.register(Toy)

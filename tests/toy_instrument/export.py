@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 
 from .labels import GUESSES, guesses_of, total_of
 

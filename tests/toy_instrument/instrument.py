@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from survey.contracts.instruments import REPEAT, Candidates, Instrument, Points, Screen
-from survey.models import Assignment, Item, Question, Response, Study
+from survey.contracts.instruments import CONTRACT, REPEAT, Candidates, Controls, Estimates, Instrument
+from survey.contracts.screens import Points, Screen
+from survey.models import Assignment, Item, Question, Response
 
 from . import export, labels, people, screens
 from .models import Guess, Passage
@@ -14,14 +15,25 @@ from .models import Guess, Passage
 ROW = np.dtype([("question", "<i4")])
 
 
+class ToyControls(Controls):
+    kinds = (REPEAT,)
+
+
+class ToyEstimates(Estimates):
+    def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
+        return {"points": np.asarray([float(labels.total_of(assignment)) for assignment in assignments])}
+
+
 class Toy(Instrument):
+    contract = CONTRACT
     name = "toy"
     title = "Toy"
-    control_kinds = (REPEAT,)
     columns = export.COLUMNS
+    controls = ToyControls()
+    estimates = ToyEstimates()
 
-    def universe_size(self, n_questions: int) -> int:
-        return n_questions
+    def universe_size(self, questions: Sequence[Question]) -> int:
+        return len(questions)
 
     def draw_candidates(
         self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
@@ -60,14 +72,11 @@ class Toy(Instrument):
     def answer_values(self, assignment: Assignment) -> list[Any]:
         return labels.guesses_of(assignment)
 
-    def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
+    def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)
 
     def prefetch(self) -> Sequence[str]:
         return ("responses__guess", "slot__item__passage__question")
 
-    def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
-        return {"points": np.asarray([float(labels.total_of(assignment)) for assignment in assignments])}
-
-    def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.Guesser:
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.Guesser:
         return people.Guesser(seed)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from survey.contracts.instruments import Points
+from survey.contracts.screens import Points
 
 if TYPE_CHECKING:
     from survey.models import Assignment

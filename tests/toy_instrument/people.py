@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping
 
-from survey.contracts.instruments import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson
 
 WORDS = ("what", "is", "the", "river", "sum", "of")
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 
 from .forms import GuessForm
 from .labels import GUESSES

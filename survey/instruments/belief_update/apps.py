@@ -1,4 +1,4 @@
-"""Registers the belief update with the registry of instruments."""
+"""Makes the belief update known to the core."""
 
 from django.apps import AppConfig
 
@@ -14,4 +14,4 @@ class BeliefUpdateConfig(AppConfig):
 
         from .instrument import BeliefUpdate
 
-        instruments.register(BeliefUpdate())
+        instruments.register(BeliefUpdate)

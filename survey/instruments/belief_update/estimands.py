@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survey.contracts.instruments import BeliefRows, Check, Estimands, Measure
+from survey.contracts.measures import Check, Estimands, Measure
 
 from .labels import beliefs_of
 
@@ -62,20 +62,6 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
 def _measure(name: str, title: str, unit: str, values: np.ndarray, threshold: int) -> Measure:
     return Measure(
         f"{name}_over_{threshold}", f"{title}, changes over {threshold}", unit, np.asarray(values, dtype=np.float64)
-    )
-
-
-def belief_rows(assignments: Sequence["Assignment"]) -> BeliefRows:
-    """Beliefs and questions of n complete answers, all with evidence, in order."""
-    beliefs = [beliefs_of(answer) for answer in assignments]
-    pairs = [answer.slot.item.pair for answer in assignments]
-    return BeliefRows(
-        prior=np.array([belief.prior for belief in beliefs], dtype=np.float64),
-        posterior=np.array([belief.posterior for belief in beliefs], dtype=np.float64),
-        outcome=np.array([bool(pair.outcome) for pair in pairs], dtype=np.int64),
-        evidence=np.array([pair.evidence_id for pair in pairs], dtype=np.int64),
-        target=np.array([pair.target_id for pair in pairs], dtype=np.int64),
-        target_task=np.array([pair.target.task_id for pair in pairs], dtype=np.int64),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.instruments import Column, ExtraFile
+from survey.contracts.tables import Column, ExtraFile
 
 from .estimands import THRESHOLDS
 from .labels import beliefs_of

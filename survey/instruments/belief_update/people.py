@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bandit.simulation import BeliefTruth
-from survey.contracts.instruments import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson
 from survey.services.banks.answer_checking import options_of
 
 from .forms import KEEP

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 
 from .screens import (
     EXPLANATION,

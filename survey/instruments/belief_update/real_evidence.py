@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit.candidates import Pairs, Pool, uniform_pool
-from bandit.candidates import universe_size as hypothetical_universe_size
 from survey.models import LanguageModel, ModelAnswer, Question, Study
 
 from . import controls
 
 if TYPE_CHECKING:
-    from .instrument import BeliefUpdateOptions
+    from .options import BeliefUpdateOptions
 
 Place = tuple[str | int, ...]
 OPTIONS: Place = ("instrument", "options")
@@ -61,10 +60,6 @@ class RealOutcomes:
     def unrelated(self, *, questions: Sequence[Question], count: int, rng: np.random.Generator) -> Pairs:
         places = [(question.task.domain, question.task.name) for question in questions]
         return controls.unrelated_pairs(count=count, places=places, rng=rng, outcome=self.outcome_of(questions))
-
-
-def universe_size(n_questions: int) -> int:
-    return hypothetical_universe_size(n_questions) // 2
 
 
 def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> Iterator[tuple[Place, str]]:

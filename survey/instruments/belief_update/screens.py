@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 
 from .forms import BeliefForm, explanation_form, own_answer_form, posterior_form
 from .models import Pair
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Parts = dict[str, dict[str, Any]]
 # What a screen is called, and what its response is.
 PRIOR, POSTERIOR, EXPLANATION, OWN_ANSWER = "prior", "posterior", "explanation", "own_answer"
+# What makes the track of a number move with its field; without it the field alone is there.
+SCRIPTS = ("frontend/number.js",)
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def prior_screen(setting: Setting, *, target: str) -> Screen:
         name=PRIOR,
         title=_("How likely is a correct answer?"),
         template="belief_update/prior.html",
+        scripts=SCRIPTS,
         form=BeliefForm,
         parts=setting.parts(PRIOR, target),
         words=prior_words(setting.options),
@@ -119,6 +122,7 @@ def posterior_screen(setting: Setting, *, target: str, prior: int, evidence: Evi
         name=POSTERIOR,
         title=_("And now?"),
         template="belief_update/posterior.html",
+        scripts=SCRIPTS,
         form=posterior_form(mode=setting.options.answer_mode, earlier=prior, order=setting.order),
         parts={
             **setting.parts(POSTERIOR, target),
@@ -137,6 +141,7 @@ def explanation_screen(
         name=EXPLANATION,
         title=_("Why?"),
         template="belief_update/explanation.html",
+        scripts=SCRIPTS,
         form=explanation_form(
             required=setting.options.explanation_required, characters=setting.options.explanation_characters
         ),
@@ -155,6 +160,7 @@ def own_answer_screen(setting: Setting, *, target: str) -> Screen:
         name=OWN_ANSWER,
         title=_("And what would you answer?"),
         template="belief_update/own_answer.html",
+        scripts=SCRIPTS,
         form=own_answer_form(question=target, confidence=setting.options.confidence),
         parts=setting.parts(OWN_ANSWER, target),
         words={"intro": _("How would you answer this question yourself? Please do not look it up.")},

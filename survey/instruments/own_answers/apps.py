@@ -1,4 +1,4 @@
-"""Registers own answers with the registry of instruments."""
+"""Registers own answers with the core."""
 
 from django.apps import AppConfig
 
@@ -14,4 +14,4 @@ class OwnAnswersConfig(AppConfig):
 
         from .instrument import OwnAnswers
 
-        instruments.register(OwnAnswers())
+        instruments.register(OwnAnswers)

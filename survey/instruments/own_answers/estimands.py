@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survey.contracts.instruments import AnswerRows, Estimands, Measure
+from survey.contracts.measures import Estimands, Measure
 
 from .labels import answer_of
 
@@ -35,14 +35,6 @@ def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
             Measure("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
         ]
     return Estimands(measures=measures)
-
-
-def answer_rows(assignments: Sequence["Assignment"]) -> AnswerRows:
-    """Who answered which question how, of n complete answers, in order."""
-    return AnswerRows(
-        question=np.array([one.slot.item.asked_question.question_id for one in assignments], dtype=np.int64),
-        correct=correct_of(assignments).astype(np.int8),
-    )
 
 
 def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:

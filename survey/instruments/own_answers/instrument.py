@@ -1,4 +1,4 @@
-"""Own answers as the registry sees them."""
+"""Own answers as the core sees them."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -7,8 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from bandit.errors import DesignError
-from survey.contracts.instruments import AnswerRows, Candidates, Estimands, Instrument, Options, Points, Screen
-from survey.models import Assignment, Item, Question, Response, Study
+from survey.contracts.instruments import CONTRACT, Candidates, Estimates, Instrument, Options, Signals
+from survey.contracts.measures import Estimands
+from survey.contracts.screens import Points, Screen
+from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.eligibility import word_counts
 
 from . import estimands, export, labels, people, screens
@@ -24,30 +26,60 @@ class OwnAnswersOptions(Options):
     confidence: bool = Field(default=True, description="Whether people may say how sure they are.")
 
 
+class AnswerEstimates(Estimates):
+    """The share that is right, and how sure people are."""
+
+    def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
+        return {"correct": estimands.correct_of(assignments)}
+
+    def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        return estimands.in_words(universe_size=universe_size, n_questions=n_questions)
+
+    def estimands(self, assignments: Sequence[Assignment], *, thresholds: Sequence[int] = ()) -> Estimands:
+        return estimands.of_answers(assignments)
+
+    def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
+        return estimands.divisions(items)
+
+
+class AnswerSignals(Signals):
+    def word_counts(self, items: Collection[int]) -> dict[int, int]:
+        asked = dict(AskedQuestion.objects.filter(pk__in=items).values_list("pk", "question"))
+        words = word_counts(asked.values())
+        return {item: words[question] for item, question in asked.items()}
+
+    def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, str]]:
+        """The options chosen or words given; who always takes the first option is perhaps not reading."""
+        answers = OwnAnswer.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, text in answers.values_list("response__assignment__sitting", "text").iterator():
+            yield sitting, "answer", text
+
+
 class OwnAnswers(Instrument):
-    """`copies`: how many answers a question may get; each is an item of its own, drawn with its own chance."""
+    """A question and its copies: each is an item of its own, drawn with its own chance."""
 
     name = "own_answers"
     title = "Own answers"
-    answered_by_people = True
+    contract = CONTRACT
     options_model = OwnAnswersOptions
     needs_answer_key = True
     condition_options = frozenset({"confidence"})
     columns = export.COLUMNS
+    estimates = AnswerEstimates()
+    signals = AnswerSignals()
 
-    def __init__(self, copies: int = 1) -> None:
-        self.copies = copies
+    @property
+    def copies(self) -> int:
+        """How many answers a question may get in a stage; 1 where no study says so."""
+        return 1 if self._study is None else self.options.answers_per_question
 
-    def for_study(self, study: Study) -> "OwnAnswers":
-        return OwnAnswers(copies=self.options(study).answers_per_question)
-
-    def universe_size(self, n_questions: int) -> int:
-        return n_questions * self.copies
+    def universe_size(self, questions: Sequence[Question]) -> int:
+        return len(questions) * self.copies
 
     def draw_candidates(
         self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
     ) -> Candidates:
-        universe = np.empty(self.universe_size(len(questions)), dtype=ROW)
+        universe = np.empty(self.universe_size(questions), dtype=ROW)
         universe["question"], universe["copy"] = np.divmod(np.arange(len(universe)), self.copies)
         universe["copy"] += 1
         if leave_out:
@@ -57,7 +89,7 @@ class OwnAnswers(Instrument):
         count = min(size, len(universe))
         return Candidates(
             rows=universe[np.sort(rng.choice(len(universe), size=count, replace=False))],
-            universe_size=self.universe_size(len(questions)),
+            universe_size=self.universe_size(questions),
             probability=count / len(universe),
         )
 
@@ -110,39 +142,11 @@ class OwnAnswers(Instrument):
         answer = labels.answer_of(assignment)
         return [] if answer is None else [answer.text, answer.correct, answer.confidence]
 
-    def export_values(self, assignment: Assignment, study: Study) -> list[Any]:
+    def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)
-
-    def word_counts(self, items: Collection[int]) -> dict[int, int]:
-        asked = dict(AskedQuestion.objects.filter(pk__in=items).values_list("pk", "question"))
-        words = word_counts(asked.values())
-        return {item: words[question] for item, question in asked.items()}
-
-    def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, str]]:
-        """The options chosen or words given; who always takes the first option is perhaps not reading."""
-        answers = OwnAnswer.objects.filter(response__assignment__sitting__in=sittings).order_by()
-        for sitting, text in answers.values_list("response__assignment__sitting", "text").iterator():
-            yield sitting, "answer", text
 
     def prefetch(self) -> Sequence[str]:
         return ("responses__own_answer", "slot__item__asked_question__question__task")
 
-    def outcomes(self, assignments: Sequence[Assignment], study: Study) -> dict[str, np.ndarray]:
-        return {"correct": estimands.correct_of(assignments)}
-
-    def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return estimands.in_words(universe_size=universe_size, n_questions=n_questions)
-
-    def estimands(
-        self, assignments: Sequence[Assignment], study: Study, *, thresholds: Sequence[int] = ()
-    ) -> Estimands:
-        return estimands.of_answers(assignments)
-
-    def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
-        return estimands.divisions(items)
-
-    def own_answers(self, assignments: Sequence[Assignment]) -> AnswerRows:
-        return estimands.answer_rows(assignments)
-
-    def simulated_person(self, *, study: Study, seed: int, null: bool = False) -> people.Solver:
-        return people.Solver(study=study, seed=seed, confidence=self.options(study).confidence)
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.Solver:
+        return people.Solver(study=self.study, seed=seed, confidence=self.options.confidence)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from survey.contracts.instruments import Points
+from survey.contracts.screens import Points
 from survey.services.banks.answer_checking import Verdict, check_answer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from survey.contracts.instruments import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson
 from survey.services.banks.answer_checking import kind_of, options_of
 
 if TYPE_CHECKING:

@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 
 from .forms import form_for
 from .models import AskedQuestion
 
 if TYPE_CHECKING:
     from survey.models import Assignment
+
+
+# What makes the track of a number move with its field; without it the field alone is there.
+SCRIPTS = ("frontend/number.js",)
 
 
 def next_screen(assignment: "Assignment", *, confidence: bool) -> Screen | None:
@@ -21,6 +25,7 @@ def next_screen(assignment: "Assignment", *, confidence: bool) -> Screen | None:
         name="answer",
         title=_("What is the answer?"),
         template="own_answers/answer.html",
+        scripts=SCRIPTS,
         form=form_for(question=question.text, key=question.answer, confidence=confidence),
         parts={"question": {"kind": "question", "value": question.text}},
     )

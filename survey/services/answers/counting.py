@@ -15,13 +15,13 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
     """The queryset with everything that labels and exports read, in a few queries and not one a row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
-    ).prefetch_related("responses__score", *instruments.get(study.instrument).prefetch())
+    ).prefetch_related("responses__score", *instruments.of_study(study).prefetch())
 
 
 def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
     """The queryset with what labels and estimates read, which is a third of what an export reads."""
     return assignments.select_related("sitting", "slot__stage", "slot__stratum", "slot__item").prefetch_related(
-        *instruments.get(study.instrument).label_relations()
+        *instruments.of_study(study).label_relations()
     )
 
 
@@ -69,7 +69,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
 
 def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     """What an item is about, in no order: equal for a pair, its reverse and its other outcome."""
-    instrument = instruments.get(study.instrument)
+    instrument = instruments.of_study(study)
     found: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
         found += map(frozenset, instrument.conflict_keys_of(items[start : start + BATCH]))

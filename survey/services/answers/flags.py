@@ -61,7 +61,8 @@ def _speeders(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> It
         items[sitting].append((item, ms / 1000))
     words: Mapping[int, int] = {}
     if rule.words_per_second:
-        words = instruments.get(study.instrument).word_counts({item for taken in items.values() for item, _s in taken})
+        answered = {item for taken in items.values() for item, _s in taken}
+        words = instruments.of_study(study).signals.word_counts(answered)
     for sitting, taken in items.items():
         speeds = [words[item] / max(seconds, 0.001) for item, seconds in taken if words.get(item)]
         if median(seconds for _item, seconds in taken) < rule.seconds_per_item or (
@@ -75,7 +76,7 @@ def _same_answers(study: Study, rules: FlagsConfig, sittings: Collection[int]) -
     if rule is None:
         return
     given: dict[tuple[int, str], Counter[Hashable]] = defaultdict(Counter)
-    for sitting, kind, value in instruments.get(study.instrument).stated_values(sittings):
+    for sitting, kind, value in instruments.of_study(study).signals.stated_values(sittings):
         given[sitting, kind][value] += 1
     for (sitting, _kind), counts in given.items():
         answers = counts.total()

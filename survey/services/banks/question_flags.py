@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import Bank, CandidateSet, Question, Stage
 from survey.services.base.auditing import record

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 
 
 def csv_line(values: Iterable[Any]) -> str:

@@ -36,7 +36,7 @@ def drawable_questions(stage: Stage) -> list[Question]:
         PlanRefused: no question is left, or one lacks the key that the instrument needs.
     """
     study = stage.study
-    instrument = instruments.get(study.instrument)
+    instrument = instruments.of_study(study)
     questions = eligible_questions(study)
     if len(questions) < instrument.fewest_questions:
         raise PlanRefused(
@@ -347,7 +347,8 @@ def _from_everything(
     instrument: instruments.Instrument,
     questions: Sequence[Question],
 ) -> Drawn:
-    exclude = instrument.ranks_of(source.leave_out, questions)
+    pairing = instruments.pairing_of(instrument)
+    exclude = pairing.ranks_of(source.leave_out, questions)
     if source.shortlist is not None and isinstance(design, EpsilonGreedy):
         # How many of a list make its top is the design's to say, be it a list of all or a short one.
         chosen = design.ends(len(source.shortlist)).highest
@@ -365,7 +366,7 @@ def _from_everything(
         )
     else:
         drawn = bandit.draw_exhaustively(design=design, n=n, scores=factors, rng=rng, exclude=exclude)
-    rows = instrument.rows_of_pairs(drawn.pairs)
+    rows = pairing.rows_of_pairs(drawn.pairs)
     return Drawn(
         rows=rows,
         stratum=drawn.stratum,

@@ -77,11 +77,12 @@ def control_kinds(roles: RolesConfig, instrument: instruments.Instrument) -> tup
     Raises:
         DesignError: the study file names one that the instrument does not have.
     """
+    kinds = instrument.controls.kinds if instrument.controls is not None else ()
     if roles.control_kinds is None:
-        return instrument.control_kinds
-    strangers = [kind for kind in roles.control_kinds if kind not in instrument.control_kinds]
+        return kinds
+    strangers = [kind for kind in roles.control_kinds if kind not in kinds]
     if strangers:
-        known = ", ".join(instrument.control_kinds) or "none"
+        known = ", ".join(kinds) or "none"
         raise DesignError(f"control_kinds: {instrument.name} has {known}, not {', '.join(strangers)}")
     return tuple(dict.fromkeys(roles.control_kinds))
 
@@ -93,7 +94,7 @@ def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
         DesignError: a control that the instrument does not have.
     """
     stage, roles = settings.stages[index - 1], settings.roles_of(index)
-    kinds = control_kinds(roles, instruments.get(settings.instrument.kind)) if roles.controls else ()
+    kinds = control_kinds(roles, instruments.kind(settings.instrument.kind)()) if roles.controls else ()
     return Recipe(
         seed=seed,
         sittings=stage.sittings,
@@ -421,7 +422,9 @@ def _add_controls(
     if not sum(counts):
         return
     rng = generator(recipe.seed, "controls", kind, number)
-    drawn = iter(instrument.draw_controls(kind=kind, count=sum(counts), questions=questions, rng=rng))
+    if instrument.controls is None:
+        raise DesignError(f"controls: {instrument.name} has none")
+    drawn = iter(instrument.controls.draw(kind=kind, count=sum(counts), questions=questions, rng=rng))
     for part, count in zip(parts, counts, strict=True):
         for _place in range(count):
             row = next(drawn)

@@ -92,15 +92,15 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
     Raises:
         PlanRefused: with the stage's number and the sizes.
     """
-    predicts = instruments.get(settings.instrument.kind).predicts
+    instrument = instruments.kind(settings.instrument.kind)()
     exhaustive = settings.candidates.kind == "exhaustive"
-    if exhaustive and settings.predictor is not None and not instruments.get(settings.instrument.kind).pairs_questions:
+    if exhaustive and settings.predictor is not None and instrument.pairing is None:
         raise PlanRefused(
             f"candidates: {settings.instrument.kind} does not pair questions, so that they cannot all be scored: "
             'use kind = "pool"'
         )
     for index, stage in enumerate(settings.stages, start=1):
-        if stage.design.kind != "uniform" and not predicts:
+        if stage.design.kind != "uniform" and instrument.learning is None:
             raise PlanRefused(
                 f"stage {index} is {stage.design.kind}, and {settings.instrument.kind} has no label to predict: "
                 'use kind = "uniform"'
@@ -155,7 +155,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
             raise PlanRefused(str(exc)) from exc
         return
     if stage.study.config.candidates.kind == "exhaustive":
-        source = Everything(universe_size=instrument.universe_size(len(questions)))
+        source = Everything(universe_size=instrument.universe_size(questions))
     else:
         pool = draw_candidates(stage, questions)
         source = Pool(rows=pool.rows, probability=pool.probability)
@@ -175,9 +175,9 @@ def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
     instrument = instruments.of_study(stage.study)
     leave_out = planned_before(stage)
     return Everything(
-        universe_size=instrument.universe_size(len(questions)),
+        universe_size=instrument.universe_size(questions),
         leave_out=frozenset(leave_out),
-        excluded=len(instrument.ranks_of(leave_out, questions)) if leave_out else 0,
+        excluded=len(instruments.pairing_of(instrument).ranks_of(leave_out, questions)) if leave_out else 0,
     )
 
 

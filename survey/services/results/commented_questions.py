@@ -31,13 +31,13 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
-    by_instrument: dict[str, list[Item]] = defaultdict(list)
+    by_study: dict[int, list[Item]] = defaultdict(list)
     for item in counted:
-        by_instrument[item.study.instrument].append(item)
+        by_study[item.study_id].append(item)
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
-    for name, own in by_instrument.items():
-        for counted_item, questions in zip(own, instruments.get(name).questions_of(own), strict=True):
+    for own in by_study.values():
+        for counted_item, questions in zip(own, instruments.of_study(own[0].study).questions_of(own), strict=True):
             for question in questions:
                 found[question.pk] = question
                 counts[question.pk] += reports[counted_item.pk]

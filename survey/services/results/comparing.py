@@ -179,9 +179,9 @@ def compare(
 def _compared(
     stage: Stage, policies: Sequence[DesignConfig], predictors: Sequence[str], say: Progress
 ) -> StageComparison:
-    study, instrument = stage.study, instruments.get(stage.study.instrument)
+    instrument = instruments.of_study(stage.study)
     answers = counted(stage, [Slot.Role.SAMPLED])
-    measures = instrument.estimands(answers, study).measures if answers else ()
+    measures = instruments.estimates_of(instrument).estimands(answers).measures if answers else ()
     first = measures[0] if measures else None
     cluster = [answer.sitting.respondent_id for answer in answers]
     logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share) if first else None
@@ -272,7 +272,7 @@ def _all_scores(
     own = read.scores
     yield AS_PLANNED, own if own is not None else "the stage was planned without a predictor"
     before = stage.preceding()
-    for name in predictors if instrument.predicts else ():
+    for name in predictors if instrument.learning is not None else ():
         if before is None:
             yield name, "no answers come before it"
             continue
@@ -283,14 +283,15 @@ def _all_scores(
 
 def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument: Instrument) -> np.ndarray | str:
     """Every candidate's score by a predictor that knows the answers up to and with `before` alone."""
-    inputs, labels = instrument.examples(list(training_examples(before)), stage.study)
+    learning = instruments.learning_of(instrument)
+    inputs, labels = learning.examples(list(training_examples(before)))
     seed = derive(stage.seed, "compare", name)
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
             for member, folder in enumerate(folders):
                 predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
-            candidates = instrument.predictor_inputs(rows=rows, questions=eligible_questions(stage.study))
+            candidates = learning.inputs(rows=rows, questions=eligible_questions(stage.study))
             return predictor_training.score(folders, candidates).astype(np.float64)
     except PredictorError as exc:
         return str(exc)

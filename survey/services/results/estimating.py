@@ -17,7 +17,8 @@ from django.db.models import Count, Max, Prefetch
 import bandit
 from bandit import DesignError, Estimate, Retest
 from survey.contracts import instruments
-from survey.contracts.instruments import Estimands, Instrument
+from survey.contracts.instruments import Instrument
+from survey.contracts.measures import Estimands
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
 from survey.services.answers.conditions import has_levels, in_words, read_condition, relations_of
@@ -143,7 +144,8 @@ class _Read:
 def division_names(study: Study) -> list[str]:
     """By what the estimates of a study can be told apart: the instrument's divisions and the study's conditions."""
     conditions = [condition.factor for condition in study.config.conditions]
-    return [*instruments.get(study.instrument).divisions([]), *conditions]
+    estimates = instruments.of_study(study).estimates
+    return [*(estimates.divisions([]) if estimates is not None else {}), *conditions]
 
 
 def estimate(
@@ -166,7 +168,8 @@ def estimate(
         if name not in known:
             raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
     instrument = instruments.of_study(study)
-    wanted = tuple(thresholds) or instrument.default_thresholds(study)
+    estimates = instruments.estimates_of(instrument)
+    wanted = tuple(thresholds) or estimates.default_thresholds()
     stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     for stage in stages:
         stage.study = study
@@ -190,7 +193,7 @@ def estimate(
     return Report(
         study=study.slug,
         title=study.title,
-        estimand=instrument.estimand(universe_size=universe, n_questions=n_questions),
+        estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
         assumptions=(*ASSUMPTIONS, *_about_levels(study, levels)),
         thresholds=wanted,
         answers=sum(len(found.answers) for found in read),
@@ -267,10 +270,11 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
         .prefetch_related(*relations, Prefetch("assignments", queryset=Assignment.objects.order_by("pk")))
         .order_by("number")
     )
+    estimates = instruments.estimates_of(instrument)
     divisions = {
         name: labels
-        for name, labels in instrument.divisions([slot.item for slot in rows]).items()
-        if name == next(iter(instrument.divisions([])), None)
+        for name, labels in estimates.divisions([slot.item for slot in rows]).items()
+        if name == next(iter(estimates.divisions([])), None)
     }
     found = []
     without = left_out(stage)
@@ -353,8 +357,9 @@ def _read(
         probability=np.array([answer.slot.inclusion_probability for answer in answers], dtype=np.float64),
         planned_probability=np.array([row.slot.inclusion_probability for row in planned], dtype=np.float64),
     )
-    estimands = instrument.estimands(answers, stage.study, thresholds=thresholds)
-    divisions = instrument.divisions([answer.slot.item for answer in answers])
+    estimates = instruments.estimates_of(instrument)
+    estimands = estimates.estimands(answers, thresholds=thresholds)
+    divisions = estimates.divisions([answer.slot.item for answer in answers])
     for condition in stage.study.config.conditions:
         divisions[condition.factor] = np.array(
             [answer.levels().get(condition.factor, "") for answer in answers], dtype=str
@@ -556,8 +561,10 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         part,
         first.values,
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
-        features=instrument.item_features([answer.slot.item for answer in read.answers]),
-        candidates=instrument.candidate_features(rows=rows, questions=eligible_questions(study)),
+        features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
+        candidates=instruments.estimates_of(instrument).candidate_features(
+            rows=rows, questions=eligible_questions(study)
+        ),
         rng=generator(stage.seed, "folds"),
     )
 
@@ -573,11 +580,12 @@ def _predictions_of_everything(
         return None
     questions = eligible_questions(study)
     keys = {answer.slot.item.key for answer in read.answers}
-    pairs = bandit.pair_from_rank(instrument.ranks_of(keys, questions), len(questions))
+    pairing = instruments.pairing_of(instrument)
+    pairs = bandit.pair_from_rank(pairing.ranks_of(keys, questions), len(questions))
     scores = unpacked(files.load_array(stored.file_sha256)).of(pairs)
     of_key = {
         instrument.item_key(row, questions): float(score)
-        for row, score in zip(instrument.rows_of_pairs(pairs), scores, strict=True)
+        for row, score in zip(pairing.rows_of_pairs(pairs), scores, strict=True)
     }
     return analysis.calibrated_predictions(
         read.part,
@@ -650,7 +658,9 @@ def _noise(
         false_changes["all kinds"] = _false_change(controls, instrument, study, thresholds)
     retests = {}
     if repeats:
-        one, other = (instrument.estimands(part, study, thresholds=thresholds) for part in (firsts, repeats))
+        one, other = (
+            instruments.estimates_of(instrument).estimands(part, thresholds=thresholds) for part in (firsts, repeats)
+        )
         cluster = [answer.sitting.respondent_id for answer in repeats]
         for name in one.retested:
             values = [
@@ -663,7 +673,7 @@ def _noise(
 def _false_change(
     answers: Sequence[Assignment], instrument: Instrument, study: Study, thresholds: Sequence[int]
 ) -> Estimate:
-    first = instrument.estimands(answers, study, thresholds=thresholds).measures[0]
+    first = instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0]
     return bandit.false_change_rate(changed=first.values, cluster=[answer.sitting.respondent_id for answer in answers])
 
 

@@ -32,7 +32,8 @@ def outcome_table(stage: Stage) -> StageTable | None:
     """Mean of the instrument's first outcome, over all answers and by stratum; None where there is nothing to show."""
     study = stage.study
     answers = counted_answers(stage)
-    outcomes = instruments.get(study.instrument).outcomes(answers, study) if answers else {}
+    estimates = instruments.of_study(study).estimates
+    outcomes = estimates.outcomes(answers) if answers and estimates is not None else {}
     if not outcomes:
         return None
     values = next(iter(outcomes.values()))

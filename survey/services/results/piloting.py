@@ -4,7 +4,7 @@ Reads only. A pilot's answers enter nothing else.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -27,7 +27,6 @@ from survey.services.sittings.hourly_pay import HourlyPay, hourly_pay_by_pilot
 
 from .estimating import counted
 
-ROUND_NUMBERS = (0, 50, 100)
 STEP_COLUMNS = ("kind", "name", "sitting", "taken_at", "server_ms")
 RESPONSE_COLUMNS = ("screen", "assignment__sitting", "answered_at", "server_ms")
 
@@ -74,10 +73,10 @@ class CheckLine:
 
 @dataclass(frozen=True)
 class ShareLine:
-    """How often answers to one question were exactly this number of points."""
+    """How often the answer to one kind of question was exactly this one."""
 
     what: str
-    value: int
+    value: Hashable
     share: float
     n: int
 
@@ -189,25 +188,25 @@ def _attention(people: Sequence[Sitting]) -> Iterable[CheckLine]:
 
 
 def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, float, int]], list[ShareLine]]:
-    instrument = instruments.get(study.instrument)
+    instrument = instruments.of_study(study)
     answers = []
     for stage in stages:
         stage.study = study
         answers += counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT])
     if not answers:
         return [], []
+    estimates = instrument.estimates
     outcomes = [
         (name.replace("_", " "), float(values.mean()), len(values))
-        for name, values in instrument.outcomes(answers, study).items()
+        for name, values in (estimates.outcomes(answers) if estimates is not None else {}).items()
     ]
-    try:
-        beliefs = instrument.beliefs(answers)
-    except StateRefused:  # It asks for no beliefs.
-        return outcomes, []
+    stated: dict[str, Counter[Hashable]] = defaultdict(Counter)
+    for _sitting, kind, value in instrument.signals.stated_values({answer.sitting_id for answer in answers}):
+        stated[kind][value] += 1
     shares = [
-        ShareLine(what, value, float((values == value).mean()), len(values))
-        for what, values in (("prior", beliefs.prior), ("posterior", beliefs.posterior))
-        for value in ROUND_NUMBERS
+        ShareLine(kind, value, counts[value] / counts.total(), counts.total())
+        for kind, counts in stated.items()
+        for value in instrument.signals.round_values
     ]
     return outcomes, shares
 

@@ -204,12 +204,10 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         raise RuntimeError("an item step has an assignment and a screen")
     if (posted := data.get("screen")) and posted != screen.name:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
-    form = screen.form(data)
-    if not form.is_valid():
-        raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
+    cleaned = screen.accepted(data)
     # Read again: a return may have changed its state.
     assignment = Assignment.objects.select_related("slot__item", "slot__stage", "sitting").get(pk=assignment.pk)
-    instrument = instruments.get(sitting.stage.study.instrument)
+    instrument = instruments.of_study(sitting.stage.study)
     response = Response.objects.create(
         assignment=assignment,
         number=assignment.responses.count() + 1,
@@ -219,7 +217,8 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         server_ms=milliseconds_since(sitting.last_seen_at, now),
         client=client_facts(data),
     )
-    instrument.save(response=response, cleaned=form.cleaned_data)
+    if screen.form is not None:
+        instrument.save(response=response, cleaned=cleaned)
     if points := instrument.score(response):
         Score.objects.create(response=response, value=points.value, rule=points.rule, version=points.version)
     if instrument.next_screen(assignment) is None:

@@ -84,7 +84,7 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     whole = len(slots) // size * size
     if whole and free_booklets(stage).exists():
         slots = slots[:whole]
-    instrument = instruments.get(stage.study.instrument)
+    instrument = instruments.of_study(stage.study)
     keys = instrument.conflict_keys_of([slot.item for slot in slots])
     groups = [(slot.role, slot.stratum_id or 0) for slot in slots]
     rng = generator(stage.seed, "make_up", number + 1)

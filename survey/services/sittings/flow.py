@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 from survey.models import Assignment, Sitting
 from survey.services.base.seeds import derive
 from survey.study_file import BlockConfig, CheckConfig
@@ -111,7 +111,7 @@ def current_step(sitting: Sitting) -> Step:
         if check := due_check(sitting, assignment):
             question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
             return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
-        screen = instruments.get(study.instrument).next_screen(assignment) if assignment else None
+        screen = instruments.of_study(study).next_screen(assignment) if assignment else None
         if assignment is None or screen is None:
             raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
         return Step(

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.instruments import Instrument, Screen
-from survey.exceptions import FieldErrors
+from survey.contracts.instruments import Instrument
+from survey.contracts.screens import Screen
 from survey.models import PracticeAnswer, Sitting, Study
 
 Place = tuple[str | int, ...]
@@ -20,10 +20,10 @@ def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]
     for index, block in enumerate(study.config.blocks):
         if block.kind != "practice":
             continue
-        if not instrument.offers_practice:
+        if instrument.practice is None:
             yield ("blocks", index, "kind"), f"{instrument.name} has no practice item: remove the block"
             continue
-        for name, message in instrument.practice_problems(block.example):
+        for name, message in instrument.practice.problems(block.example):
             yield ("blocks", index, "example", name), message
 
 
@@ -34,10 +34,12 @@ def given(sitting: Sitting) -> list[dict[str, Any]]:
 
 def shown(sitting: Sitting) -> tuple[Screen | None, Sequence[str]]:
     """The screen to answer; after the last one none, and what was entered in sentences."""
-    instrument = instruments.get(sitting.stage.study.instrument)
+    practice = instruments.of_study(sitting.stage.study).practice
+    if practice is None:
+        raise RuntimeError(f"{sitting} stands at a practice item that its instrument does not have")
     answers = given(sitting)
-    screen = instrument.practice_screen(sitting=sitting, example=sitting.current_block.example, given=answers)
-    return screen, () if screen else instrument.practice_summary(given=answers)
+    screen = practice.screen(sitting=sitting, example=sitting.current_block.example, given=answers)
+    return screen, () if screen else practice.summary(answers)
 
 
 def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:
@@ -46,13 +48,11 @@ def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: da
     Raises:
         FieldErrors: it was not accepted; nothing is stored.
     """
-    form = screen.form(data)
-    if not form.is_valid():
-        raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
+    cleaned = screen.accepted(data)
     PracticeAnswer.objects.create(
         sitting=sitting,
         number=sitting.practice_answers.count() + 1,
         screen=screen.name,
-        data=form.cleaned_data,
+        data=cleaned,
         at=now,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from predictors.evaluation import METRICS, PARTS
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 from survey.models import Evaluation, PredictorRun, Study
 
 SAMPLED, HOLDOUT = "sampled", "holdout"

@@ -168,7 +168,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
         raise StateRefused(f"stage {stage.index} is {stage.state}; only a closing stage can be frozen")
     if sittings_inside(stage).exists():
         raise StillLive
-    instrument = instruments.get(stage.study.instrument)
+    instrument = instruments.of_study(stage.study)
     counted = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED)
     rows = [
         SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
@@ -278,7 +278,7 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     """
     study = stage.study
     wanted = study.config.predictor
-    if wanted is None or stage.is_pilot or not stage.config.train or not instruments.get(study.instrument).predicts:
+    if wanted is None or stage.is_pilot or not stage.config.train or instruments.of_study(study).learning is None:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}

@@ -73,7 +73,8 @@ def _score_pool(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
     candidates = draw_candidates(following, questions)
-    inputs = instruments.of_study(following.study).predictor_inputs(rows=candidates.rows, questions=questions)
+    learning = instruments.learning_of(instruments.of_study(following.study))
+    inputs = learning.inputs(rows=candidates.rows, questions=questions)
     design = following.config.design.build()
     if isinstance(design, Uncertainty) and design.by == "disagreement":
         members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
@@ -115,7 +116,7 @@ def _score_all(
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
     rows = np.unique(drawn.rows)  # A test set has each pair several times.
-    inputs = instrument.predictor_inputs(rows=rows, questions=questions)
+    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     scores = predictor_training.score(folders, inputs, held.heartbeat)
     found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}
     return found, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
@@ -131,7 +132,7 @@ def _distilled(
     bank = pair_scorer.Questions(
         texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
     )
-    happened = instruments.of_study(following.study).outcome_of_evidence(questions)
+    happened = instruments.pairing_of(instruments.of_study(following.study)).outcome_of_evidence(questions)
     scorer = pair_scorer.distil(
         folders=folders,
         questions=bank,
@@ -167,8 +168,8 @@ def _shortlist(
     size = following.study.config.candidates.shortlist
     with held.kept_alive():
         ranks = bandit.shortlist(factors, size=size, rng=generator(following.seed, "shortlist"))
-    rows = instrument.rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))
-    inputs = instrument.predictor_inputs(rows=rows, questions=questions)
+    rows = instruments.pairing_of(instrument).rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))
+    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     found = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])
     found[RANK], found[SCORE] = ranks, predictor_training.score(folders, inputs, held.heartbeat)
     return found

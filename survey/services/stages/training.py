@@ -67,6 +67,10 @@ def folders_of(run: PredictorRun) -> list[Path]:
     return [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
 
 
+def _learning(study: Study) -> instruments.Learning:
+    return instruments.learning_of(instruments.of_study(study))
+
+
 # Training
 
 
@@ -81,7 +85,7 @@ def train_member(held: Claim) -> None:
     study = stage.study
     run = stage.predictor_runs.get(job_steps=step)
     answers = training_examples(stage, kept_back_through=run.kept_back_through)
-    inputs, labels = instruments.get(study.instrument).examples(answers, study)
+    inputs, labels = _learning(study).examples(answers)
     kept_back = _sampled_answers(stage) - len(answers)
     if reason := nothing_to_learn(labels):
         held.heartbeat(0, 0, reason)
@@ -236,7 +240,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
 
 
 def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
-    fit = instruments.get(study.instrument).learnable(answers, study)
+    fit = _learning(study).learnable(answers)
     return [answer for answer, is_fit in zip(answers, fit.tolist(), strict=True) if is_fit]
 
 
@@ -256,7 +260,7 @@ def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> 
     planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
     if planned and None not in stored:
         return np.asarray(stored, dtype=np.float64)
-    inputs, _labels = instruments.get(stage.study.instrument).examples(part.answers, stage.study)
+    inputs, _labels = _learning(stage.study).examples(part.answers)
     return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
 
 
@@ -270,12 +274,12 @@ def _figures(
 ) -> dict[str, Any]:
     """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
     same resamples of respondents, whose answers are alike."""
-    instrument = instruments.get(stage.study.instrument)
+    learning = _learning(stage.study)
     how: dict[str, Any] = {
         "weights": weights,
         "clusters": np.asarray([answer.sitting.respondent_id for answer in part.answers]),
         "rng": generator(stage.seed, "evaluation", weighting),
     }
     if main is None:
-        return instrument.evaluate(part.answers, scores, stage.study, **how)
-    return instrument.compare(part.answers, scores, main, stage.study, **how)
+        return learning.evaluate(part.answers, scores, **how)
+    return learning.compare(part.answers, scores, main, **how)

@@ -213,7 +213,7 @@ def _verify_snapshot(stage: Stage, found: Verification) -> None:
     if snapshot_digest([row.digest for row in frozen], told) != stage.snapshot_sha256:
         found.differences.append("snapshot: its hashes do not make the snapshot's hash")
     _verify_exclusions(stage, {row.number for row in kept.values()} & set(told.get("excluded", ())), found)
-    instrument = instruments.get(stage.study.instrument)
+    instrument = instruments.of_study(stage.study)
     changed = []
     ids = list(kept)
     for start in range(0, len(ids), 500):

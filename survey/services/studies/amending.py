@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts import instruments
-from survey.contracts.instruments import Column, ExtraFile
+from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, StateRefused
 from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
 from survey.services.base.auditing import record
@@ -67,7 +67,7 @@ def propose(study: Study, *, text: str, source_name: str) -> Proposal:
     new = checked_study(text=text, source_name=source_name, instead_of=study)
     # Written anew, so that a key that came with a later version counts with its default and not as a change.
     before = study.config.model_dump(mode="json")
-    before["instrument"]["options"] = instruments.get(study.instrument).options(study).model_dump(mode="json")
+    before["instrument"]["options"] = instruments.of_study(study).options.model_dump(mode="json")
     changes = list(_changes(before, new.stored_config))
     world = _World.of(study)
     refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}

@@ -84,7 +84,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 
 def remarks_on(study: Study) -> Sequence[str]:
     """What whoever created the study should know of it."""
-    return [*instruments.of_study(study).remarks(study), *attention.remarks(study.config)]
+    return [*instruments.of_study(study).remarks(), *attention.remarks(study.config)]
 
 
 def read_study_file(path: Path | str) -> str:
@@ -136,7 +136,7 @@ def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study |
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
     planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)
-    _check_questions(study, instrument, report, planned={stage.index for stage in planned})
+    _check_questions(study, report, planned={stage.index for stage in planned})
     return study
 
 
@@ -152,11 +152,11 @@ def _bank(wanted: str, report: Report) -> Bank | None:
         return None
 
 
-def _instrument(config: StudyConfig, report: Report) -> instruments.Instrument | None:
+def _instrument(config: StudyConfig, report: Report) -> type[instruments.Instrument] | None:
     try:
-        instrument = instruments.get(config.instrument.kind)
-    except LookupError as exc:
-        report(("instrument", "kind"), str(exc))
+        instrument = instruments.kind(config.instrument.kind)
+    except instruments.InstrumentMissing as exc:
+        report(("instrument", "kind"), exc.message)
         return None
     try:
         instrument.options_model.model_validate(config.instrument.options)
@@ -180,16 +180,16 @@ def _instrument(config: StudyConfig, report: Report) -> instruments.Instrument |
     return None
 
 
-def _with_all_options(config: StudyConfig, instrument: instruments.Instrument) -> StudyConfig:
+def _with_all_options(config: StudyConfig, instrument: type[instruments.Instrument]) -> StudyConfig:
     """Stored as they are meant today: a later release may have other defaults."""
     options = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
     return config.model_copy(update={"instrument": config.instrument.model_copy(update={"options": options})})
 
 
-def _check_predictor(config: StudyConfig, instrument: instruments.Instrument | None, report: Report) -> None:
+def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrument] | None, report: Report) -> None:
     if config.predictor is None:
         return
-    if instrument is not None and not instrument.predicts:
+    if instrument is not None and instrument().learning is None:
         report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
     _check_choice(config.predictor, ("predictor",), report)
     for index, compared in enumerate(config.predictor.compared):
@@ -226,10 +226,8 @@ def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None
             report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
 
 
-def _check_questions(
-    study: Study, instrument: instruments.Instrument, report: Report, *, planned: Collection[int] = ()
-) -> None:
-    config = study.config
+def _check_questions(study: Study, report: Report, *, planned: Collection[int] = ()) -> None:
+    config, instrument = study.config, instruments.of_study(study)
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
     if strangers:
@@ -238,7 +236,7 @@ def _check_questions(
     problems = [
         *option_problems(study, instrument),
         *practice.problems(study, instrument),
-        *instrument.problems(study),
+        *instrument.problems(),
     ]
     for place, message in problems:
         report(place, message)
@@ -251,7 +249,7 @@ def _check_questions(
         report(("questions",), exc.message)
         return
     try:
-        check_designs(config, universe_size=instrument.for_study(study).universe_size(len(questions)))
+        check_designs(config, universe_size=instrument.universe_size(questions))
     except PlanRefused as exc:
         report(("stages",), exc.message)
         return

@@ -85,14 +85,14 @@ def test_who_comes_back_keeps_the_levels_and_a_make_up_booklet_draws_its_own() -
 
 def test_a_level_changes_the_options_that_its_screens_read() -> None:
     stage = cast.open_stage(conditions=[FRAMED, SHOWN], sitting={"items": 4}, stages=[{"sittings": 4}])
-    instrument = instruments.get("belief_update")
+    instrument = instruments.of_study(stage.study)
     for _person in range(2):
         sitting = cast.Visitor(stage.study).to_items().sitting
         for assignment in sitting.assignments.select_related("slot__stage__study", "sitting"):
             levels, options = assignment.levels(), instrument.options_for(assignment)
             assert options.answerer == {"machine": "model", "anybody": "ai_or_person"}[levels["framing"]]
             assert options.show_answer is (levels["reply"] == "shown")
-    assert instrument.options(stage.study).answerer == "model", "the study's own options stay"
+    assert instrument.options.answerer == "model", "the study's own options stay"
 
 
 def test_the_pages_say_what_an_items_level_says() -> None:

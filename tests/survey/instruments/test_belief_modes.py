@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from survey.contracts import instruments
-from survey.contracts.instruments import Screen
+from survey.contracts.screens import Screen
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.belief_update import forms, settings
 from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
@@ -366,7 +366,7 @@ def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
     for person, changes in enumerate((True, False, True, False)):
         walker = Walker(study)
         drawn = [
-            instruments.get("belief_update").setting(one, study).explained  # type: ignore[attr-defined]
+            instruments.of_study(study).setting(one).explained  # type: ignore[attr-defined]
             for one in walker.sitting.assignments.order_by("position")
         ]
         asked[person] = []
@@ -520,7 +520,7 @@ def test_a_simulated_person_gets_through_every_mode_and_screen() -> None:
             **options(answer_mode=mode, explanation="all", explanation_required=True, own_answer=True, confidence=True),
         )
         walker = Walker(study)
-        person = instruments.get("belief_update").simulated_person(study=study, seed=3)
+        person = instruments.of_study(study).simulated_person(seed=3)
         while walker.step.kind == "item":
             screen = walker.screen
             parts = {

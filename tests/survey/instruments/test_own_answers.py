@@ -11,9 +11,11 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, StateRefused
+from survey.instruments.belief_update.reports.calibrating import _people, human_calibration
 from survey.instruments.own_answers.forms import answer_field
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import Bank, Question, Score, Slot, Study, Task
+from survey.services.banks.eligibility import eligible_questions
 from survey.services.results.estimating import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
@@ -236,8 +238,9 @@ def test_several_people_answer_the_same_question_each_with_its_exact_chance() ->
 def test_one_answer_a_question_is_all_there_is_by_default() -> None:
     study = cast.study("once", on=bank(), instrument={"kind": "own_answers"}, sitting={"items": 6})
     instrument = instruments.of_study(study)
-    assert instrument.universe_size(12) == 12
-    assert instruments.get("own_answers").universe_size(12) == 12
+    questions = eligible_questions(study)
+    assert instrument.universe_size(questions) == len(questions) == 12
+    assert instruments.kind("own_answers")().universe_size(questions) == 12
 
 
 @pytest.mark.django_db
@@ -255,7 +258,7 @@ def test_the_shipped_study_can_be_planned(name: str) -> None:
 def play(study: Study) -> None:
     """A simulated person, from the texts of the screens alone."""
     visitor = cast.Visitor(study)
-    person = instruments.get("own_answers").simulated_person(study=study, seed=visitor.sitting.pk)
+    person = instruments.of_study(study).simulated_person(seed=visitor.sitting.pk)
     step = visitor.to_items().step
     while step.kind == "item":
         shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
@@ -287,7 +290,9 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
 
 @pytest.mark.django_db
 def test_it_says_what_it_does_not_ask() -> None:
+    study = quiz()
+    beliefs = cast.study("beliefs", on=study.bank)
     with pytest.raises(StateRefused, match="own_answers does not ask what people expect"):
-        instruments.get("own_answers").beliefs([])
+        human_calibration(study, people_study=beliefs)
     with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):
-        instruments.get("belief_update").own_answers([])
+        _people(beliefs)

@@ -95,7 +95,7 @@ def test_all_pairs_that_happened_are_candidates_where_the_pool_is_large_enough()
 @pytest.mark.django_db
 def test_the_unbound_instrument_still_draws_hypothetical_outcomes() -> None:
     study = cast.study()
-    assert instruments.of_study(study).universe_size(40) == 2 * 40 * 39
+    assert instruments.of_study(study).universe_size(eligible_questions(study)) == 2 * 40 * 39
     drawn = candidates.draw_candidates(cast.stage_of(study), eligible_questions(study))
     outcomes = Counter(drawn.rows["outcome"].tolist())
     assert min(outcomes.values()) > 100

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from survey.contracts import instruments
 from survey.exceptions import FieldErrors
 from survey.models import Response, Score, SnapshotAnswer, Stage
 from survey.services.results.export import files
@@ -26,7 +27,7 @@ def open_toy() -> Stage:
 
 
 def play(visitor: cast.Visitor) -> cast.Visitor:
-    person = lifecycle.registry.get("toy").simulated_person(study=visitor.sitting.stage.study, seed=visitor.sitting.pk)
+    person = instruments.of_study(visitor.sitting.stage.study).simulated_person(seed=visitor.sitting.pk)
     step = visitor.to_items().step
     while step.kind == "item":
         parts = {name: str(part["value"]) for name, part in step.screen.parts.items()}

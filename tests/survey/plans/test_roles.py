@@ -293,11 +293,11 @@ def test_what_is_left_of_the_holdout_is_dealt_into_sittings_of_its_own() -> None
 def test_simulated_people_are_noisy_where_controls_measure_noise() -> None:
     kinds = {"holdout": 0, "controls": 0.5, "control_kinds": ["no_evidence", "repeat"]}
     stage = cast.planned_stage(**{**MIXED, "stages": [{"sittings": 10}], "roles": kinds})
-    instrument = instruments.get("belief_update")
+    instrument = instruments.of_study(stage.study)
     changed, moved, asked = 0, 0, 0
     text = stage.slots.first().item.pair.target.plain
     for seed in range(300):
-        person = instrument.simulated_person(study=stage.study, seed=seed)
+        person = instrument.simulated_person(seed=seed)
         prior = person.answer(screen="prior", parts={"target": text})["value"]
         posterior = person.answer(screen="posterior", parts={"target": text, "prior": prior})["value"]
         again = person.answer(screen="prior", parts={"target": text})["value"]
@@ -327,7 +327,7 @@ def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_ch
     """4 pairs over 12 questions in one booklet: most draws share a question and are drawn again."""
     questions = drawable_questions(cast.stage_of(cast.study(on=cast.bank(12, name="tiny"))))
     recipe = Recipe(seed=0, sittings=2, items=4, design=DesignConfig(), holdout=0.5)
-    instrument = instruments.get("belief_update")
+    instrument = instruments.kind("belief_update")()
     counts: Counter[str] = Counter()
     draws = 1500
     for seed in range(draws):

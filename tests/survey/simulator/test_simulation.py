@@ -87,7 +87,7 @@ def test_a_browser_does_not_follow_a_link_off_this_machine() -> None:
 
 def person(seed: int, **overrides) -> Person:
     config = cast.study(**overrides).config
-    return Person(config=config, items=instruments.get("belief_update"), seed=seed)  # type: ignore[arg-type]
+    return Person(config=config, items=instruments.kind("belief_update")(), seed=seed)  # type: ignore[arg-type]
 
 
 CHECKS = {
@@ -148,7 +148,7 @@ def test_people_differ_between_stages_unless_told_otherwise() -> None:
     assert readiness(same_in_every_stage=True) != readiness()
     stage = study.stages.get(index=1)
     seed = derive(study.seed, "respondent", stage.index, 0)
-    assert readiness()[0] == instruments.get("belief_update").simulated_person(study=study, seed=seed).person.readiness
+    assert readiness()[0] == instruments.of_study(study).simulated_person(seed=seed).person.readiness
 
 
 @pytest.mark.django_db
@@ -209,7 +209,7 @@ def test_answers_are_a_fixed_function_of_person_and_pair(live_server) -> None:
     for sitting, someone in zip(study.stages.get(index=1).sittings.order_by("pk"), crowd.people, strict=True):
         # Made anew: a person who is asked the same a second time is not sure to say the same.
         seed = someone.items.person.seed
-        again = instruments.get("belief_update").simulated_person(study=study, seed=seed)
+        again = instruments.of_study(study).simulated_person(seed=seed)
         for assignment in sitting.assignments.select_related("slot__item__pair__target", "slot__item__pair__evidence"):
             pair = assignment.slot.item.pair
             parts = {

@@ -212,7 +212,7 @@ def test_the_api_carries_what_the_pages_show(client: Client) -> None:
 
 def test_simulated_people_get_through_it_by_the_pages_simulators_eyes(client: Client) -> None:
     study = open_study(answer_mode="keep_button", explanation="all", own_answer=True, confidence=True)
-    person = instruments.get("belief_update").simulated_person(study=study, seed=5)
+    person = instruments.of_study(study).simulated_person(seed=5)
     arrive(client)
     screens = []
     for _step in range(12):
@@ -242,7 +242,7 @@ def test_people_get_through_the_example_study(through: str, live_server: Any) ->
     assert posteriors.count() == TargetAnswer.objects.count() == 20
     for mode in ("direction", "keep_button"):
         assert posteriors.filter(variant__startswith=f"answer_mode={mode};").count() == 10
-    instrument = instruments.get("belief_update")
+    instrument = instruments.of_study(study)
     answered = [one for one in Assignment.objects.all() if one.is_complete]
-    asked = sum(instrument.setting(one, study).explained for one in answered)  # type: ignore[attr-defined]
+    asked = sum(instrument.setting(one).explained for one in answered)  # type: ignore[attr-defined]
     assert len(answered) == 20 and Explanation.objects.count() == asked

@@ -152,7 +152,7 @@ def test_the_snapshot_names_every_counted_answer_by_a_keyed_hash(settings: objec
     assert all(row.assignment.state == "counted" for row in rows)
     assert stage.manifest["snapshot"] == {"answers": 4, "sha256": stage.snapshot_sha256}
 
-    instrument = lifecycle.registry.get("belief_update")
+    instrument = lifecycle.instruments.of_study(stage.study)
     answer = rows[0].assignment
     assert lifecycle.answer_digest(answer, instrument) == rows[0].digest
     type(answer.responses.first().belief).objects.filter(response__assignment=answer, kind="prior").update(value=99)

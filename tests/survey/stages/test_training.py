@@ -190,7 +190,7 @@ def test_judging_waits_for_a_predictor_that_still_trains() -> None:
 
 
 def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray | None) -> Any:
-    pairs, labels = instruments.get("belief_update").examples(answers, answers[0].slot.stage.study)
+    pairs, labels = instruments.of_study(answers[0].slot.stage.study).learning.examples(answers)
     return evaluation.evaluate(labels, scores, [pair.outcome for pair in pairs], weights)
 
 
@@ -200,7 +200,7 @@ def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_
     weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
     assert len(set(weights.round(6).tolist())) == 2  # top and rest
     for run in runs_in_force(second):
-        inputs, _labels = instruments.get("belief_update").examples(answers, second.study)
+        inputs, _labels = instruments.of_study(second.study).learning.examples(answers)
         scores = predictor_training.score(training.folders_of(run), inputs).astype(np.float64)
         figures = metrics_of(second, run.name)
         for weighting, used in (("weighted", weights), ("naive", None)):
@@ -252,7 +252,7 @@ def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
 
 
 def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[int]) -> Any:
-    pairs, labels = instruments.get("belief_update").examples(answers, stage.study)
+    pairs, labels = instruments.of_study(stage.study).learning.examples(answers)
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
     found = evaluation.evaluate_with_intervals(

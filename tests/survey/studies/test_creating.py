@@ -248,7 +248,7 @@ def test_it_refuses_a_holdout_that_cannot_be_dealt_before_anything_is_collected(
 
 
 def test_it_refuses_a_predictor_for_an_instrument_without_a_label(bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(instruments.get("belief_update")), "predicts", False)
+    monkeypatch.setattr(instruments.kind("belief_update"), "learning", None)
     (line,) = refusals(FILE.replace('[stages.design]\nkind = "epsilon_greedy"\n', ""))
     assert line.startswith(f"small.toml:{line_of(FILE, '[predictor]')}: predictor: belief_update has no label")
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from survey.contracts import instruments
-from survey.contracts.instruments import BeliefRows
 from survey.exceptions import StateRefused
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.conditions import in_words, read_condition
@@ -34,6 +32,7 @@ from .deployment import (
     failures_of_generalization,
     why_nothing_is_deployed,
 )
+from .rows import BeliefRows, belief_rows, belief_update_of
 
 MOST_PAIRS = 5000
 SAMPLES = 2000
@@ -105,15 +104,15 @@ def alignment_of(
     questions = eligible_questions(study)
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
-    instrument = instruments.get(study.instrument)
+    instrument = belief_update_of(study)
     rows = files.load_array(stored.file_sha256)
     if len(rows) > MOST_PAIRS:
         chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
         rows = rows[np.sort(chosen)]
-    pairs = instrument.pairs_of_rows(rows)
+    pairs = instrument.pairing.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)
-    answers = _answers(study, instrument, levels)
+    answers = _answers(study, levels)
     averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
@@ -160,8 +159,8 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
     Raises:
         StateRefused: no answers of people or models.
     """
-    instrument = instruments.get(study.instrument)
-    answers = _answers(study, instrument, read_condition(study, condition))
+    belief_update_of(study)
+    answers = _answers(study, read_condition(study, condition))
     beliefs = answers.beliefs
     shown = beliefs.outcome == 1
     keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
@@ -215,7 +214,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
     """A model's rows: the pairs whose outcome is the one it really had, and whose target question it has answered."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
-    shown = instruments.get(study.instrument).evidence_model(study)
+    shown = belief_update_of(study).evidence_model
     for model in _models(study):
         if shown and model.name != shown:
             # Its pairs in the pool are those where it did as the model that was shown: no uniform sample of its own.
@@ -259,7 +258,7 @@ class _Answered:
     score: np.ndarray
 
 
-def _answers(study: Study, instrument: instruments.Instrument, levels: Mapping[str, str]) -> _Answered:
+def _answers(study: Study, levels: Mapping[str, str]) -> _Answered:
     found, weights = [], []
     for stage in study.main_stages():
         stage.study = study
@@ -272,7 +271,7 @@ def _answers(study: Study, instrument: instruments.Instrument, levels: Mapping[s
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet")
     return _Answered(
-        beliefs=instrument.beliefs(found),
+        beliefs=belief_rows(found),
         respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),
         weight=np.asarray(weights, dtype=np.float64),
         score=np.asarray([np.nan if one.slot.score is None else one.slot.score for one in found], dtype=np.float64),

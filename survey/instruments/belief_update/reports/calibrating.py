@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from survey.contracts import instruments
 from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.instruments.own_answers.instrument import OwnAnswers
+from survey.instruments.own_answers.rows import answer_rows
 from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.banks.eligibility import eligible_questions
@@ -19,6 +20,7 @@ from survey.services.base.csv_lines import csv_line
 from survey.services.results.estimating import counted
 
 from .figure7 import COLUMNS, BeliefsAboutOthers, Calibration, RealAnswers, calibration, calibration_rows
+from .rows import belief_rows, belief_update_of
 
 PEOPLE, MODELS = "people", "language models"
 ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
@@ -53,7 +55,7 @@ def figure7_csv(lines: Sequence[Calibration]) -> Iterator[str]:
 def people_studies(study: Study) -> list[Study]:
     """Studies in which people answered questions of the same bank themselves."""
     others = Study.objects.filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
-    return [other for other in others if instruments.get(other.instrument).answered_by_people]
+    return list(others.filter(instrument=OwnAnswers.name))
 
 
 def human_calibration(
@@ -108,11 +110,12 @@ def _counted(study: Study, levels: Mapping[str, str] | None = None) -> list[Assi
 
 
 def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
+    belief_update_of(study)
     levels = read_condition(study, condition)
     answers = _counted(study, levels)
     if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
-    rows = instruments.get(study.instrument).beliefs(answers)
+    rows = belief_rows(answers)
     chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]
     return BeliefsAboutOthers(
         posterior=rows.posterior,
@@ -125,8 +128,13 @@ def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> Belief
 
 
 def _people(study: Study) -> RealAnswers:
+    if study.instrument != OwnAnswers.name:
+        raise StateRefused(
+            f"{study.slug}: {study.instrument} does not have people answer questions themselves; take a study of the "
+            f"kind {OwnAnswers.name}"
+        )
     answers = _counted(study)
-    rows = instruments.get(study.instrument).own_answers(answers)
+    rows = answer_rows(answers)
     who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
     # In a repeated measurement somebody can meet a question again: the first answer is the fresh one.
     first = np.sort(np.unique(np.stack([who, rows.question]), axis=1, return_index=True)[1])

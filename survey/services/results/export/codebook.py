@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 from survey.models import Study
 from survey.services.answers.conditions import in_words
 from survey.services.results.export.columns import columns_of

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.instruments import Column
+from survey.contracts.tables import Column
 from survey.models import Assignment, Slot, Study
 
 UNTAKEN = "untaken"
@@ -250,4 +250,4 @@ AFTER = (
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    return [*(core.column for core in BEFORE), *instruments.get(study.instrument).columns, *(c.column for c in AFTER)]
+    return [*(core.column for core in BEFORE), *instruments.of_study(study).columns, *(c.column for c in AFTER)]

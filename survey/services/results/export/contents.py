@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from survey.contracts import instruments
-from survey.contracts.instruments import ExtraFile
+from survey.contracts.tables import ExtraFile
 from survey.exceptions import NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
@@ -18,12 +18,12 @@ def extra_files(
     study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
 ) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
-    instrument = instruments.get(study.instrument)
-    yield from instrument.extra_files(CountedAnswers(study, stage, levels), study)
+    instrument = instruments.of_study(study)
+    yield from instrument.extra_files(CountedAnswers(study, stage, levels))
     yield from sitting_files(study, stage=stage)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
     yield from timing_files(study, stage=stage)
-    if instrument.predicts:
+    if instrument.learning is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
     yield amendments_file(study)
 

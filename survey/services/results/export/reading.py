@@ -84,9 +84,9 @@ def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Ro
 
 def values_of(row: Row, study: Study) -> list[Any]:
     """One value for each of `columns_of(study)`; None where there is nothing (yet)."""
-    instrument = instruments.get(study.instrument)
+    instrument = instruments.of_study(study)
     own: Sequence[Any] = (
-        instrument.export_values(row.assignment, study) if row.assignment else [None] * len(instrument.columns)
+        instrument.export_values(row.assignment) if row.assignment else [None] * len(instrument.columns)
     )
     return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from survey.contracts.instruments import Column, ExtraFile
+from survey.contracts.tables import Column, ExtraFile
 from survey.models import (
     AttentionAnswer,
     CheckAttempt,

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from survey.contracts.instruments import Column, ExtraFile
+from survey.contracts.tables import Column, ExtraFile
 from survey.models import ScreenTiming, Study, UnfinishedScreen
 from survey.services.sittings.timing import CLIENT_FIELDS
 

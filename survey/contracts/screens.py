@@ -1,0 +1,76 @@
+"""What a respondent is shown of an item, and what somebody simulated answers. Imports the exceptions alone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.forms import Form
+
+from survey.exceptions import FieldErrors
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen of an item: what it shows and what may be answered.
+
+    `parts` is all that pages and API may show, by name: `{"kind": ..., "value": ...}`. The core shows "question" as a
+    bank's text with its markup, and every other kind as plain text; an instrument may have kinds of its own, which its
+    template shows. `words` are the sentences around them. The part `variant` says readably in which form a screen is
+    shown.
+
+    `form` is None on a screen that asks nothing, such as feedback: it is left by "Continue", which is stored as a
+    response without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with
+    `defer`; a screen must work without them.
+    """
+
+    name: str
+    title: str
+    template: str
+    form: type[Form] | None
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    scripts: Sequence[str] = ()
+
+    def fields(self, data: Mapping[str, Any] | None = None) -> Form | None:
+        """Its form, empty or with what was sent; None where it asks nothing."""
+        if self.form is None:
+            return None
+        return self.form() if data is None else self.form(data)
+
+    def accepted(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What was sent, as its form accepts it; nothing where it asks nothing.
+
+        Raises:
+            FieldErrors: the form did not accept it.
+        """
+        form = self.fields(data)
+        if form is None:
+            return {}
+        if not form.is_valid():
+            raise FieldErrors({name: [str(message) for message in messages] for name, messages in form.errors.items()})
+        return dict(form.cleaned_data)
+
+    def content(self) -> dict[str, Any]:
+        """What the screen's hash is taken of. Without a variant the words are not in it, as they were not before there
+        were variants: such screens keep their hashes."""
+        content = {"screen": self.name, "title": str(self.title), "parts": self.parts}
+        return {**content, "words": self.words} if "variant" in self.parts else content
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a response is worth, and the rule that says so."""
+
+    value: Decimal
+    rule: str
+    version: str
+
+
+class SimulatedPerson(ABC):
+    """Answers an instrument's screens from what they show."""
+
+    @abstractmethod
+    def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
+        """Form data for a screen, from the texts of its parts as a reader sees them."""

@@ -1,0 +1,99 @@
+"""The label, did the belief change, and how predictors of it are judged: overall and by the outcome of the evidence."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from predictors import evaluation
+from predictors.pairs import Pair as PredictorPair
+from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
+from survey.models import Assignment, Question
+
+from .labels import beliefs_of
+
+
+class BeliefLearning(Learning):
+    """`threshold`: a change counts where it exceeds this, in points; None where no study says it."""
+
+    metrics = (
+        Metric("nll", "Negative log likelihood", highest_first=False),
+        Metric("auc", "Area under the ROC curve", highest_first=True),
+    )
+    parts = (
+        AnswerPart("overall", "over all answers"),
+        AnswerPart("previous_correct", "after a correct answer"),
+        AnswerPart("previous_incorrect", "after an incorrect one"),
+    )
+    baselines = (Baseline("previous_correct", {}), Baseline("same_task", {}))
+    reads = "pairs"
+
+    def __init__(self, threshold: int | None) -> None:
+        self._threshold = threshold
+
+    def inputs(self, *, rows: np.ndarray, questions: Sequence[Question]) -> Sequence[PredictorPair]:
+        plain = [question.plain for question in questions]
+        tasks = [question.task.name for question in questions]
+        return [
+            PredictorPair(plain[e], plain[t], tasks[e], tasks[t], int(outcome))
+            for e, t, outcome in zip(
+                rows["evidence"].tolist(), rows["target"].tolist(), rows["outcome"].tolist(), strict=True
+            )
+        ]
+
+    def examples(self, assignments: Sequence[Assignment]) -> tuple[Sequence[PredictorPair], np.ndarray]:
+        learnt = [(pair, changed) for _index, pair, changed in self._learnable(assignments)]
+        return [pair for pair, _changed in learnt], np.asarray([changed for _pair, changed in learnt], dtype=np.float64)
+
+    def learnable(self, assignments: Sequence[Assignment]) -> np.ndarray:
+        fit = np.zeros(len(assignments), dtype=bool)
+        fit[[index for index, _pair, _changed in self._learnable(assignments)]] = True
+        return fit
+
+    def evaluate(
+        self,
+        assignments: Sequence[Assignment],
+        scores: np.ndarray,
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
+        pairs, labels = self.examples(assignments)
+        outcomes = [pair.outcome for pair in pairs]
+        return dict(
+            evaluation.evaluate_with_intervals(
+                labels, scores, outcomes, sample_weight=weights, cluster=clusters, rng=rng
+            )
+        )
+
+    def compare(
+        self,
+        assignments: Sequence[Assignment],
+        scores: np.ndarray,
+        others: np.ndarray,
+        *,
+        weights: np.ndarray | None,
+        clusters: np.ndarray,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        pairs, labels = self.examples(assignments)
+        outcomes = [pair.outcome for pair in pairs]
+        found = evaluation.paired_difference(
+            labels, scores, others, outcomes, sample_weight=weights, cluster=clusters, rng=rng
+        )
+        return {metric: dict(parts) for metric, parts in found.items()}
+
+    def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
+        """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""
+        if self._threshold is None:
+            raise RuntimeError("belief_update: labels need the study whose threshold they go by")
+        for index, assignment in enumerate(assignments):
+            pair = assignment.slot.item.pair
+            changed = beliefs_of(assignment).changed(self._threshold)
+            if pair.evidence is None or changed is None:
+                continue
+            texts = (pair.evidence.plain, pair.target.plain)
+            tasks = (pair.evidence.task.name, pair.target.task.name)
+            yield index, PredictorPair(*texts, *tasks, int(bool(pair.outcome))), int(changed)
