@@ -18,7 +18,7 @@ from survey.exceptions import StateRefused
 if TYPE_CHECKING:
     from bandit.candidates import Pairs
     from survey.models import Assignment, Item, Question, Response, Sitting, Study
-    from survey.study_file import StudyConfig
+    from survey.study_file import Note, StudyConfig
 
 
 class Options(BaseModel):
@@ -209,7 +209,7 @@ class Instrument(ABC):
         """What it finds wrong with a study that is to be created: the place in the study file, and what to do."""
         return ()
 
-    def remarks(self, study: "Study") -> Sequence[str]:
+    def remarks(self, study: "Study") -> "Sequence[Note]":
         """What whoever creates the study should know of it."""
         return ()
 

@@ -14,6 +14,7 @@ from survey.contracts.instruments import BeliefRows, Candidates, Estimands, Extr
 from survey.models import Assignment, Item, Question, Response, Sitting, Study
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions, word_counts
+from survey.study_file import Note
 
 from . import controls, estimands, export, labels, people, practice, real_evidence, screens, settings
 from .labels import beliefs_of
@@ -66,7 +67,7 @@ class BeliefUpdate(Instrument):
                 )
         yield from real_evidence.problems(study, self.options(study), filtered_questions(study))
 
-    def remarks(self, study: Study) -> list[str]:
+    def remarks(self, study: Study) -> list[Note]:
         if not self.evidence_model(study):
             return []
         return real_evidence.remarks(study, self.options(study), filtered_questions(study))
