@@ -1,6 +1,7 @@
 """What can go wrong at the boundary, one class a decision of the caller. Imports nothing of survey."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -77,14 +78,39 @@ class FieldErrors(HunchError):
         super().__init__("; ".join(f"{name}: {' '.join(messages)}" for name, messages in self.errors.items()))
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a file. `str()` is the line for people: `FILE:LINE: field: what to do`.
+
+    Commands and pages alone turn it into text. `file` is empty where only a text is known, `line` is None and `field`
+    is empty where the problem has none.
+    """
+
+    file: str
+    line: int | None
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        place = ":".join(part for part in (self.file, str(self.line or "")) if part)
+        return ": ".join(part for part in (place, self.field, self.message) if part)
+
+
 class FileErrors(HunchError):
-    """A file that was refused: `FILE:LINE: field: what to do`, one line a problem."""
+    """A file that was refused, with everything that is wrong with it.
+
+    Args:
+        shown: the most problems that people read; `problems` holds all of them.
+    """
 
     code = "bad_file"
     status = 422
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = list(lines)
+    def __init__(self, problems: Iterable[Problem], *, shown: int | None = None) -> None:
+        self.problems = tuple(problems)
+        self.lines = [str(problem) for problem in self.problems[:shown]]
+        if more := len(self.problems) - len(self.lines):
+            self.lines.append(f"and {more} more problem{'s' if more > 1 else ''}")
         super().__init__("\n".join(self.lines))
 
 

@@ -7,6 +7,7 @@ from celery import shared_task
 from survey.panels import purging
 from survey.panels.prolific import submissions, webhooks
 from survey.services.banks import collecting
+from survey.services.base import leases
 from survey.services.sittings import expiry
 from survey.services.stages import jobs
 
@@ -18,14 +19,14 @@ def run_due_steps() -> int:
     """Send a task for every step and every collection of answers that is due."""
     sent = 0
     for step in jobs.due_steps():
-        if jobs.mark_sent(step):
+        if leases.mark_sent(step):
             task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
             # It is sent again after that time: older messages must not pile up while the worker is busy for hours.
-            task.apply_async((step.pk,), expires=jobs.SEND_AGAIN.total_seconds())
+            task.apply_async((step.pk,), expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
     for collection in collecting.due_collections():
-        if collecting.mark_sent(collection):
-            run_collection.apply_async((collection.pk,), expires=collecting.SEND_AGAIN.total_seconds())
+        if leases.mark_sent(collection):
+            run_collection.apply_async((collection.pk,), expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
     return sent
 

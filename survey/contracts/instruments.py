@@ -25,7 +25,7 @@ from .tables import Column, ExtraFile
 if TYPE_CHECKING:
     from bandit.candidates import Pairs
     from survey.models import Assignment, Item, Question, Response, Sitting, Study
-    from survey.study_file import StudyConfig
+    from survey.study_file import Note, StudyConfig
 
 logger = logging.getLogger(__name__)
 
@@ -377,7 +377,7 @@ class Instrument(ABC):
         """What it finds wrong with a study that is to be created: the place in the study file, and what to do."""
         return ()
 
-    def remarks(self) -> Sequence[str]:
+    def remarks(self) -> "Sequence[Note]":
         """What whoever creates the study should know of it."""
         return ()
 

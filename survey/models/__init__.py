@@ -8,6 +8,7 @@ from .audit import ApiToken, AuditEntry
 from .checks import AttentionAnswer, DataChoice, QuestionReport
 from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
+from .leased import Leased
 from .link import EntryLink
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
@@ -54,6 +55,7 @@ __all__ = [
     "Item",
     "JobStep",
     "LanguageModel",
+    "Leased",
     "ModelAnswer",
     "PanelIdentity",
     "Payment",

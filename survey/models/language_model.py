@@ -1,11 +1,10 @@
 """Language models, what they answered to a bank's questions, and the jobs that ask them."""
 
-from datetime import datetime
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from .leased import Leased
 from .question import Bank, Question
 
 
@@ -49,11 +48,8 @@ class ModelAnswer(models.Model):
         return f"{self.language_model}: {self.question}"
 
 
-class AnswerCollection(models.Model):
-    """A job that asks a language model a bank's questions.
-
-    Claimed by lease as a job step is: every claim raises `attempt`, and only the newest attempt writes.
-    """
+class AnswerCollection(Leased):
+    """A job that asks a language model a bank's questions."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "queued"
@@ -77,9 +73,6 @@ class AnswerCollection(models.Model):
     )
     cost_cap = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
-    attempt = models.PositiveIntegerField(default=0)
-    lease_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
     stop_requested = models.BooleanField(default=False)
     wanted = models.PositiveIntegerField(default=0, help_text="Questions to ask.")
     answered = models.PositiveIntegerField(default=0, help_text="Of these, with an answer by now.")
@@ -91,7 +84,6 @@ class AnswerCollection(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["-created_at"]
@@ -122,6 +114,3 @@ class AnswerCollection(models.Model):
         if self.price_in is None or self.price_out is None:
             return None
         return float(self.price_in * self.tokens_in + self.price_out * self.tokens_out) / 1e6
-
-    def lease_is_over(self, now: datetime) -> bool:
-        return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < now

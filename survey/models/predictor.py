@@ -1,10 +1,9 @@
 """Predictor runs, the snapshot they learn from, and the job steps that lead from one stage to the next."""
 
-from datetime import datetime
-
 from django.db import models
 from django.db.models import Q
 
+from .leased import Leased
 from .study import Stage
 
 
@@ -98,12 +97,8 @@ class Evaluation(models.Model):
 TRIES = 3
 
 
-class JobStep(models.Model):
-    """One step of the work after a stage.
-
-    A worker claims it by lease; every claim raises `attempt`, and nothing is written by a worker whose attempt is no
-    longer the row's.
-    """
+class JobStep(Leased):
+    """One step of the work after a stage."""
 
     class Kind(models.TextChoices):
         FREEZE = "freeze", "freeze answers"
@@ -131,11 +126,11 @@ class JobStep(models.Model):
     member = models.PositiveSmallIntegerField(default=0)
     input_sha256 = models.CharField(max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    # Two columns of `Leased`, with words of their own for the admin pages.
     attempt = models.PositiveIntegerField(default=0, help_text="Claims so far; only the newest may write.")
-    tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before a person must look.")
-    lease_until = models.DateTimeField(null=True, blank=True)
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True, help_text="When a task was last sent for it.")
+    tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before a person must look.")
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
     progress_done = models.PositiveIntegerField(default=0)
     progress_total = models.PositiveIntegerField(default=0)
     progress_text = models.CharField(max_length=200, blank=True)
@@ -143,7 +138,6 @@ class JobStep(models.Model):
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["stage", "id"]
@@ -172,6 +166,3 @@ class JobStep(models.Model):
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()
-
-    def lease_is_over(self, now: datetime) -> bool:
-        return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < now

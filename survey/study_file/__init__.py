@@ -1,16 +1,31 @@
-"""The study file (TOML): its keys, their defaults and limits. Imports pydantic, bandit's designs, nothing of survey.
+"""The study file (TOML): its keys, their defaults and limits. Imports pydantic, bandit's designs, survey's exceptions.
 
 `parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem: a
 study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
 """
 
 from .attention import AttentionCheckConfig
-from .base import SEED_LIMIT, FieldName, HintText, LongText, Name, Slug, Strict, Text, TitleText, words_in
+from .base import (
+    SEED_LIMIT,
+    FieldName,
+    HintText,
+    LongText,
+    Name,
+    Note,
+    Place,
+    Slug,
+    Strict,
+    Text,
+    TitleText,
+    WrongKey,
+    dotted,
+    words_in,
+)
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .panel import LINK_PARAMETER, PROLIFIC_PARAMETERS, CodesConfig, FilterConfig, PanelConfig, RangeConfig
-from .reading import Problem, StudyFileError, missing_texts, parse, problem_at
+from .reading import StudyFileError, by_line, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
@@ -58,10 +73,11 @@ __all__ = [
     "InstrumentConfig",
     "LongText",
     "Name",
+    "Note",
     "PanelConfig",
+    "Place",
     "PredictorChoice",
     "PredictorConfig",
-    "Problem",
     "QuestionsConfig",
     "RangeConfig",
     "RolesConfig",
@@ -75,7 +91,10 @@ __all__ = [
     "Text",
     "TextsConfig",
     "TitleText",
+    "WrongKey",
+    "by_line",
     "design_defaults",
+    "dotted",
     "missing_texts",
     "parse",
     "problem_at",

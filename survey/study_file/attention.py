@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from .base import FieldName, Strict, Text
+from .base import FieldName, Strict, Text, WrongKey
 
 MOST_CHECKS = 10
 
@@ -46,13 +46,13 @@ class AttentionCheckConfig(Strict):
 def refuse_misplaced(checks: Sequence[AttentionCheckConfig], *, items: int) -> None:
     """
     Raises:
-        ValueError: a check that no sitting reaches, or two of one name; with its place in the file.
+        WrongKey: a check that no sitting reaches, or two of one name; with its place in the file.
     """
     names: set[str] = set()
-    for number, check in enumerate(checks, start=1):
-        place = f"sitting.attention_checks.{number}"
+    for index, check in enumerate(checks):
+        place = ("sitting", "attention_checks", index)
         if check.after_item > items:
-            raise ValueError(f"{place}.after_item: a sitting has {items} items: choose 1 to {items}")
+            raise WrongKey((*place, "after_item"), f"a sitting has {items} items: choose 1 to {items}")
         if check.name in names:
-            raise ValueError(f"{place}.name: two attention checks are called {check.name}: make them differ")
+            raise WrongKey((*place, "name"), f"two attention checks are called {check.name}: make them differ")
         names.add(check.name)

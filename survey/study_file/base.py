@@ -21,12 +21,39 @@ from pydantic import (
     WrapValidator,
 )
 
+# Keys from the top of the file down; entries of a list by their number from 0.
+Place = tuple[str | int, ...]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 # Fields of the pages' own in every form; a check or question of that name could not be told from them.
 RESERVED = ("step", "screen", "csrfmiddlewaretoken", "consent")
 # Those that the pages' own words are in.
 Language = Literal["en", "de"]
 LANGUAGES: tuple[str, ...] = get_args(Language)
+
+
+def dotted(place: Place) -> str:
+    """A place as people read it, entries of a list counted from 1: `stages.2.design`."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
+
+
+class WrongKey(ValueError):
+    """Keys that are fine by themselves do not fit together. The file as a whole raises it and names one to change."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(f"{dotted(place)}: {message}")
+        self.place = place
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Note:
+    """What whoever creates a study should know of it. `field` is empty where it is about the study as a whole."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
 
 
 def _not_reserved(name: str) -> str:

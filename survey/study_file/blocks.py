@@ -6,7 +6,20 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from .attention import MOST_CHECKS, AttentionCheckConfig
-from .base import ExampleText, FieldName, HintText, LongText, Name, Strict, Text, TitleText, languages_being_read
+from .base import (
+    ExampleText,
+    FieldName,
+    HintText,
+    LongText,
+    Name,
+    Place,
+    Strict,
+    Text,
+    TitleText,
+    WrongKey,
+    dotted,
+    languages_being_read,
+)
 from .fields import FieldConfig
 from .ready import READY_FORMS, ready_form
 
@@ -92,26 +105,27 @@ class BlockConfig(Strict):
 def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
     """
     Raises:
-        ValueError: a block stands where what it asks comes too early or too late; with its place in the file.
+        WrongKey: a block stands where what it asks comes too early or too late; with its place in the file.
     """
     items = [block.kind for block in blocks].index("items")
-    asking, practised = [], []
+    asking: list[Place] = []
+    practised: list[Place] = []
     for index, block in enumerate(blocks):
-        place = f"blocks.{index + 1}"
+        place = ("blocks", index)
         if index > items and any(field.screen_out for field in block.fields):
-            raise ValueError(f"{place}.fields: nobody is screened out after the items: ask this before them")
+            raise WrongKey((*place, "fields"), "nobody is screened out after the items: ask this before them")
         if block.kind == "practice":
             practised.append(place)
             if index > items:
-                raise ValueError(f"{place}: there is nothing left to practise for: move the block before the items")
+                raise WrongKey(place, "there is nothing left to practise for: move the block before the items")
         if block.asks_to_use:
             asking.append(place)
             if index < items:
-                raise ValueError(f"{place}.asks_to_use: there is nothing to use yet: move the block behind the items")
+                raise WrongKey((*place, "asks_to_use"), "there is nothing to use yet: move the block behind the items")
     if len(practised) > 1:
-        raise ValueError(f"{practised[1]}: {practised[0]} is a practice item already: one is enough")
+        raise WrongKey(practised[1], f"{dotted(practised[0])} is a practice item already: one is enough")
     if len(asking) > 1:
-        raise ValueError(f"{asking[1]}.asks_to_use: {asking[0]} asks already: ask once")
+        raise WrongKey((*asking[1], "asks_to_use"), f"{dotted(asking[0])} asks already: ask once")
 
 
 class ConditionConfig(Strict):

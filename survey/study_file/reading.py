@@ -2,42 +2,43 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .base import Words
+from survey.exceptions import FileErrors, Problem
+
+from .base import Place, Words, WrongKey, dotted
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
 
 
-@dataclass(frozen=True)
-class Problem:
-    line: int
-    field: str
-    message: str
-
-
 class StudyFileError(ValueError):
-    """Everything that is wrong with a study file, each with its line."""
+    """Everything that is wrong with a study file's text, each problem with its line; they do not name the file."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = sorted(problems, key=lambda problem: problem.line)
-        super().__init__("\n".join(f"{p.line}: {p.field}: {p.message}" for p in self.problems))
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = by_line(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def in_file(self, name: str) -> FileErrors:
+        return FileErrors(replace(problem, file=name) for problem in self.problems)
 
 
 TABLE = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(#.*)?$")
 KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'.]+)\s*=")
-Path = tuple[str | int, ...]
 
 
-def _lines_of_keys(text: str) -> dict[Path, int]:
+def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _lines_of_keys(text: str) -> dict[Place, int]:
     """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so it is walked once more."""
-    lines: dict[Path, int] = {(): 1}
-    counts: dict[Path, int] = {}
-    table: Path = ()
+    lines: dict[Place, int] = {(): 1}
+    counts: dict[Place, int] = {}
+    table: Place = ()
     closing = ""  # Inside a multi-line string until this mark.
     for number, line in enumerate(text.splitlines(), start=1):
         if closing:
@@ -46,7 +47,7 @@ def _lines_of_keys(text: str) -> dict[Path, int]:
             continue
         if found := TABLE.match(line):
             names = [part.strip().strip("\"'") for part in found[2].split(".")]
-            path: Path = ()
+            path: Place = ()
             for name in names[:-1]:
                 path = (*path, name)
                 if path in counts:
@@ -70,7 +71,7 @@ def _lines_of_keys(text: str) -> dict[Path, int]:
     return lines
 
 
-def _line_of(path: Path, lines: Mapping[Path, int]) -> int:
+def _line_of(path: Place, lines: Mapping[Place, int]) -> int:
     while path not in lines:
         path = path[:-1]
     return lines[path]
@@ -93,20 +94,19 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from models_in(inner)
 
 
-def _problem(error: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
+def _problem(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Problem:
     location = tuple(error["loc"])
-    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
     message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
+    cause = error.get("ctx", {}).get("error")
+    if isinstance(cause, WrongKey):
+        location, message = (*location, *cause.place), cause.message
+    elif error["type"] == "extra_forbidden":
         message = f"unknown key; the keys here are {_known_keys(location)}"
     elif error["type"] == "missing":
         message = "is missing: add it"
-    elif not location and ": " in message:
-        field, message = message.split(": ", 1)
-        location = tuple(int(part) - 1 if part.isdigit() else part for part in field.split("."))
     elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
         message = f"{message} (it is {error['input']!r})"
-    return Problem(line=_line_of(location, lines), field=field or "file", message=message)
+    return Problem("", _line_of(location, lines), dotted(location) or "file", message)
 
 
 def parse(text: str) -> StudyConfig:
@@ -121,7 +121,7 @@ def parse(text: str) -> StudyConfig:
         found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
         line = int(found[1]) if found else text.count("\n") + 1
         message = re.sub(r" \(at .*\)", "", str(exc))
-        raise StudyFileError([Problem(line=line, field="file", message=f"not TOML: {message}")]) from exc
+        raise StudyFileError([Problem("", line, "file", f"not TOML: {message}")]) from exc
     lines = _lines_of_keys(text)
     foreign = [*_keys_of_another_kind(raw, lines), *_keys_of_ready_forms(raw, lines)]
     try:
@@ -141,11 +141,11 @@ def parse(text: str) -> StudyConfig:
     return config
 
 
-def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[Problem]:
+def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:
     """Keys that are known, but say nothing for the kind that was chosen. In a stored study they do no harm."""
     designs = {kind: tuple(design_defaults(kind)) for kind in DESIGNS}
     stages = raw.get("stages")
-    tables: list[tuple[Path, Any, dict[str, tuple[str, ...]], str]] = [
+    tables: list[tuple[Place, Any, dict[str, tuple[str, ...]], str]] = [
         (("stages", index, "design"), stage.get("design"), designs, "uniform")
         for index, stage in enumerate(stages if isinstance(stages, list) else [])
         if isinstance(stage, Mapping)
@@ -157,12 +157,12 @@ def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> 
         known = {key for keys in kinds.values() for key in keys}
         for key in table:
             if key in known and key not in kinds[kind]:
-                field = ".".join(str(part + 1) if isinstance(part, int) else part for part in (*path, key))
                 own = ", ".join(kinds[kind]) or "no parameters"
-                yield Problem(_line_of((*path, key), lines), field, f'kind = "{kind}" has {own}: remove this key')
+                message = f'kind = "{kind}" has {own}: remove this key'
+                yield Problem("", _line_of((*path, key), lines), dotted((*path, key)), message)
 
 
-def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[Problem]:
+def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:
     """What a ready form has fixed: the stored study holds it, so that the schema cannot refuse it."""
     blocks = raw.get("blocks")
     for index, block in enumerate(blocks if isinstance(blocks, list) else []):
@@ -170,16 +170,16 @@ def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Path, int]) -> I
             for key in ("fields", "version"):
                 if key in block:
                     message = "a ready form has its own: remove this key, or write the form without ready"
-                    yield Problem(_line_of(("blocks", index, key), lines), f"blocks.{index + 1}.{key}", message)
+                    place = ("blocks", index, key)
+                    yield Problem("", _line_of(place, lines), dotted(place), message)
 
 
-def problem_at(text: str, path: Path, message: str) -> StudyFileError:
-    """An error found outside the schema (no such bank, an option the instrument refuses), at its line."""
-    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
-    return StudyFileError([Problem(line=_line_of(path, _lines_of_keys(text)), field=field, message=message)])
+def problem_at(text: str, place: Place, message: str, *, file: str = "") -> Problem:
+    """A problem found outside the schema (no such bank, an option the instrument refuses), at its line."""
+    return Problem(file, _line_of(place, _lines_of_keys(text)), dotted(place), message)
 
 
-def missing_texts(config: StudyConfig) -> list[tuple[Path, str]]:
+def missing_texts(config: StudyConfig) -> list[tuple[Place, str]]:
     """Where a text lacks a language that the file says it is in: the place in the file, and the language.
 
     A bare string is in the first language alone; only `contact` may be the same in all.
@@ -187,7 +187,7 @@ def missing_texts(config: StudyConfig) -> list[tuple[Path, str]]:
     return list(_missing(config, (), config.languages))
 
 
-def _missing(value: Any, path: Path, languages: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def _missing(value: Any, path: Place, languages: Sequence[str]) -> Iterator[tuple[Place, str]]:
     if isinstance(value, Words):
         known = value.by_language or {languages[0]: str(value)}
         yield from ((path, code) for code in languages if value and not known.get(code))

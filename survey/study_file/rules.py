@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
-from .base import Name, Strict
+from .base import Name, Strict, WrongKey
 from .blocks import BlockConfig, SittingConfig
 from .fields import CHOSEN
 
@@ -73,20 +73,23 @@ def refuse_what_does_not_fit(
 ) -> None:
     """
     Raises:
-        ValueError: a rule asks for what the study does not have, or nobody can get a flag that leaves answers out.
+        WrongKey: a rule asks for what the study does not have, or nobody can get a flag that leaves answers out.
     """
     if len(set(exclusions.flags)) != len(exclusions.flags):
-        raise ValueError("exclusions.flags: one is named twice: remove one")
+        raise WrongKey(("exclusions", "flags"), "one is named twice: remove one")
     for name in exclusions.flags:
         if name not in flags.names:
-            raise ValueError(f"exclusions.flags: no rule says who is flagged {name}: add [flags.{name}]")
+            raise WrongKey(("exclusions", "flags"), f"no rule says who is flagged {name}: add [flags.{name}]")
     if flags.attention is not None and flags.attention.failed > len(sitting.attention_checks):
-        raise ValueError(
-            f"flags.attention.failed: the sitting has {len(sitting.attention_checks)} attention checks: add "
-            "[[sitting.attention_checks]], or ask for fewer"
+        raise WrongKey(
+            ("flags", "attention", "failed"),
+            f"the sitting has {len(sitting.attention_checks)} attention checks: add "
+            "[[sitting.attention_checks]], or ask for fewer",
         )
     if flags.same_answers is not None and flags.same_answers.items > sitting.items:
-        raise ValueError(f"flags.same_answers.items: a sitting has {sitting.items} items: choose 2 to {sitting.items}")
+        raise WrongKey(
+            ("flags", "same_answers", "items"), f"a sitting has {sitting.items} items: choose 2 to {sitting.items}"
+        )
     if flags.looked_up is not None:
         _refuse_unasked(flags.looked_up, blocks)
 
@@ -94,12 +97,15 @@ def refuse_what_does_not_fit(
 def _refuse_unasked(rule: LookedUpRule, blocks: Sequence[BlockConfig]) -> None:
     block = next((block for block in blocks if block.kind == "form" and block.name == rule.block), None)
     if block is None:
-        raise ValueError(
-            f'flags.looked_up.block: no form is called {rule.block}: add a block with ready = "looked_up", or name one'
+        raise WrongKey(
+            ("flags", "looked_up", "block"),
+            f'no form is called {rule.block}: add a block with ready = "looked_up", or name one',
         )
     field = next((field for field in block.fields if field.name == rule.field), None)
     if field is None or field.kind not in CHOSEN:
-        raise ValueError(f"flags.looked_up.field: {rule.block} has no choice called {rule.field}")
+        raise WrongKey(("flags", "looked_up", "field"), f"{rule.block} has no choice called {rule.field}")
     if strangers := [value for value in rule.values if value not in field.codes]:
         known = "values" if field.values else "options (or give values, which are the same in every language)"
-        raise ValueError(f"flags.looked_up.values: {', '.join(strangers)} is not among the {known} of {rule.field}")
+        raise WrongKey(
+            ("flags", "looked_up", "values"), f"{', '.join(strangers)} is not among the {known} of {rule.field}"
+        )

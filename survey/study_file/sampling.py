@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from bandit.designs import Design, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform
 from bandit.errors import DesignError
 
-from .base import Name, Strict
+from .base import Name, Strict, WrongKey
 
 
 class QuestionsConfig(Strict):
@@ -121,20 +121,21 @@ class StageConfig(Strict):
 def refuse_misplaced_pilots(stages: Sequence[StageConfig]) -> None:
     """
     Raises:
-        ValueError: with the stage's place in the file.
+        WrongKey: with the stage's place in the file.
     """
-    for number, stage in enumerate(stages, start=1):
-        before = stages[number - 2] if number > 1 else None
+    for index, stage in enumerate(stages):
+        before = stages[index - 1] if index else None
         if stage.pilot:
             if before is not None and not before.pilot:
-                raise ValueError(f"stages.{number}.pilot: a pilot comes before the first main stage: move it up")
-            if number == len(stages):
-                raise ValueError(f"stages.{number}.pilot: no main stage follows: add one, or remove pilot")
+                raise WrongKey(("stages", index, "pilot"), "a pilot comes before the first main stage: move it up")
+            if index == len(stages) - 1:
+                raise WrongKey(("stages", index, "pilot"), "no main stage follows: add one, or remove pilot")
             if stage.design.kind != "uniform":
-                raise ValueError(f"stages.{number}.design: a pilot draws uniformly: remove its design")
+                raise WrongKey(("stages", index, "design"), "a pilot draws uniformly: remove its design")
         elif before is not None and before.pilot and stage.opens == "automatically":
-            raise ValueError(
-                f"stages.{number}.opens: a person looks at the pilot and opens what follows by hand: remove opens"
+            raise WrongKey(
+                ("stages", index, "opens"),
+                "a person looks at the pilot and opens what follows by hand: remove opens",
             )
 
 

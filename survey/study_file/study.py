@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from . import attention
-from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, words_in, words_of
+from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .data import DataConfig
 from .panel import PanelConfig
@@ -115,27 +115,27 @@ class StudyConfig(Strict):
         kinds = [block.kind for block in self.blocks]
         for kind in ("consent", "items", "end"):
             if kinds.count(kind) != 1:
-                raise ValueError(f'blocks: exactly one block of kind "{kind}" is needed, found {kinds.count(kind)}')
+                raise WrongKey(("blocks",), f'exactly one block of kind "{kind}" is needed, found {kinds.count(kind)}')
         if kinds[0] != "consent":
-            raise ValueError("blocks: consent comes first")
+            raise WrongKey(("blocks",), "consent comes first")
         if kinds[-1] != "end":
-            raise ValueError("blocks: end comes last")
+            raise WrongKey(("blocks",), "end comes last")
         if kinds.count("checks") > 1:
-            raise ValueError('blocks: at most one block of kind "checks"; put all checks into it')
+            raise WrongKey(("blocks",), 'at most one block of kind "checks"; put all checks into it')
         if "checks" in kinds and kinds.index("checks") > kinds.index("items"):
-            raise ValueError("blocks: comprehension checks come before the items")
+            raise WrongKey(("blocks",), "comprehension checks come before the items")
         names = [block.name for block in self.blocks if block.name]
         if len(set(names)) != len(names):
-            raise ValueError("blocks: two blocks have the same name: make them differ")
+            raise WrongKey(("blocks",), "two blocks have the same name: make them differ")
         factors = [condition.factor for condition in self.conditions]
         if len(set(factors)) != len(factors):
-            raise ValueError("conditions: two factors have the same name: make them differ")
+            raise WrongKey(("conditions",), "two factors have the same name: make them differ")
         known = set(names) | {kind for kind in kinds if kinds.count(kind) == 1}
         for condition in self.conditions:
             for texts in condition.texts.values():
                 strangers = sorted(set(texts) - known)
                 if strangers:
-                    raise ValueError(f"conditions: {condition.factor}: no block is called {', '.join(strangers)}")
+                    raise WrongKey(("conditions",), f"{condition.factor}: no block is called {', '.join(strangers)}")
         return self
 
     @model_validator(mode="after")
@@ -157,25 +157,26 @@ class StudyConfig(Strict):
     @model_validator(mode="after")
     def stages_follow_each_other(self) -> "StudyConfig":
         refuse_misplaced_pilots(self.stages)
-        for number, stage in enumerate(self.stages, start=1):
+        for index, stage in enumerate(self.stages):
             kind = stage.design.kind
             if kind == "uniform":
                 continue
-            if number == self.pilots + 1:
-                raise ValueError(
-                    f"stages.{number}.design: the first stage has no predictor, so its design must be uniform"
+            if index == self.pilots:
+                raise WrongKey(
+                    ("stages", index, "design"), "the first stage has no predictor, so its design must be uniform"
                 )
             if self.predictor is None:
-                raise ValueError(f"stages.{number}.design: {kind} needs a [predictor]")
-            if not self.stages[number - 2].train:
-                raise ValueError(f"stages.{number - 1}.train: stage {number} is {kind}, so this stage must train")
+                raise WrongKey(("stages", index, "design"), f"{kind} needs a [predictor]")
+            if not self.stages[index - 1].train:
+                raise WrongKey(("stages", index - 1, "train"), f"stage {index + 1} is {kind}, so this stage must train")
             if self.candidates.kind == "exhaustive" and kind not in EXHAUSTIVE_DESIGNS:
-                raise ValueError(
-                    f"stages.{number}.design: {kind} needs a number for every single candidate and cannot draw from "
-                    'all there are: use [candidates] kind = "pool"'
+                raise WrongKey(
+                    ("stages", index, "design"),
+                    f"{kind} needs a number for every single candidate and cannot draw from "
+                    'all there are: use [candidates] kind = "pool"',
                 )
             if kind == "test_set" and stage.roles.holdout:
-                raise ValueError(f"stages.{number}.roles: a test set is held out itself: remove holdout")
+                raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")
         return self
 
     @property

@@ -1,16 +1,25 @@
 """At the door of a study at a panel: signed links, looked-up submissions, and people of other studies."""
 
+import base64
+import hashlib
+import hmac
+import json
 import logging
+import time
+from collections.abc import Mapping
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
 from django.core.cache import cache
 from django.test import Client
 
 from survey.exceptions import EntryRefused
 from survey.models import Posting, Respondent, Study
+from survey.panels.errors import PanelError
 from survey.panels.prolific import tokens
-from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.fake import FakeProlific, FakeServer
 from survey.services.sittings import entry
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
@@ -145,6 +154,10 @@ def test_a_signed_link_opens_the_door_and_asks_for_the_keys_once(fake: FakeProli
         {"header": {"alg": "HS256", "kid": "fake-1"}},
         {"header": {"alg": "RS256", "kid": "unknown"}},
         {"header": {"alg": "RS256"}},
+        {"header": {"alg": "RS256", "kid": 7}},
+        {"header": {"alg": ["RS256"], "kid": "fake-1"}},
+        {"header": {"alg": "RS256", "kid": "fake-1", "crit": ["b64"], "b64": False}},
+        {"header": {"alg": "RS256", "kid": "fake-1", "crit": ["unknown"], "unknown": 1}},
     ],
     ids=str,
 )
@@ -153,7 +166,18 @@ def test_a_wrong_token_is_refused(fake: FakeProlific, place: dict[str, Any], cla
 
 
 @pytest.mark.parametrize(
-    "token", ["", "a.b.c", "....", "é.é.é", "e30.e30.e30", "W10.W10.W10", "x" * 9000, "W1tb" * 1500 + ".e30.e30"]
+    "token",
+    [
+        "",
+        "a.b.c",
+        "....",
+        "é.é.é",
+        "e30.e30.e30",
+        "W10.W10.W10",
+        "x" * 9000,
+        "W1tb" * 1500 + ".e30.e30",
+        "\ud800.e30.e30",
+    ],
 )
 def test_what_is_no_token_is_refused(place: dict[str, Any], token: str) -> None:
     assert refusal(the_study(signed_entry=True), given(place, prolific_token=token)) == "not_sent_by_panel"
@@ -194,28 +218,159 @@ def test_without_keys_a_signed_study_looks_up_and_else_says_try_again(
     assert refusal(study, signed(fake, place)) == "entry_not_checked"
 
 
-def test_new_keys_are_fetched_but_not_for_every_made_up_name(fake: FakeProlific, place: dict[str, Any]) -> None:
-    values = given(place)
-    reads: list[int] = []
+def in_base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
-    def read_keys() -> Any:
-        reads.append(1)
-        return fake.key_set()
 
-    def check(now: float, **claims: Any) -> None:
-        token = fake.sign(values, audience=f"https://{HOST}/", **{"iat": now, "exp": now + 120, **claims})
-        tokens.check_token(token, expected=values, submission=place["id"], host=HOST, read_keys=read_keys, now=now)
+def unsigned(payload: Mapping[str, Any], **header: Any) -> str:
+    return ".".join(in_base64(json.dumps(part).encode()) for part in (header, payload))
 
-    check(1e9)
+
+def test_a_token_without_a_signature_is_refused(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study(signed_entry=True)
+    values = signed(fake, place)
+    payload = jwt.decode(values["prolific_token"], options={"verify_signature": False})
+    for algorithm in ("none", "None", "RS256"):
+        values["prolific_token"] = unsigned(payload, alg=algorithm, kid="fake-1") + "."
+        assert refusal(study, values) == "not_sent_by_panel"
+
+
+def test_the_public_key_is_no_shared_secret(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study(signed_entry=True)
+    values = signed(fake, place)
+    payload = jwt.decode(values["prolific_token"], options={"verify_signature": False})
+    encoding, style = serialization.Encoding, serialization.PublicFormat
+    for secret in (
+        fake.key.public_key().public_bytes(encoding.PEM, style.SubjectPublicKeyInfo),
+        fake.key.public_key().public_bytes(encoding.DER, style.PKCS1),
+        json.dumps(fake.key_set()["keys"][0]).encode(),
+    ):
+        text = unsigned(payload, alg="HS256", kid="fake-1")
+        signature = hmac.new(secret, text.encode(), hashlib.sha256).digest()
+        values["prolific_token"] = f"{text}.{in_base64(signature)}"
+        assert refusal(study, values) == "not_sent_by_panel"
+
+
+@pytest.mark.parametrize("kid", ["fake-1", "thief-1"])
+def test_a_key_that_the_token_brings_along_is_not_used(fake: FakeProlific, place: dict[str, Any], kid: str) -> None:
+    study = the_study(signed_entry=True)
+    thief = FakeProlific(seed=12)
+    theirs = {**thief.key_set()["keys"][0], "kid": kid}
+    with FakeServer(thief):
+        address = f"{thief.url}/.well-known/study/jwks.json"
+        for extra in ({}, {"jwk": theirs}, {"jku": address}, {"jwk": theirs, "jku": address, "x5u": address}):
+            values = signed(thief, place, header={"alg": "RS256", "kid": kid, **extra})
+            assert refusal(study, values) == "not_sent_by_panel"
+    assert thief.calls == []
+    assert {path for _method, path in fake.calls} == {"/.well-known/study/jwks.json"}
+    right = signed(fake, place, header={"alg": "RS256", "kid": "fake-1", "jwk": theirs, "jku": address})
+    assert arrive(study, right, host=HOST), "what it brings along is passed over"
+
+
+def test_a_key_of_another_kind_or_too_short_signs_nothing(
+    fake: FakeProlific, place: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = fake.key_set()["keys"][0]
+    study = the_study(signed_entry=True)
+    for change in ({"use": "enc"}, {"alg": "RS512"}, {"kty": "oct", "k": right["n"]}, {"n": in_base64(b"\x81" * 64)}):
+        cache.clear()
+        other = {**right, "kid": "fake-2"}
+        monkeypatch.setattr(fake, "key_set", lambda keys=({**right, **change}, other): {"keys": list(keys)})
+        assert refusal(study, signed(fake, place)) == "not_sent_by_panel", change
+        assert arrive(study, signed(fake, place, header={"alg": "RS256", "kid": "fake-2"}), host=HOST)
+
+
+def test_one_of_several_audiences_may_be_ours(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study(signed_entry=True)
+    elsewhere = "https://elsewhere.example/"
+    assert arrive(study, signed(fake, place, audience=[elsewhere, f"https://{HOST}/s/cast/"]), host=HOST)
+    for others in ([], [elsewhere], [elsewhere, None, 7], [[f"https://{HOST}/"]], {"": f"https://{HOST}/"}, 7, ""):
+        assert refusal(study, signed(fake, place, audience=others)) == "not_sent_by_panel", others
+
+
+def test_two_clocks_may_differ_by_half_a_minute(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study(signed_entry=True)
+    now = int(time.time())
+    for times in ({"exp": now - 15}, {"iat": now + 15}, {"nbf": now + 15}):
+        assert arrive(study, signed(fake, place, **times), host=HOST), times
+    for times in ({"exp": now - 45}, {"iat": now + 60}, {"nbf": now + 60}, {"exp": None}, {"iat": None}):
+        assert refusal(study, signed(fake, place, **times)) == "not_sent_by_panel", times
+
+
+def test_refused_tokens_leave_no_id_and_no_key_in_the_log(
+    fake: FakeProlific, place: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    study = the_study(signed_entry=True)
+    with caplog.at_level(logging.DEBUG):
+        for wrong in ({"header": {"alg": "RS256", "kid": "made-up-kid"}}, {"sub": "0" * 24}, {"exp": 1}):
+            values = signed(fake, place, **wrong)
+            assert refusal(study, values) == "not_sent_by_panel"
+    modulus = fake.key_set()["keys"][0]["n"]
+    for secret in (*values.values(), "made-up-kid", "fake-1", modulus):
+        assert secret not in caplog.text
+
+
+class KeyList:
+    """The panel's list of keys at moments that a test chooses; counts how often it was read."""
+
+    def __init__(self, fake: FakeProlific, place: dict[str, Any], clock: Any) -> None:
+        self.fake, self.values, self.clock = fake, given(place), clock
+        self.reads = 0
+        self.is_reachable = True
+
+    def read(self) -> Any:
+        self.reads += 1
+        if not self.is_reachable:
+            raise PanelError("no answer")
+        return self.fake.key_set()
+
+    def check(self, now: float, **claims: Any) -> None:
+        self.clock.move_to(now, tick=False)
+        token = self.fake.sign(self.values, audience=f"https://{HOST}/", **{"iat": now, "exp": now + 120, **claims})
+        tokens.check_token(
+            token, expected=self.values, submission=self.values["SESSION_ID"], host=HOST, read_keys=self.read
+        )
+
+
+@pytest.fixture
+def key_list(fake: FakeProlific, place: dict[str, Any], time_machine: Any) -> KeyList:
+    return KeyList(fake, place, time_machine)
+
+
+def test_new_keys_are_fetched_but_not_for_every_made_up_name(key_list: KeyList) -> None:
+    key_list.check(1e9)
     for _ in range(5):
         with pytest.raises(tokens.BadToken):
-            check(1e9 + 90, header={"alg": "RS256", "kid": "made up"})
-    assert len(reads) == 2
-    check(1e9 + 100)
-    assert len(reads) == 2
-    check(1e9 + tokens.FRESH + 200)
-    assert len(reads) == 3
-    cache.clear()
+            key_list.check(1e9 + 90, header={"alg": "RS256", "kid": "made up"})
+    assert key_list.reads == 2
+    key_list.check(1e9 + 100)
+    assert key_list.reads == 2
+    key_list.check(1e9 + tokens.FRESH + 200)
+    assert key_list.reads == 3
+
+
+def test_keys_are_kept_for_days_while_the_panel_cannot_be_reached(key_list: KeyList) -> None:
+    key_list.check(1e9)
+    key_list.is_reachable = False
+    key_list.check(1e9 + tokens.KEPT - 10)
+    assert key_list.reads == 2
+    with pytest.raises(tokens.KeysUnavailable):
+        key_list.check(1e9 + tokens.KEPT + 100)
+    with pytest.raises(tokens.KeysUnavailable):
+        key_list.check(1e9 + tokens.KEPT + 101)
+    assert key_list.reads == 3, "it is asked once a minute while it is away"
+    key_list.is_reachable = True
+    key_list.check(1e9 + tokens.KEPT + 200)
+
+
+@pytest.mark.parametrize("answer", [{"keys": "gone"}, {"keys": []}, {}, [], "busy", None, {"keys": [{"kty": "RSA"}]}])
+def test_a_list_without_a_key_does_not_replace_the_keys_that_are_kept(
+    key_list: KeyList, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    key_list.check(1e9)
+    monkeypatch.setattr(key_list.fake, "key_set", lambda: answer)
+    key_list.check(1e9 + tokens.FRESH + 1)
+    assert key_list.reads == 2
 
 
 # People of other studies

@@ -15,7 +15,8 @@ import pytest
 from django.utils import timezone
 
 from survey.models import Evaluation, JobStep, PredictorRun, Response, SnapshotAnswer
-from survey.services.stages import jobs, lifecycle
+from survey.services.base import leases
+from survey.services.stages import lifecycle
 from tests import servers
 from tests.conftest import unavailable
 from tests.survey import cast
@@ -111,7 +112,7 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
 
         # As if its lease had run out.
         past = timezone.now() - timedelta(seconds=1)
-        JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - jobs.SEND_AGAIN)
+        JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - leases.SEND_AGAIN)
         with celery(*ML, environment=environment, log=tmp_path / "ml-second.log"):
             wait_for("the second stage", lambda: state_of(stage, 2) == "open", logs=tmp_path)
             wait_for("the baselines", lambda: lifecycle.pipeline_is_done(cast.stage_of(stage.study)), logs=tmp_path)

@@ -13,6 +13,7 @@ from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
 from survey.contracts import instruments
+from survey.exceptions import Problem
 from survey.study_file import StudyConfig, StudyFileError
 from survey.study_file.reading import models_in
 
@@ -240,10 +241,10 @@ def test_it_refuses_blocks_that_make_no_sitting(change: str) -> None:
 
 
 def test_a_problem_found_elsewhere_gets_the_line_of_its_key_or_of_what_holds_it() -> None:
-    error = study_file.problem_at(GOOD, ("predictor", "name"), "no")
-    assert (error.problems[0].line, error.problems[0].field) == (line_of(GOOD, "same_task"), "predictor.name")
-    error = study_file.problem_at(GOOD, ("predictor", "params", "members"), "no")
-    assert error.problems[0].line == line_of(GOOD, "[predictor]")
+    problem = study_file.problem_at(GOOD, ("predictor", "name"), "no", file="good.toml")
+    assert problem == Problem("good.toml", line_of(GOOD, "same_task"), "predictor.name", "no")
+    problem = study_file.problem_at(GOOD, ("predictor", "params", "members"), "no")
+    assert problem.line == line_of(GOOD, "[predictor]")
 
 
 def test_a_condition_changes_the_text_of_a_block_for_its_level() -> None:

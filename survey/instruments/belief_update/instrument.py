@@ -14,6 +14,7 @@ from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions
+from survey.study_file import Note
 
 from . import export, labels, people, real_evidence, screens, settings
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
@@ -85,7 +86,7 @@ class BeliefUpdate(Instrument):
                 )
         yield from real_evidence.problems(self.study, self.options, filtered_questions(self.study))
 
-    def remarks(self) -> list[str]:
+    def remarks(self) -> list[Note]:
         if not self.evidence_model:
             return []
         return real_evidence.remarks(self.study, self.options, filtered_questions(self.study))

@@ -1,4 +1,5 @@
-"""The belief update's options in the study file. Imports pydantic and the registry's base class alone."""
+"""The belief update's options in the study file. Imports pydantic, the registry's base class and the study
+file's errors alone."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -6,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from survey.contracts.instruments import Options
+from survey.study_file import WrongKey
 
 AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
 SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'
@@ -67,9 +69,9 @@ class BeliefUpdateOptions(Options):
     @model_validator(mode="after")
     def fits_together(self) -> "BeliefUpdateOptions":
         if self.evidence == "real" and self.models == "different":
-            raise ValueError('models: real answers are those of one model: set "one", or "unsaid" to say nothing')
+            raise WrongKey(("models",), 'real answers are those of one model: set "one", or "unsaid" to say nothing')
         if self.confidence and not self.own_answer:
-            raise ValueError("confidence: it is that in the own answer: set own_answer = true as well")
+            raise WrongKey(("confidence",), "it is that in the own answer: set own_answer = true as well")
         return self
 
     @property

@@ -12,13 +12,13 @@ import numpy as np
 
 from bandit.candidates import Pairs, Pool, uniform_pool
 from survey.models import LanguageModel, ModelAnswer, Question, Study
+from survey.study_file import Note, Place
 
 from . import controls
 
 if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
 
-Place = tuple[str | int, ...]
 OPTIONS: Place = ("instrument", "options")
 NAMED = 5
 
@@ -108,17 +108,17 @@ def _of_answers(
             )
 
 
-def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> list[str]:
+def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> list[Note]:
     outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
     usable = outcomes.usable(list(filtered))
     left_out = [question.external_id for question in filtered if question.pk not in outcomes.known]
     right = int(outcomes.outcome_of(usable).sum())
-    found = [f"evidence is what {options.language_model} really answered: {right} of {len(usable)} questions right"]
+    found = [
+        Note("", f"evidence is what {options.language_model} really answered: {right} of {len(usable)} questions right")
+    ]
     if left_out:
-        found.append(
-            f"{len(left_out)} questions that {options.language_model} has not answered are left out: "
-            f"{', '.join(left_out[:NAMED])}"
-        )
+        message = f"{len(left_out)} questions that {options.language_model} has not answered are left out: "
+        found.append(Note("", message + ", ".join(left_out[:NAMED])))
     return found
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from survey import study_file
 from survey.console.command import HunchCommand
-from survey.exceptions import FileErrors
 from survey.services.studies import amending, creating, finding
 from survey.study_file import StudyFileError
 
@@ -26,7 +25,7 @@ class Command(HunchCommand):
         try:
             slug = study_file.parse(text).slug
         except StudyFileError as exc:
-            raise FileErrors([f"{path}:{p.line}: {p.field}: {p.message}" for p in exc.problems]) from exc
+            raise exc.in_file(path) from exc
         study = finding.find_study(slug)
         proposal = amending.propose(study, text=text, source_name=path)
         for change in proposal.changes:

@@ -42,9 +42,9 @@ def read(folder: Path, problems: Problems, *, paper_tasks: bool = False) -> Iter
 
 
 def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
-    before = len(problems.lines)
+    before = len(problems)
     text = read_text_file(path, problems)
-    if len(problems.lines) > before:
+    if len(problems) > before:
         return
     try:
         examples = json.loads(text)["examples"]

@@ -7,13 +7,12 @@ a person. What was collected stays, whatever happens after it.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
@@ -21,13 +20,12 @@ from predictors.errors import PredictorError, Stopped
 from predictors.pairs import report
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, Bank, LanguageModel, ModelAnswer, Question
+from survey.services.base import leases
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
 from .answer_checking import check_answer, kind_of
 
-LEASE = timedelta(seconds=90)
-SEND_AGAIN = timedelta(seconds=30)
 # Answers are written in parts, so that the database is not what slows the collection down; a crash loses one part.
 PART, PART_SECONDS = 100, 0.25
 LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop heard though nothing has come
@@ -209,32 +207,24 @@ def source_of(collection: AnswerCollection) -> Source:
 
 def run_collection(collection_id: int, *, progress: Progress | None = None) -> AnswerCollection | None:
     """Ask what is not answered yet, to the end, the cost cap, a stop or a fault. None when somebody else is at it."""
-    now = timezone.now()
-    claimed = AnswerCollection.objects.filter(
-        Q(state=AnswerCollection.State.QUEUED) | Q(state=AnswerCollection.State.RUNNING, lease_until__lt=now),
-        pk=collection_id,
-    ).update(state=AnswerCollection.State.RUNNING, attempt=F("attempt") + 1, lease_until=now + LEASE, error="")
-    if not claimed:
+    collection = leases.claim(AnswerCollection.objects.all(), collection_id, error="")
+    if collection is None:
         return None
-    collection = AnswerCollection.objects.select_related("bank", "language_model").get(pk=collection_id)
+    held = leases.Hold(collection)
     try:
-        state, error = _Run(collection, progress).run()
+        state, error = _Run(held, progress).run()
     except Stopped:  # The lease was lost, and whoever has it now goes on.
         return None
     except (HunchError, PredictorError) as exc:
         state, error = AnswerCollection.State.FAILED, str(exc)
     except KeyboardInterrupt:  # A person at the terminal has had enough: no worker may go on spending.
-        AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(
-            state=AnswerCollection.State.STOPPED, lease_until=None, finished_at=timezone.now()
-        )
+        held.end(AnswerCollection.State.STOPPED)
         raise
     except BaseException:
         # The next claim goes on; a lost database or a time limit must not leave the row locked for a minute.
-        AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(lease_until=timezone.now())
+        held.let_lapse()
         raise
-    AnswerCollection.objects.filter(pk=collection.pk, attempt=collection.attempt).update(
-        state=state, error=error[:4000], lease_until=None, finished_at=timezone.now()
-    )
+    held.end(state, error=error[:4000])
     collection.refresh_from_db()
     return collection
 
@@ -251,8 +241,9 @@ class _Asked:
 class _Run:
     """One claim's work."""
 
-    def __init__(self, collection: AnswerCollection, progress: Progress | None) -> None:
-        self.collection = collection
+    def __init__(self, held: leases.Hold[AnswerCollection], progress: Progress | None) -> None:
+        self.held = held
+        self.collection = held.row
         self.progress = progress
         self.pending: list[ModelAnswer] = []
         self.tokens_in = self.tokens_out = 0
@@ -387,10 +378,7 @@ class _Run:
         """
         part, self.pending = self.pending, []
         with transaction.atomic():
-            held = AnswerCollection.objects.filter(
-                pk=self.collection.pk, attempt=self.collection.attempt, state=AnswerCollection.State.RUNNING
-            ).update(
-                lease_until=timezone.now() + LEASE,
+            is_ours = self.held.renew(
                 wanted=self.collection.wanted,
                 answered=self.collection.answered + len(part),
                 refused=self.refused,
@@ -401,7 +389,7 @@ class _Run:
             ModelAnswer.objects.bulk_create(part, ignore_conflicts=True)
         self.tokens_in = self.tokens_out = 0
         self.flushed = time.monotonic()
-        if not held:
+        if not is_ours:
             raise Stopped
         self.collection.refresh_from_db()
         if self.progress is not None:
@@ -428,21 +416,5 @@ def resume(collection: AnswerCollection, *, by: Any = None, via: str = "admin") 
 
 
 def due_collections() -> list[AnswerCollection]:
-    """Collections to send a task for: queued ones, and running ones whose lease is over."""
-    now = timezone.now()
-    return list(
-        AnswerCollection.objects.filter(
-            Q(state=AnswerCollection.State.QUEUED) | Q(state=AnswerCollection.State.RUNNING, lease_until__lt=now),
-            Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN),
-        ).order_by("pk")
-    )
-
-
-def mark_sent(collection: AnswerCollection) -> bool:
-    """Say that a task goes out for a collection; False when another beat has just done so."""
-    now = timezone.now()
-    return bool(
-        AnswerCollection.objects.filter(
-            pk=collection.pk, sent_at=collection.sent_at, attempt=collection.attempt
-        ).update(sent_at=now)
-    )
+    """Collections to send a task for, if none was sent lately: queued ones, and running ones whose lease is over."""
+    return leases.due(AnswerCollection.objects.all())

@@ -1,6 +1,6 @@
 """Importing a bank of questions: every row checked first, then all of it written at once, or nothing.
 
-A problem is told as `FILE:LINE: field: what to do`, where LINE is the line of the file on which the row begins.
+The line of a problem is the one of the file on which its row begins.
 """
 
 import csv
@@ -14,7 +14,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.exceptions import FileErrors, HunchError, NotFound, Problem
 from survey.models import Bank, Question, Task
 from survey.models.question import plain_text
 from survey.services.base.auditing import record
@@ -53,29 +53,28 @@ class Problems:
     """What is wrong with a file, gathered so that all of it can be mended in one go."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.found: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self.found)
 
     def add(self, file: str, line: int, field: str, message: str) -> None:
-        self.lines.append(f"{file}:{line}: {field}: {message}")
+        self.found.append(Problem(file, line, field, message))
 
     def raise_if_any(self) -> None:
         """
         Raises:
-            FileErrors: with the first problems, and how many there are besides.
+            FileErrors: with all of them; people read the first ones, and how many there are besides.
         """
-        if not self.lines:
-            return
-        shown = self.lines[:PROBLEMS_SHOWN]
-        if more := len(self.lines) - len(shown):
-            shown.append(f"and {more} more problem{'s' if more > 1 else ''}")
-        raise FileErrors(shown)
+        if self.found:
+            raise FileErrors(self.found, shown=PROBLEMS_SHOWN)
 
 
 def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: str = "command") -> Bank:
     """Import a CSV file (id, source, question, answer; domain and reason may be there) as a bank's next version.
 
     Raises:
-        FileErrors: with a line for every problem; nothing is written.
+        FileErrors: with every problem and its line; nothing is written.
         HunchError: the bank's name cannot be used.
     """
     problems = Problems()
@@ -95,13 +94,13 @@ def import_rows(
     """Check rows, from whatever format, and write them as the next version of a bank.
 
     Raises:
-        FileErrors: with a line for every problem that reading or checking found; nothing is written.
+        FileErrors: with every problem that reading or checking found; nothing is written.
         HunchError: the bank's name cannot be used.
     """
     if not BANK_NAME.match(bank_name):
         raise HunchError(f"bank: {bank_name!r} is not a name: use up to 80 letters, digits, - and _")
     checked = _checked(rows, problems)
-    if not checked and not problems.lines:
+    if not checked and not problems:
         problems.add(source_file, 1, "file", "holds no question: add at least one row")
     problems.raise_if_any()
     sha256 = digest([row.content for row in checked])
@@ -151,7 +150,7 @@ def read_text_file(path: Path | str, problems: Problems) -> str:
         problems.add(file, 1, "file", f"cannot be read ({exc.strerror}): check the path")
         return ""
     content = content.removeprefix(b"\xef\xbb\xbf")
-    before = len(problems.lines)
+    before = len(problems)
     for number, line in enumerate(content.split(b"\n"), start=1):
         if b"\0" in line:
             problems.add(file, number, "file", "holds a NUL character: remove it")
@@ -161,7 +160,7 @@ def read_text_file(path: Path | str, problems: Problems) -> str:
             problems.add(
                 file, number, "file", f"byte {exc.start + 1} of this line is not UTF-8: save the file as UTF-8"
             )
-    return "" if len(problems.lines) > before else content.decode()
+    return "" if len(problems) > before else content.decode()
 
 
 def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
@@ -169,7 +168,7 @@ def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
     file = str(path)
     text = read_text_file(path, problems)
     if not text:
-        if not problems.lines:
+        if not problems:
             problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(REQUIRED_COLUMNS)}")
         return
     rows = _numbered(text, file, problems)
@@ -206,7 +205,7 @@ def _numbered(text: str, file: str, problems: Problems) -> Iterator[tuple[int, l
 
 
 def _header_is_good(header: list[str], file: str, line: int, problems: Problems) -> bool:
-    before = len(problems.lines)
+    before = len(problems)
     known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
     for name in REQUIRED_COLUMNS:
         if name not in header:
@@ -216,7 +215,7 @@ def _header_is_good(header: list[str], file: str, line: int, problems: Problems)
             problems.add(file, line, "header", f"unknown column {name!r}: the columns are {', '.join(known)}")
         elif header.count(name) > 1:
             problems.add(file, line, "header", f"names the column {name!r} twice: keep one")
-    return len(problems.lines) == before
+    return len(problems) == before
 
 
 def _checked(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:

@@ -32,7 +32,7 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     """Import a CSV file (llm, question_id, correct; response may be there) of answers to a bank's questions.
 
     Raises:
-        FileErrors: with a line for every problem; nothing is written.
+        FileErrors: with every problem and its line; nothing is written.
         HunchError: the file's answers contradict stored ones.
     """
     problems = Problems()
@@ -52,7 +52,7 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
             problems.add(str(path), line, "question_id", f"{llm} answered it already in line {first}: keep one")
         if correct is not None and question in ids:
             rows.setdefault(llm, {})[ids[question]] = (correct, row.get("response") or "")
-    if not rows and not problems.lines:
+    if not rows and not problems:
         problems.add(str(path), 1, "file", "holds no answer: add at least one row")
     problems.raise_if_any()
     return _write(rows, bank, by=by, via=via)
@@ -65,7 +65,7 @@ def _rows(path: Path | str, problems: Problems) -> Iterator[tuple[int, dict[str,
         header = reader.fieldnames or []
         missing = [name for name in COLUMNS if name not in header]
         if missing:
-            if not problems.lines:
+            if not problems:
                 problems.add(
                     str(path), 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(COLUMNS)}"
                 )

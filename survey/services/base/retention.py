@@ -4,17 +4,19 @@ from datetime import date
 
 from django.utils import timezone
 
-from survey.exceptions import StateRefused
+from survey.exceptions import Problem, StateRefused
 from survey.models import Study
 
 
-def retention_problem(until: date | None, *, today: date) -> str:
-    """Why no stage may open under this term; empty where one may."""
+def retention_problem(until: date | None, *, today: date) -> Problem | None:
+    """Why no stage may open under this term; None where one may."""
     if until is None:
-        return "data.retention_until: is missing: say until when personal data is kept, for example 2036-12-31"
-    if until < today:
-        return f"data.retention_until: {until} is past: nobody may be asked any more; set a later date or stop here"
-    return ""
+        message = "is missing: say until when personal data is kept, for example 2036-12-31"
+    elif until < today:
+        message = f"{until} is past: nobody may be asked any more; set a later date or stop here"
+    else:
+        return None
+    return Problem("", None, "data.retention_until", message)
 
 
 def refuse_without_retention(study: Study) -> None:

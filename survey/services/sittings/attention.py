@@ -11,7 +11,7 @@ from django.db.models import Count
 
 from survey.models import Assignment, AttentionAnswer, Sitting
 from survey.services.base.seeds import derive
-from survey.study_file import AttentionCheckConfig, StudyConfig
+from survey.study_file import AttentionCheckConfig, Note, StudyConfig
 
 FAILED_TO_REJECT = 2  # What panels ask for in studies that are not very short.
 LONG_MINUTES = 5  # From here on a study should have as many checks as that, or nobody can fail enough of them.
@@ -46,13 +46,16 @@ def failed_checks(sittings: Iterable[Sitting]) -> dict[int, int]:
     return dict(failed.order_by().values_list("sitting").annotate(Count("pk")))
 
 
-def remarks(config: StudyConfig) -> Sequence[str]:
+def remarks(config: StudyConfig) -> Sequence[Note]:
     """What whoever creates the study should know of its checks."""
     checks = len(config.sitting.attention_checks)
     if config.expected_minutes < LONG_MINUTES or checks >= FAILED_TO_REJECT:
         return ()
     return (
-        f"sitting.attention_checks: {checks or 'none'}; panels ask for {FAILED_TO_REJECT} failed ones before a "
-        f"submission of {LONG_MINUTES} minutes or more may be rejected for them, and this study takes "
-        f"{config.expected_minutes}",
+        Note(
+            "sitting.attention_checks",
+            f"{checks or 'none'}; panels ask for {FAILED_TO_REJECT} failed ones before a "
+            f"submission of {LONG_MINUTES} minutes or more may be rejected for them, and this study takes "
+            f"{config.expected_minutes}",
+        ),
     )

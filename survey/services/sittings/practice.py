@@ -11,8 +11,7 @@ from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.contracts.screens import Screen
 from survey.models import PracticeAnswer, Sitting, Study
-
-Place = tuple[str | int, ...]
+from survey.study_file import Place
 
 
 def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:

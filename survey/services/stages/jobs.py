@@ -1,25 +1,24 @@
-"""Running a job step: claimed by lease, kept alive by heartbeats, written only while the claim is still ours.
+"""Running a job step, claimed by lease.
 
 Long work stays outside transactions; a step that is delivered twice is claimed once, and one whose worker died is sent
 again once its lease is over.
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
-from django.db.models import F, Q
+from django.db import OperationalError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
 from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
+from survey.services.base import leases
 from survey.services.plans.candidates import candidates_are_outdated
 
 from . import lifecycle
@@ -28,121 +27,65 @@ from .training import evaluate, train_member
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=90)
 HEARTBEAT_SECONDS = 2.0
-# Work that cannot say how far it is has its lease renewed beside it, but not for ever: it might hang.
-RENEW_EVERY = LEASE.total_seconds() / 3
-RENEW_AT_MOST = timedelta(hours=1)
-# A task that was sent and not begun after this long was lost with its broker or worker, and is sent again.
-SEND_AGAIN = timedelta(seconds=30)
 ML_KINDS = (JobStep.Kind.TRAIN, JobStep.Kind.SCORE, JobStep.Kind.EVALUATE)
 
 Progress = Callable[[int, int, str], bool]
 
 
-class Claim:
-    """One worker's hold on a step. Everything is written through it, and only while `attempt` is still the row's."""
+class Claim(leases.Hold[JobStep]):
+    """One worker's hold on a step."""
 
     def __init__(self, step: JobStep) -> None:
-        self.step = step
-        self.attempt = step.attempt
-        self._last = 0.0
+        super().__init__(step)
+        self._last_at = 0.0
+        self._last = (0, 0)
 
-    def _mine(self) -> Any:
-        return JobStep.objects.filter(pk=self.step.pk, attempt=self.attempt, state=JobStep.State.RUNNING)
+    @property
+    def step(self) -> JobStep:
+        return self.row
+
+    def renew(self, **changes: Any) -> bool:
+        return super().renew(heartbeat_at=timezone.now(), **changes)
 
     def heartbeat(self, done: int, total: int, text: str) -> bool:
-        """Renew the lease at most every few seconds; False once the claim is lost, which stops the work."""
-        if time.monotonic() - self._last < HEARTBEAT_SECONDS and done < total:
-            return True
-        self._last = time.monotonic()
-        now = timezone.now()
-        return bool(
-            self._mine().update(
-                heartbeat_at=now,
-                lease_until=now + LEASE,
-                progress_done=done,
-                progress_total=total,
-                progress_text=text[:200],
-            )
-        )
+        """Renew the lease and say how far the work is; False once the claim is lost, which stops the work.
 
-    @contextmanager
-    def kept_alive(self) -> Iterator[None]:
-        """Renew the lease from a thread of its own, for as long as work goes on that gives no heartbeats."""
-        over = threading.Event()
-        until = time.monotonic() + RENEW_AT_MOST.total_seconds()
-
-        def renew() -> None:
-            try:
-                while not over.wait(RENEW_EVERY) and time.monotonic() < until:
-                    now = timezone.now()
-                    try:
-                        self._mine().update(heartbeat_at=now, lease_until=now + LEASE)
-                    except OperationalError as exc:
-                        # The work may hold the database in a long transaction; the next renewal is soon enough.
-                        logger.info("step %s: no heartbeat now (%s)", self.step.pk, exc)
-            finally:
-                connection.close()  # A thread has a connection of its own.
-
-        thread = threading.Thread(target=renew, name=f"step-{self.step.pk}", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    def lock(self) -> None:
-        """Inside a transaction: make sure the claim is ours and stays so until the commit.
-
-        Raises:
-            Stopped: another worker has it.
+        Written at most every few seconds. Where a part of the work ends (`done` is `total`), it is written at once.
         """
-        if not list(self._mine().select_for_update(no_key=True).values_list("pk", flat=True)):
-            raise Stopped
+        has_ended = done >= total and (done, total) != self._last
+        if time.monotonic() - self._last_at < HEARTBEAT_SECONDS and not has_ended:
+            return True
+        self._last_at, self._last = time.monotonic(), (done, total)
+        return self.renew(progress_done=done, progress_total=total, progress_text=text[:200])
 
     def finish(self, result: dict[str, Any]) -> None:
-        if not self._mine().update(
-            state=JobStep.State.DONE, result=result, error="", finished_at=timezone.now(), lease_until=None
-        ):
+        """
+        Raises:
+            Stopped: another worker has the step, and nothing was written.
+        """
+        if not self.end(JobStep.State.DONE, result=result, error=""):
             raise Stopped
 
     def fail(self, error: str) -> None:
-        self._mine().update(
-            state=JobStep.State.FAILED, error=error[:4000], finished_at=timezone.now(), lease_until=None
-        )
-
-    def give_back(self) -> None:
-        self._mine().update(state=JobStep.State.QUEUED, lease_until=None, sent_at=None)
+        self.end(JobStep.State.FAILED, error=error[:4000])
 
 
 def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
-    """Claim a queued step, or one whose lease is over, by one conditional update; None when somebody else has it."""
+    """Claim a queued step, or one whose lease is over; None when somebody else has it or its tries are used up."""
     now = now or timezone.now()
-    step = JobStep.objects.select_related("stage__study__bank").filter(pk=step_id).first()
-    if step is None:
-        return None
-    claimed = JobStep.objects.filter(
-        Q(state=JobStep.State.QUEUED) | Q(state=JobStep.State.RUNNING, lease_until__lt=now),
-        pk=step_id,
-        attempt=step.attempt,
-        tries_left__gt=0,
-    ).update(
-        state=JobStep.State.RUNNING,
-        attempt=F("attempt") + 1,
+    step = leases.claim(
+        JobStep.objects.filter(tries_left__gt=0),
+        step_id,
+        now=now,
         tries_left=F("tries_left") - 1,
         started_at=now,
         heartbeat_at=now,
-        lease_until=now + LEASE,
         progress_done=0,
         progress_total=0,
         progress_text="",
     )
-    if not claimed:
-        return None
-    step.refresh_from_db()
-    return Claim(step)
+    return None if step is None else Claim(step)
 
 
 def run_step(step_id: int) -> bool:
@@ -155,8 +98,7 @@ def run_step(step_id: int) -> bool:
         RUNNERS[JobStep.Kind(step.kind)](held)
     except lifecycle.StillLive:
         # Not a try: people are still inside, and the next sweep looks again.
-        JobStep.objects.filter(pk=step.pk, attempt=held.attempt).update(tries_left=F("tries_left") + 1)
-        held.give_back()
+        held.give_back(tries_left=F("tries_left") + 1)
         return False
     except Stopped:
         logger.info("step %s: the claim went to another worker", step.pk)
@@ -235,27 +177,13 @@ def due_steps(*, now: datetime | None = None) -> list[JobStep]:
         except Exception:
             # One study that cannot go on (an instrument that is no longer installed) must not stop all others.
             logger.exception("%s: cannot say what is next", stage)
-    return list(
-        JobStep.objects.filter(
-            Q(state=JobStep.State.QUEUED) | Q(state=JobStep.State.RUNNING, lease_until__lt=now),
-            Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN),
-            tries_left__gt=0,
-        ).order_by("pk")
-    )
-
-
-def mark_sent(step: JobStep, *, now: datetime | None = None) -> bool:
-    """Say that a task goes out for a step; False when another beat or worker has just done so."""
-    now = now or timezone.now()
-    return bool(JobStep.objects.filter(pk=step.pk, sent_at=step.sent_at, attempt=step.attempt).update(sent_at=now))
+    return leases.due(JobStep.objects.filter(tries_left__gt=0), now=now)
 
 
 def sweep(*, now: datetime | None = None) -> int:
     """Fail the steps whose workers died too often, so that a person looks; return how many."""
     now = now or timezone.now()
-    return JobStep.objects.filter(
-        Q(state=JobStep.State.RUNNING, lease_until__lt=now) | Q(state=JobStep.State.QUEUED), tries_left=0
-    ).update(
+    return JobStep.objects.filter(JobStep.is_free(now), tries_left=0).update(
         state=JobStep.State.FAILED,
         error="its worker died or lost the database every time; see the ml worker's log, then retry",
         finished_at=now,

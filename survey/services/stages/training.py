@@ -43,7 +43,8 @@ Progress = Callable[[int, int, str], bool]
 class Claim(Protocol):
     """What `jobs` hands to a runner."""
 
-    step: JobStep
+    @property
+    def step(self) -> JobStep: ...
 
     def heartbeat(self, done: int, total: int, text: str) -> bool: ...
 
@@ -183,8 +184,7 @@ def evaluate(held: Claim) -> None:
     differences: dict[int, dict[str, Any]] = {run.pk: {} for run in runs[1:]}
 
     def alive(within: int, _total: int, text: str) -> bool:
-        # One more than there is to do: a last heartbeat is always written, and there is one a part and run.
-        return held.heartbeat(done + within, work + 1, text)
+        return held.heartbeat(done + within, work, text)
 
     for name, part in parts.items():
         scores: dict[int, np.ndarray] = {}

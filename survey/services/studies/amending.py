@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.contracts.tables import Column, ExtraFile
-from survey.exceptions import FileErrors, StateRefused
+from survey.exceptions import FileErrors, Problem, StateRefused
 from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
@@ -80,7 +80,7 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
     """Put a new file in the place of a study's.
 
     Raises:
-        FileErrors: the file cannot be used, or changes a key that may not be changed: a line for each.
+        FileErrors: the file cannot be used, or changes a key that may not be changed; with each of them.
         StateRefused: no reason, or nothing is changed.
     """
     if not reason.strip():
@@ -93,7 +93,7 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
         if proposal.changes_nothing:
             raise StateRefused(f"{source_name}: is the file that is in force already: nothing was changed")
         if proposal.refusals:
-            raise FileErrors([f"{source_name}: {key}: {why}" for key, why in proposal.refusals.items()])
+            raise FileErrors(Problem(source_name, None, key, why) for key, why in proposal.refusals.items())
         amendment = Amendment.objects.create(
             study=study,
             at=timezone.now(),

@@ -3,7 +3,6 @@
 Writes nothing. What `create_study` refuses is refused here in the same words; the rest is said beside it.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -23,7 +22,6 @@ from survey.study_file import StudyConfig, StudyFileError
 
 from .creating import checked_study
 
-LINE = re.compile(r"^(?P<source>.*?):(?P<line>\d+): (?P<field>[^:]+): (?P<message>.*)$", re.DOTALL)
 PLATFORM_FEE = 1 / 3  # Of the reward, as panels commonly take; `--fee` says what yours takes.
 
 
@@ -121,7 +119,7 @@ def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> St
     found.findings += _of_the_data(config)
     found.findings += _of_the_money(found, config)
     found.findings += _of_ethics(config)
-    found.findings += [Finding("remark", *_field_of(remark)) for remark in attention.remarks(config)]
+    found.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
     return found
 
 
@@ -137,12 +135,9 @@ def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyCo
     try:
         checked_study(text=text, source_name=source_name, instead_of=existing)
     except FileErrors as exc:
-        for line in exc.lines:
-            told = LINE.match(line)
-            if told is None:
-                yield Finding("problem", "file", line)
-            elif told["field"] != "bank" or found.bank:
-                yield Finding("problem", told["field"], told["message"], int(told["line"]))
+        for problem in exc.problems:
+            if problem.field != "bank" or found.bank:
+                yield Finding("problem", problem.field, problem.message, problem.line)
 
 
 def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
@@ -165,8 +160,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
 
 def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
     if problem := retention_problem(config.data.retention_until, today=timezone.now().date()):
-        name, message = problem.split(": ", 1)
-        yield Finding("problem", name, message)
+        yield Finding("problem", problem.field, problem.message)
 
 
 def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
@@ -263,8 +257,3 @@ def _cost(config: StudyConfig, fee: float) -> Cost | None:
         total=rewards + taken,
         bonus_per_point=config.panel.bonus_per_point,
     )
-
-
-def _field_of(remark: str) -> tuple[str, str]:
-    name, found, message = remark.partition(": ")
-    return (name, message) if found else ("file", remark)

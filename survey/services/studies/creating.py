@@ -16,7 +16,7 @@ from predictors.settings import settings_of
 from predictors.training import members_of
 from survey import study_file
 from survey.contracts import instruments
-from survey.exceptions import FileErrors, NotFound, PlanRefused
+from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
 from survey.models import Bank, CompletionCode, Question, Stage, Study
 from survey.services.answers.conditions import option_problems
 from survey.services.banks.importing import Problems, find_bank, read_text_file
@@ -25,16 +25,12 @@ from survey.services.base.seeds import derive
 from survey.services.plans.candidates import drawable_questions
 from survey.services.plans.planning import check_designs, try_stage
 from survey.services.sittings import attention, practice
-from survey.study_file import PredictorChoice, StudyConfig, StudyFileError
+from survey.study_file import Note, Place, PredictorChoice, StudyConfig, StudyFileError, WrongKey
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
 
 
 CODE_LENGTH = 10
-
-
-Place = tuple[str | int, ...]
-
 
 Report = Callable[[Place, str], None]
 
@@ -43,7 +39,7 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     """Create a study, its stages (draft) and its completion codes from a study file's text.
 
     Raises:
-        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem; nothing is written.
+        FileErrors: with every problem and its line; nothing is written.
     """
     study = checked_study(text=text, source_name=source_name)
     config = study.config
@@ -54,7 +50,7 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
         if not Study.objects.filter(slug=config.slug).exists():
             raise
         # Somebody else took the slug since it was looked up.
-        raise _file_errors(source_name, [study_file.problem_at(text, ("slug",), _taken(config.slug))]) from exc
+        raise FileErrors([study_file.problem_at(text, ("slug",), _taken(config.slug), file=source_name)]) from exc
     return study
 
 
@@ -65,24 +61,24 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
         instead_of: the stored study whose file it is to replace. What its stages have planned is not tried again.
 
     Raises:
-        FileErrors: a line `SOURCE_NAME:LINE: field: what to do` for every problem.
+        FileErrors: with every problem and its line.
     """
     try:
         config = study_file.parse(text)
     except StudyFileError as exc:
-        raise _file_errors(source_name, [exc]) from exc
-    found: list[StudyFileError] = []
+        raise exc.in_file(source_name) from exc
+    found: list[Problem] = []
 
     def report(place: Place, message: str) -> None:
-        found.append(study_file.problem_at(text, place, message))
+        found.append(study_file.problem_at(text, place, message, file=source_name))
 
     study = _checked(config, text, report, instead_of)
     if found or study is None:
-        raise _file_errors(source_name, found)
+        raise FileErrors(study_file.by_line(found))
     return study
 
 
-def remarks_on(study: Study) -> Sequence[str]:
+def remarks_on(study: Study) -> Sequence[Note]:
     """What whoever created the study should know of it."""
     return [*instruments.of_study(study).remarks(), *attention.remarks(study.config)]
 
@@ -101,11 +97,6 @@ def read_study_file(path: Path | str) -> str:
 
 def _taken(slug: str) -> str:
     return f"a study called {slug!r} exists already: choose another slug"
-
-
-def _file_errors(source_name: str, errors: list[StudyFileError]) -> FileErrors:
-    problems = sorted((problem for error in errors for problem in error.problems), key=lambda problem: problem.line)
-    return FileErrors([f"{source_name}:{p.line}: {p.field}: {p.message}" for p in problems])
 
 
 def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study | None) -> Study | None:
@@ -171,10 +162,10 @@ def _instrument(config: StudyConfig, report: Report) -> type[instruments.Instrum
                 else error["msg"].removeprefix("Value error, ")
             )
             place = error["loc"]
-            if not place and ": " in message:  # What two options must agree on names the one to change.
-                name, message = message.split(": ", 1)
-                place = (name,)
-            elif not unknown:
+            cause = error.get("ctx", {}).get("error")
+            if isinstance(cause, WrongKey):  # What two options must agree on names the one to change.
+                place, message = (*place, *cause.place), cause.message
+            elif place and not unknown:
                 message = f"{message} (it is {error['input']!r})"
             report(("instrument", "options", *place), message)
     return None

@@ -244,7 +244,7 @@ def test_it_refuses_what_is_not_mmlu(write, tmp_path: Path, name: str, content: 
     write(content, name)
     problems = Problems()
     list(mmlu.read(tmp_path, problems))
-    assert problems.lines[0].removeprefix(str(tmp_path)).removeprefix("/").startswith(expected)
+    assert str(problems.found[0]).removeprefix(str(tmp_path)).removeprefix("/").startswith(expected)
 
 
 # BIG-Bench Hard
@@ -301,4 +301,4 @@ def test_it_refuses_what_is_not_bbh(write, tmp_path: Path, content: str, expecte
     write(content, "t.json")
     problems = Problems()
     list(bbh.read(tmp_path, problems))
-    assert problems.lines[0].removeprefix(str(tmp_path) + "/").startswith(expected)
+    assert str(problems.found[0]).removeprefix(str(tmp_path) + "/").startswith(expected)

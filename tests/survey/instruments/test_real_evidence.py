@@ -105,7 +105,7 @@ def test_the_unbound_instrument_still_draws_hypothetical_outcomes() -> None:
 def test_questions_without_an_answer_are_left_out_and_named() -> None:
     study = real_study(leave_out=2)
     assert len(eligible_questions(study)) == 38
-    first, second, *_others = remarks_on(study)
+    first, second, *_others = map(str, remarks_on(study))
     assert first == "evidence is what parrot really answered: 25 of 38 questions right"
     assert second == "2 questions that parrot has not answered are left out: q38, q39"
 

@@ -176,8 +176,9 @@ def test_a_sitting_that_expired_at_its_last_check_is_gone_on_with() -> None:
 def test_a_long_study_with_too_few_checks_gets_a_remark() -> None:
     few = {"items": 3, "attention_checks": [READ]}
     long, short = {"minutes": 5}, {"minutes": 4}
-    assert "attention_checks: 1;" in remarks_on(cast.study("few", sitting=few, texts=long))[0]
-    assert "attention_checks: none;" in remarks_on(cast.study("none", texts=long))[0]
+    (note,) = remarks_on(cast.study("few", sitting=few, texts=long))
+    assert note.field == "sitting.attention_checks" and note.message.startswith("1; panels ask for 2 failed ones")
+    assert "attention_checks: none;" in str(remarks_on(cast.study("none", texts=long))[0])
     assert not remarks_on(cast.study("two", texts=long, **WITH_CHECKS))
     assert not remarks_on(cast.study("short", texts=short))
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from survey.exceptions import EntryRefused
 from survey.models import Assignment, Booklet, JobStep, Respondent, Response, Sitting, Slot, Stage
+from survey.services.base import leases
 from survey.services.plans import planning
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
@@ -245,7 +246,7 @@ def test_one_of_many_workers_claims_a_step_whose_lease_is_over() -> None:
 def test_one_of_many_beats_sends_a_step() -> None:
     stage = cast.closed_stage()
     step = cast.step_of(stage, "freeze")
-    assert sorted(together(*[lambda: jobs.mark_sent(step)] * 6)) == [False] * 5 + [True]
+    assert sorted(together(*[lambda: leases.mark_sent(step)] * 6)) == [False] * 5 + [True]
 
 
 def test_many_beats_queue_each_step_once() -> None:

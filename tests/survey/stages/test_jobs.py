@@ -17,7 +17,7 @@ from predictors.errors import PredictorError
 from survey import tasks
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
 from survey.models.predictor import TRIES
-from survey.services.base import files
+from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
 from tests.survey import cast
@@ -44,7 +44,7 @@ def die(step: JobStep) -> None:
 
 def lapse(step: JobStep) -> None:
     past = timezone.now() - timedelta(seconds=1)
-    JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - jobs.SEND_AGAIN)
+    JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - leases.SEND_AGAIN)
 
 
 # The whole way
@@ -209,6 +209,19 @@ def test_a_heartbeat_renews_the_lease() -> None:
     assert held is not None and held.heartbeat(1, 10, "")
     step.refresh_from_db()
     assert step.lease_until is not None and step.lease_until > timezone.now() + timedelta(seconds=60)
+
+
+def test_the_end_of_a_part_is_written_at_once_and_only_once() -> None:
+    step = cast.run_until(cast.closed_stage(**TWO), "train")
+    held = jobs.claim(step.pk)
+    assert held is not None
+    told = [(1, 10, "begun"), (2, 10, "too soon"), (10, 10, "ended"), (10, 10, "again"), (0, 0, "next"), (5, 5, "all")]
+    shown = []
+    for done, total, text in told:
+        assert held.heartbeat(done, total, text)
+        step.refresh_from_db()
+        shown.append(step.progress_text)
+    assert shown == ["begun", "begun", "ended", "ended", "next", "all"]
 
 
 def test_a_step_that_kills_its_worker_every_time_is_given_up() -> None:
@@ -396,10 +409,10 @@ def test_a_step_is_sent_by_one_beat_and_again_only_after_a_while() -> None:
     cast.closed_stage(**TWO)
     (step,) = jobs.due_steps()
     now = timezone.now()
-    assert jobs.mark_sent(step, now=now) is True
-    assert jobs.mark_sent(step, now=now) is False
+    assert leases.mark_sent(step, now=now) is True
+    assert leases.mark_sent(step, now=now) is False
     assert jobs.due_steps(now=now) == []
-    assert jobs.due_steps(now=now + jobs.SEND_AGAIN + timedelta(seconds=1)) == [step]
+    assert jobs.due_steps(now=now + leases.SEND_AGAIN + timedelta(seconds=1)) == [step]
 
 
 @pytest.mark.parametrize(("kind", "task"), [("freeze", tasks.run_step), ("train", tasks.run_ml_step)])
@@ -426,5 +439,5 @@ def test_a_broker_that_is_down_loses_no_step(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Task, "apply_async", down)
     with pytest.raises(ConnectionError):
         tasks.run_due_steps()
-    later = timezone.now() + jobs.SEND_AGAIN + timedelta(seconds=1)
+    later = timezone.now() + leases.SEND_AGAIN + timedelta(seconds=1)
     assert [step.kind for step in jobs.due_steps(now=later)] == ["freeze"]

@@ -24,7 +24,7 @@ from survey.exceptions import StateRefused
 from survey.instruments.belief_update.models import Pair
 from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
 from survey.services.answers.counting import frozen_answers, training_examples
-from survey.services.base import files
+from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.leaderboard import leaderboard
@@ -297,6 +297,15 @@ def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
     assert leaderboard(stage.study, level="mode=gone")[0].evaluated_on is None
 
 
+def test_the_progress_of_every_step_ends_at_its_total() -> None:
+    second = second_stage(cast.closed_stage(**TWO))
+    step = second.job_steps.get(kind="evaluate")
+    runs, answers = step.result["predictors"], step.result["answers"]
+    assert step.progress_total == len(runs) * sum(answers.values()) > 0
+    for step in JobStep.objects.filter(stage__study=second.study):
+        assert (step.state, step.progress_done) == ("done", step.progress_total), step
+
+
 def test_a_stage_that_nobody_answered_judges_nobody() -> None:
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
@@ -472,19 +481,19 @@ def test_a_plan_that_takes_long_keeps_its_lease(monkeypatch: pytest.MonkeyPatch)
     stage = cast.closed_stage(stages=UNIFORM["stages"])
     step = cast.run_until(stage, "plan")
     plan = lifecycle.plan_stage
-    leases: list[Any] = []
+    seen: list[Any] = []
 
     def slowly(*args: Any, **kwargs: Any) -> Stage:
         lapsed = timezone.now() - timedelta(seconds=1)
         JobStep.objects.filter(pk=step.pk).update(lease_until=lapsed)
         for _look in range(200):
-            leases.append(JobStep.objects.get(pk=step.pk).lease_until)
-            if leases[-1] > timezone.now():
+            seen.append(JobStep.objects.get(pk=step.pk).lease_until)
+            if seen[-1] > timezone.now():
                 break
             time.sleep(0.02)
         return plan(*args, **kwargs)
 
-    monkeypatch.setattr(jobs, "RENEW_EVERY", 0.05)
+    monkeypatch.setattr(leases, "RENEW_EVERY", 0.05)
     monkeypatch.setattr(lifecycle, "plan_stage", slowly)
     assert jobs.run_step(step.pk)
-    assert leases[-1] > timezone.now()
+    assert seen[-1] > timezone.now()

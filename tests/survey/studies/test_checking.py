@@ -9,8 +9,10 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
+from survey.exceptions import FileErrors
 from survey.models import AuditEntry, Study
 from survey.services.studies.checking import StudyCheck, check_study
+from survey.services.studies.creating import create_study
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -82,6 +84,21 @@ def test_it_says_what_creating_would_refuse_at_its_line() -> None:
     assert line is not None and text.splitlines()[line - 1].startswith("threshold")
     broken = check_study(text=cast.study_text(sittings=1), source_name="new.toml")
     assert broken.has_problems and broken.findings[0].field == "sittings"
+
+
+@pytest.mark.parametrize("source_name", ["new.toml", "draft:2: seed: old.toml", ""])
+def test_a_message_with_colons_and_numbers_arrives_whole(source_name: str) -> None:
+    text = cast.study_text(
+        instrument={"options": {"stranger": 1}}, panel={**cast.PROLIFIC, "exclude_people_of": ["not-there"]}
+    ).replace("stranger", '"a:3: b"')
+    found = check_study(text=text, source_name=source_name)
+    with pytest.raises(FileErrors) as refused:
+        create_study(text=text, source_name=source_name)
+    wanted = [(one.line, one.field, one.message) for one in refused.value.problems]
+    assert [(one.line, one.field, one.message) for one in found.findings if one.level == "problem"] == wanted
+    (option,) = (one for one in found.findings if "a:3: b" in one.field)
+    assert option.field == "instrument.options.a:3: b" and option.message.startswith("unknown option; ")
+    assert [one.line for one in refused.value.problems] == sorted(one.line or 0 for one in refused.value.problems)
 
 
 def test_a_bank_that_is_not_loaded_is_a_remark() -> None:

@@ -1,6 +1,7 @@
 """The files that alignment is computed from: a sample of pairs with predictions, answers of language models, questions.
 
-Standard library and numpy. Every cell is taken as text: in published files an option may read "nan".
+Standard library, numpy and survey's exceptions. Every cell is taken as text: in published files an option may read
+"nan".
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.exceptions import FileErrors, Problem
+
 from .alignment import Trial
 
 SAMPLE_COLUMNS = ("q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect")
@@ -21,16 +24,6 @@ ANSWER_COLUMNS = ("llm", "question_id", "correct")
 QUESTION_COLUMNS = ("id", "source", "question")
 YES_NO = {"1": 1, "0": 0, "1.0": 1, "0.0": 0, "true": 1, "false": 0}
 SHOWN = 10
-
-
-class FileProblem(ValueError):
-    """What is wrong with a file: one line a problem, `FILE:LINE: column: what to do`."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        shown = list(lines[:SHOWN])
-        if more := len(lines) - len(shown):
-            shown.append(f"and {more} more problem{'s' if more > 1 else ''}")
-        super().__init__("\n".join(shown))
 
 
 @dataclass(frozen=True)
@@ -59,19 +52,20 @@ class Answers:
 def read_sample(path: Path | str) -> Sample:
     """
     Raises:
-        FileProblem: unreadable, columns missing, a prediction missing or not a probability, or no row.
+        FileErrors: unreadable, columns missing, a prediction missing or not a probability, or no row.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     evidence, target, if_correct, if_incorrect, lines = [], [], [], [], []
     for line, row in _rows(path, SAMPLE_COLUMNS):
         predictions = []
         for column in ("pred_if_correct", "pred_if_incorrect"):
             value = _probability(row[column])
             if value is None:
-                problems.append(
-                    f"{path}:{line}: {column}: {row[column][:40]!r} is not a probability; "
-                    "give every pair a prediction between 0 and 1, or leave the row out"
+                message = (
+                    f"{row[column][:40]!r} is not a probability; give every pair a prediction between 0 and 1, or "
+                    "leave the row out"
                 )
+                problems.append(Problem(str(path), line, column, message))
             predictions.append(value)
         if None in predictions:
             continue
@@ -81,9 +75,9 @@ def read_sample(path: Path | str) -> Sample:
         if_incorrect.append(predictions[1])
         lines.append(line)
     if problems:
-        raise FileProblem(problems)
+        raise FileErrors(problems, shown=SHOWN)
     if not evidence:
-        raise FileProblem([f"{path}:1: file: holds no pair; add at least one row under the header"])
+        raise FileErrors([Problem(str(path), 1, "file", "holds no pair; add at least one row under the header")])
     return Sample(
         evidence=evidence,
         target=target,
@@ -97,28 +91,27 @@ def read_sample(path: Path | str) -> Sample:
 def read_answers(path: Path | str) -> Answers:
     """
     Raises:
-        FileProblem: unreadable, columns missing, a value that is neither 0 nor 1, two rows that contradict each other.
+        FileErrors: unreadable, columns missing, a value that is neither 0 nor 1, two rows that contradict each other.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     correct: dict[str, dict[str, int]] = {}
     for line, row in _rows(path, ANSWER_COLUMNS):
         value = YES_NO.get(row["correct"].strip().lower())
         llm, question = row["llm"].strip(), row["question_id"].strip()
         if value is None:
-            problems.append(f"{path}:{line}: correct: {row['correct'][:40]!r} is neither 0 nor 1")
+            problems.append(Problem(str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1"))
         if not llm or not question:
-            problems.append(f"{path}:{line}: {'llm' if not llm else 'question_id'}: is empty; name it")
+            problems.append(Problem(str(path), line, "llm" if not llm else "question_id", "is empty; name it"))
         if value is None or not llm or not question:
             continue
         known = correct.setdefault(llm, {}).setdefault(question, value)
         if known != value:
-            problems.append(
-                f"{path}:{line}: correct: {llm} has both a right and a wrong answer to {question}; keep one"
-            )
+            message = f"{llm} has both a right and a wrong answer to {question}; keep one"
+            problems.append(Problem(str(path), line, "correct", message))
     if problems:
-        raise FileProblem(problems)
+        raise FileErrors(problems, shown=SHOWN)
     if not correct:
-        raise FileProblem([f"{path}:1: file: holds no answer; add at least one row under the header"])
+        raise FileErrors([Problem(str(path), 1, "file", "holds no answer; add at least one row under the header")])
     return Answers(correct=correct, file=str(path))
 
 
@@ -126,7 +119,7 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
     """(id, source, text) of every question, in the file's order.
 
     Raises:
-        FileProblem: unreadable or columns missing.
+        FileErrors: unreadable or columns missing.
     """
     for _line, row in _rows(path, QUESTION_COLUMNS):
         yield row["id"].strip(), row["source"], row["question"]
@@ -147,7 +140,7 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
     answer to. A model without answers to a pair's questions is scored on its other pairs, which the notes say.
 
     Raises:
-        FileProblem: a pair's question is not among the questions; or the answers are to other questions altogether.
+        FileErrors: a pair's question is not among the questions; or the answers are to other questions altogether.
     """
     wanted = {*sample.evidence, *sample.target}
     ids: dict[tuple[str, str], list[str]] = {}
@@ -157,29 +150,35 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         if (source, text) in wanted:
             ids.setdefault((source, text), []).append(question)
     problems = [
-        f"{sample.file}:{line}: {column}: no question of source {key[0]!r} has this text: {key[1][:60]!r}; "
-        "give the bank or file that the sample was drawn from"
+        Problem(
+            sample.file,
+            line,
+            column,
+            f"no question of source {key[0]!r} has this text: {key[1][:60]!r}; "
+            "give the bank or file that the sample was drawn from",
+        )
         for line, *pair in zip(sample.lines, sample.evidence, sample.target, strict=True)
         for column, key in zip(("q1", "q2"), pair, strict=True)
         if key not in ids
     ]
     if problems:
-        raise FileProblem(problems)
+        raise FileErrors(problems, shown=SHOWN)
     notes = []
     strangers = {llm: [one for one in given if one not in known] for llm, given in answers.correct.items()}
     for llm, unknown in strangers.items():
         if len(unknown) == len(answers.correct[llm]):
-            problems.append(
-                f"{answers.file}: question_id: none of the {len(unknown)} questions that {llm} answered is among the "
-                f"questions given (the first: {unknown[0]!r}); these are answers for another bank"
+            message = (
+                f"none of the {len(unknown)} questions that {llm} answered is among the questions given (the first: "
+                f"{unknown[0]!r}); these are answers for another bank"
             )
+            problems.append(Problem(answers.file, None, "question_id", message))
         elif unknown:
             notes.append(
                 f"{llm}: {len(unknown)} of its {len(answers.correct[llm])} answers are to questions that are not among "
                 f"those given (the first: {unknown[0]!r}); they are left out"
             )
     if problems:
-        raise FileProblem(problems)
+        raise FileErrors(problems, shown=SHOWN)
     trials = []
     for llm, given in answers.correct.items():
         trial = _trial(llm, given, sample, ids)
@@ -193,7 +192,9 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         if trial.answered.any():
             trials.append(trial)
     if not trials:
-        raise FileProblem([f"{answers.file}: no language model has answered both questions of any pair", *notes])
+        message = "no language model has answered both questions of any pair"
+        why = [Problem("", None, "", note) for note in notes]
+        raise FileErrors([Problem(answers.file, None, "", message), *why], shown=SHOWN)
     return Matched(trials=trials, notes=notes)
 
 
@@ -222,9 +223,10 @@ def _rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as exc:
-        raise FileProblem([f"{path}:1: file: cannot be read ({exc.strerror}); check the path"]) from exc
+        raise FileErrors([Problem(str(path), 1, "file", f"cannot be read ({exc.strerror}); check the path")]) from exc
     except UnicodeDecodeError as exc:
-        raise FileProblem([f"{path}:1: file: is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"]) from exc
+        message = f"is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"
+        raise FileErrors([Problem(str(path), 1, "file", message)]) from exc
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] | None = None
     while True:
@@ -234,23 +236,18 @@ def _rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[
         except StopIteration:
             break
         except csv.Error as exc:
-            raise FileProblem([f"{path}:{line}: row: not CSV ({exc}); check the quotes"]) from exc
+            raise FileErrors([Problem(str(path), line, "row", f"not CSV ({exc}); check the quotes")]) from exc
         if not values:
             continue
         if header is None:
             header = values
             if missing := [name for name in columns if name not in header]:
-                raise FileProblem(
-                    [
-                        f"{path}:{line}: header: has no column {', '.join(map(repr, missing))}; it needs "
-                        f"{', '.join(columns)}"
-                    ]
-                )
+                message = f"has no column {', '.join(map(repr, missing))}; it needs {', '.join(columns)}"
+                raise FileErrors([Problem(str(path), line, "header", message)])
             continue
         if len(values) != len(header):
-            raise FileProblem(
-                [f"{path}:{line}: row: has {len(values)} fields and the header {len(header)}; quote texts with commas"]
-            )
+            message = f"has {len(values)} fields and the header {len(header)}; quote texts with commas"
+            raise FileErrors([Problem(str(path), line, "row", message)])
         yield line, dict(zip(header, values, strict=True))
     if header is None:
-        raise FileProblem([f"{path}:1: file: is empty; it needs a header with {', '.join(columns)}"])
+        raise FileErrors([Problem(str(path), 1, "file", f"is empty; it needs a header with {', '.join(columns)}")])

@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import Field, ValidationError, model_validator
 
 from bandit.errors import DesignError
-from survey.exceptions import FileErrors
+from survey.exceptions import FileErrors, Problem
 from survey.models import Question
 from survey.services.banks.importing import find_bank
-from survey.study_file import SEED_LIMIT, DesignConfig, Strict
+from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 from . import budget
 from .budget import Policy, PolicyOutlook, Setting, World
@@ -143,23 +143,22 @@ class Budget:
 def read_budget(path: Path) -> BudgetConfig:
     """
     Raises:
-        FileErrors: the file cannot be read, is no TOML, or holds something wrong; a line for every problem.
+        FileErrors: the file cannot be read, is no TOML, or holds something wrong; with every problem.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as exc:
-        raise FileErrors([f"{path}: cannot be read: {exc.strerror}"]) from exc
+        raise FileErrors([Problem(str(path), None, "", f"cannot be read: {exc.strerror}")]) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise FileErrors([f"{path}: not TOML: {exc}"]) from exc
+        raise FileErrors([Problem(str(path), None, "", f"not TOML: {exc}")]) from exc
     try:
         return BudgetConfig.model_validate(raw)
     except ValidationError as exc:
-        raise FileErrors([f"{path}: {_problem(error)}" for error in exc.errors(include_url=False)]) from exc
+        raise FileErrors(_problem(path, error) for error in exc.errors(include_url=False)) from exc
 
 
-def _problem(error: Mapping[str, Any]) -> str:
-    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in error["loc"])
-    return f"{place or 'file'}: {error['msg'].removeprefix('Value error, ')}"
+def _problem(path: Path, error: Mapping[str, Any]) -> Problem:
+    return Problem(str(path), None, dotted(error["loc"]) or "file", error["msg"].removeprefix("Value error, "))
 
 
 def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], None] = lambda: None) -> Budget:
@@ -189,7 +188,7 @@ def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], N
             progress=progress,
         )
     except DesignError as exc:
-        raise FileErrors([f"{config.title}: a policy cannot be simulated: {exc}"]) from exc
+        raise FileErrors([Problem(config.title, None, "", f"a policy cannot be simulated: {exc}")]) from exc
     return Budget(config=config, costs=costs_of(config), outlooks=tuple(outlooks))
 
 
@@ -200,7 +199,8 @@ def world_of(config: BudgetConfig) -> World:
         questions = find_bank(shape.name).questions.filter(flag=Question.Flag.NONE).select_related("task")
         kinds = [(question.task.name, question.task.domain or question.task.name) for question in questions]
         if len(kinds) < 2:
-            raise FileErrors([f"bank.name: {shape.name} has {len(kinds)} questions without a flag, fewer than 2"])
+            message = f"{shape.name} has {len(kinds)} questions without a flag, fewer than 2"
+            raise FileErrors([Problem("", None, "bank.name", message)])
     else:
         count, tasks, domains = shape.questions or 0, shape.tasks or 1, shape.domains or 1
         of_question = [number * tasks // count for number in range(count)]

@@ -1,0 +1,31 @@
+"""Rows that workers claim. Imports Django alone."""
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+
+class Leased(models.Model):
+    """Work that one worker at a time does: claimed by lease, and done again by another where the lease is over.
+
+    Every claim raises `attempt`, and nothing is written by a worker whose attempt is no longer the row's. A subclass
+    has the states "queued" and "running" and those that its work ends in. `services.leases` claims and renews.
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+
+    state = models.CharField(max_length=8, default=QUEUED)
+    attempt = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def is_free(cls, now: datetime) -> Q:
+        """What a worker may claim: queued rows, and running ones whose lease is over."""
+        return Q(state=cls.QUEUED) | Q(state=cls.RUNNING, lease_until__lt=now)

@@ -1,0 +1,130 @@
+"""Work that is claimed by lease, kept by heartbeats, and written only while the claim is still ours. Imports models.
+
+One implementation for every kind of row that workers claim (`Leased`). Each step is a conditional update whose count is
+looked at: of two workers that claim at once, one gets 0 rows.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from django.db import OperationalError, connection
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from predictors.errors import Stopped
+from survey.models import Leased
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=90)
+# Work that cannot say how far it is has its lease renewed beside it, but not for ever: it might hang.
+RENEW_EVERY = LEASE.total_seconds() / 3
+RENEW_AT_MOST = timedelta(hours=1)
+# A task that was sent and not begun after this long was lost with its broker or worker, and is sent again.
+SEND_AGAIN = timedelta(seconds=30)
+
+Row = TypeVar("Row", bound=Leased)
+
+
+class Hold(Generic[Row]):
+    """One worker's hold on a row. Everything is written through it, and only while `attempt` is still the row's.
+
+    `attempt` is that of the claim: reading the row anew never makes another worker's claim ours.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.attempt = row.attempt
+
+    def _mine(self) -> QuerySet[Row]:
+        rows: QuerySet[Row] = type(self.row)._default_manager.all()
+        return rows.filter(pk=self.row.pk, attempt=self.attempt, state=Leased.RUNNING)
+
+    def renew(self, **changes: Any) -> bool:
+        """Renew the lease, and write `changes` with it; False once the claim is lost, which must stop the work."""
+        return bool(self._mine().update(lease_until=timezone.now() + LEASE, **changes))
+
+    @contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Renew the lease from a thread of its own, for as long as work goes on that gives no heartbeats."""
+        over = threading.Event()
+        until = time.monotonic() + RENEW_AT_MOST.total_seconds()
+
+        def keep_on() -> None:
+            try:
+                while not over.wait(RENEW_EVERY) and time.monotonic() < until:
+                    try:
+                        self.renew()
+                    except OperationalError as exc:
+                        # The work may hold the database in a long transaction; the next renewal is soon enough.
+                        logger.info("%s %s: no heartbeat now (%s)", type(self.row).__name__, self.row.pk, exc)
+            finally:
+                connection.close()  # A thread has a connection of its own.
+
+        thread = threading.Thread(target=keep_on, name=f"lease-{self.row.pk}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def lock(self) -> None:
+        """Inside a transaction: make sure the claim is ours and stays so until the commit.
+
+        Raises:
+            Stopped: another worker has it.
+        """
+        if not list(self._mine().select_for_update(no_key=True).values_list("pk", flat=True)):
+            raise Stopped
+
+    def end(self, state: str, **changes: Any) -> bool:
+        """The work is over, in this state; False where the claim was lost and nothing was written."""
+        return bool(self._mine().update(state=state, lease_until=None, finished_at=timezone.now(), **changes))
+
+    def give_back(self, **changes: Any) -> bool:
+        """Queue the row for the next worker, as if no task had been sent for it."""
+        return bool(self._mine().update(state=Leased.QUEUED, lease_until=None, sent_at=None, **changes))
+
+    def let_lapse(self) -> bool:
+        """End the lease now: another worker goes on as after a crash, once a task is due again."""
+        return bool(self._mine().update(lease_until=timezone.now()))
+
+
+def claim(rows: QuerySet[Row], pk: int, *, now: datetime | None = None, **changes: Any) -> Row | None:
+    """Claim one of these rows if it is free, and write `changes` with the claim; None when somebody else has it.
+
+    Args:
+        rows: those that may be claimed at all.
+    """
+    now = now or timezone.now()
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        return None
+    claimed = rows.filter(rows.model.is_free(now), pk=pk, attempt=row.attempt).update(
+        state=Leased.RUNNING, attempt=F("attempt") + 1, lease_until=now + LEASE, **changes
+    )
+    if not claimed:
+        return None
+    attempt = row.attempt + 1
+    row.refresh_from_db()
+    row.attempt = attempt  # Ours, whatever has happened since.
+    return row
+
+
+def due(rows: QuerySet[Row], *, now: datetime | None = None) -> list[Row]:
+    """Those of these rows to send a task for, oldest first: free ones for which none was sent lately."""
+    now = now or timezone.now()
+    unsent = Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN)
+    return list(rows.filter(rows.model.is_free(now), unsent).order_by("pk"))
+
+
+def mark_sent(row: Leased, *, now: datetime | None = None) -> bool:
+    """Say that a task goes out for a row; False when another beat or worker has just done so."""
+    unchanged = type(row)._default_manager.filter(pk=row.pk, sent_at=row.sent_at, attempt=row.attempt)
+    return bool(unchanged.update(sent_at=now or timezone.now()))
