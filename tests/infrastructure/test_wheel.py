@@ -131,7 +131,7 @@ def test_study_files_are_checked_in_an_empty_folder(installed: Path, tmp_path: P
 @pytest.mark.slow
 def test_plans_from_the_wheel_have_the_code_digest_of_the_checkout(installed: Path, tmp_path: Path) -> None:
     """A plan that was drawn by the one is verified by the other."""
-    program = "from survey.services.hashing import code_digest; print(code_digest())"
+    program = "from survey.services.base.hashing import code_digest; print(code_digest())"
     here = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, env=os.environ)
     (tmp_path / "digest.py").write_text(f"import django; django.setup(); {program}", encoding="utf-8")
     there = subprocess.run(
