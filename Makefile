@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: help install demo up test lint format bench lock clean
+.PHONY: help install demo up check test lint format bench lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ demo: install  ## Run the whole study with simulated respondents, then serve it 
 
 up: install  ## Start web, worker, ml worker and beat under one process manager
 	$(BIN)/python manage.py up $(ARGS)
+
+check: install  ## Run the fast tests: no server, no browser, no torch
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or postgresql or redis or slow or torch)" $(ARGS)
 
 test: install  ## Run all tests
 	$(BIN)/python -m tests.run $(ARGS)

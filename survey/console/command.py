@@ -60,4 +60,4 @@ class HunchCommand(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False)
             self.stderr.write(f"made the database {connections[DEFAULT_DB_ALIAS].settings_dict['NAME']}")
         elif missing:
-            raise HunchError("the database lacks tables of this version: run `manage.py migrate` first")
+            raise HunchError("the database lacks tables of this version: run `hunch migrate` first")
