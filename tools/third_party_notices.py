@@ -6,7 +6,7 @@ Run it after `make lock`. Names and versions come from the locks, licences from 
 """
 
 import re
-from importlib.metadata import PackageMetadata, metadata
+from importlib.metadata import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,32 +67,29 @@ def locked() -> dict[str, tuple[str, str]]:
     return {**found, "torch": (torch, LOCKS["ml"])}
 
 
-def licence(name: str, known: PackageMetadata) -> str:
+def licence(name: str) -> str:
     """The SPDX expression, else the short name, else the classifier.
 
     Raises:
         LookupError: the metadata names no licence.
     """
-    classified = [
-        one.rpartition(" :: ")[2] for one in known.get_all("Classifier") or [] if one.startswith("License :: ")
-    ]
-    short = [line for line in (known.get("License") or "").splitlines() if line.strip()]
+    known = metadata(name).json
+    classified = [one.rpartition(" :: ")[2] for one in known.get("classifier", []) if one.startswith("License :: ")]
+    short = [line.strip() for line in str(known.get("license", "")).splitlines() if line.strip()]
     named = [
-        known.get("License-Expression"),
-        short[0].strip() if len(short) == 1 else None,
+        str(known.get("license_expression", "")),
+        short[0] if len(short) == 1 else "",  # Some put the whole text here.
         " OR ".join(classified),
-        UNNAMED.get(name),
+        UNNAMED.get(name, ""),
     ]
-    for one in named:
-        if one:
-            return SPDX.get(one, one)
+    for one in filter(None, named):
+        return SPDX.get(one, one)
     raise LookupError(f"{name}: its metadata names no licence; read its licence file and add it to UNNAMED")
 
 
 def page() -> str:
     rows = [
-        f"| {name} | {version} | {licence(name, metadata(name))} | {reader} |"
-        for name, (version, reader) in sorted(locked().items())
+        f"| {name} | {version} | {licence(name)} | {reader} |" for name, (version, reader) in sorted(locked().items())
     ]
     return HEAD + "\n".join(rows) + "\n"
 
