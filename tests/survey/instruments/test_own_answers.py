@@ -243,7 +243,7 @@ def test_one_answer_a_question_is_all_there_is_by_default() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["example-own-answers", "example-humans"])
 def test_the_shipped_study_can_be_planned(name: str) -> None:
-    call_command("import_questions", str(ROOT / "survey/questions/starter/starter.csv"), "--bank=starter")
+    call_command("import_questions", str(ROOT / "survey/services/banks/starter.csv"), "--bank=starter")
     study = create_study(text=read_study_file(ROOT / f"studies/{name}.toml"), source_name=name)
     stage = lifecycle.open_stage(cast.stage_of(study))
     assert stage.booklets.count() == stage.config.sittings
