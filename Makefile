@@ -1,15 +1,17 @@
 # Everything a newcomer needs. `make demo` and `make test` set themselves up.
 # A Linux machine without an NVIDIA GPU saves gigabytes with PyTorch's own CPU wheels:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
-PYTHON ?= python3.11
+# The first Python of 3.11 to 3.14 that runs here, unless you name one: make demo PYTHON=/path/to/python3
+PYTHON ?=
 TORCH_INDEX ?=
 TORCH_VERSION := 2.13.0
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: help install demo up test lint format bench lock clean
+.PHONY: help install demo up check test lint format bench lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -17,10 +19,15 @@ help:  ## Show this list
 install: $(STAMP)  ## Make .venv from the lock
 
 $(STAMP): requirements/dev.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hunch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH_VERSION) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	@test -x $(BIN)/python || { \
+	  python="$(or $(PYTHON),$$(tools/pythons.sh | head -n 1))"; \
+	  "$${python:-false}" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "$(if $(PYTHON),$(PYTHON) is no Python of 3.11 or newer with venv.,No Python of 3.11 to 3.14 with venv was found.)" \
+	      "Install one (Debian and Ubuntu: apt install python3-venv), or name one: make PYTHON=/path/to/python3 ..."; exit 1; }; \
+	  echo "$$python -m venv $(VENV)"; "$$python" -m venv $(VENV); }
+	$(PIP) --no-deps --require-hashes -r requirements/dev.lock
+	$(if $(TORCH_VERSION),$(PIP) torch==$(TORCH_VERSION) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)))
+	$(PIP) --no-deps --no-build-isolation --editable .
 	rm -f $(VENV)/.installed-*
 	touch $@
 
@@ -29,6 +36,9 @@ demo: install  ## Run the whole study with simulated respondents, then serve it 
 
 up: install  ## Start web, worker, ml worker and beat under one process manager
 	$(BIN)/python manage.py up $(ARGS)
+
+check: install  ## Run the fast tests: no server, no browser, no torch
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or postgresql or redis or slow or torch)" $(ARGS)
 
 test: install  ## Run all tests
 	$(BIN)/python -m tests.run $(ARGS)
@@ -51,6 +61,7 @@ lock: install  ## Resolve requirements/*.in again
 	cd requirements && for name in dev ml web; do \
 	  ../$(BIN)/uv pip compile --quiet --no-header --upgrade --python-version 3.11 --python-platform linux --generate-hashes \
 	    --override overrides.txt $$([ $$name = dev ] || echo -c dev.lock) $$name.in -o $$name.lock || exit 1; done
+	@echo "Now: make install && $(BIN)/python tools/third_party_notices.py"
 
 clean:  ## Remove the virtual environment and every run-time file
-	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-second var .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,16 +1,7 @@
 #!/usr/bin/env python
-"""Hunch's commands: `python manage.py help` lists them."""
+"""Hunch's commands from a checkout, as `hunch` is from an installed package: `python manage.py help` lists them."""
 
-import os
-import sys
-
-
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
-
+from survey.cli import main
 
 if __name__ == "__main__":
     main()

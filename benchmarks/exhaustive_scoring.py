@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 DATA = Path(os.environ.get("HUNCH_STUDY_DATA", ROOT / "../shared/data"))
-STARTER = ROOT / "survey/questions/starter/starter.csv"
+STARTER = ROOT / "survey/services/banks/starter.csv"
 LABELS = ("belief_changes_labelled.csv", "alignment_sample.csv")
 QUESTIONS = 16_439
 STARTER_ROWS = 1_200

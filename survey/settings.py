@@ -19,8 +19,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-
+from survey.places import BASE_DIR, IS_INSTALLED
 
 # Readers: each refuses what it cannot use, with the variable's name and the fix.
 
@@ -169,7 +168,8 @@ def celery_broker_url(url: str) -> str:
 
 HUNCH_ENV = read_choice("HUNCH_ENV", ("local", "production"), "local")
 IN_PRODUCTION = HUNCH_ENV == "production"
-HUNCH_VAR = Path(read_text("HUNCH_VAR", str(BASE_DIR / "var"))).resolve()
+# What a run writes never goes among installed packages, but into the folder where somebody calls `hunch`.
+HUNCH_VAR = Path(read_text("HUNCH_VAR", str((Path.cwd() if IS_INSTALLED else BASE_DIR) / "var"))).resolve()
 HUNCH_VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
 HUNCH_STUDY_DATA = Path(read_text("HUNCH_STUDY_DATA", str(BASE_DIR / "../shared/data"))).resolve()
 
@@ -313,7 +313,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = IN_PRODUCTION
 
 STATIC_URL = "static/"
 # On a laptop the files are served from where they lie, without a collectstatic.
-STATIC_ROOT = BASE_DIR / "staticfiles" if IN_PRODUCTION else None
+STATIC_ROOT = (HUNCH_VAR if IS_INSTALLED else BASE_DIR) / "staticfiles" if IN_PRODUCTION else None
 WHITENOISE_USE_FINDERS = not IN_PRODUCTION
 STORAGES = {
     "default": {

@@ -26,7 +26,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Token SECRET`; `manage.py create_token USER` or the admin makes one.",
+            "description": "`Token SECRET`; `hunch create_token USER` or the admin makes one.",
         }
 
 

@@ -5,7 +5,8 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management import BaseCommand
+from django.conf import settings
+from django.core.management import BaseCommand, call_command
 from django.core.management.base import OutputWrapper
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
@@ -34,7 +35,7 @@ class HunchCommand(BaseCommand):
             self.stderr = OutputWrapper(options["stderr"])
         try:
             if self.needs_database:
-                self.refuse_old_database()
+                self.require_database()
             return super().execute(*args, **options)
         except BrokenPipeError:  # Whoever reads our output (`head`) has seen enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,12 +45,19 @@ class HunchCommand(BaseCommand):
                 self.stderr.write(line)
             raise SystemExit(1) from exc
 
-    @staticmethod
-    def refuse_old_database() -> None:
+    def require_database(self) -> None:
+        """Refuse a database of an older version.
+
+        On this machine alone an empty one gets its tables: nothing can be lost, and nobody who tries Hunch out in a new
+        folder has to know of migrations.
+        """
         try:
             executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
             missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         except OperationalError as exc:
             raise HunchError(f"the database cannot be used: {exc}; check DATABASE_URL".replace("\n", " ")) from exc
-        if missing:
-            raise HunchError("the database lacks tables of this version: run `manage.py migrate` first")
+        if missing and not executor.loader.applied_migrations and not settings.IN_PRODUCTION:
+            call_command("migrate", verbosity=0, interactive=False)
+            self.stderr.write(f"made the database {connections[DEFAULT_DB_ALIAS].settings_dict['NAME']}")
+        elif missing:
+            raise HunchError("the database lacks tables of this version: run `hunch migrate` first")

@@ -60,7 +60,7 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
             if failed := [step for step in steps if step.state == JobStep.State.FAILED]:
                 raise StepsFailed(
                     "\n".join(f"{step.title} ({step.stage}): {step.error}" for step in failed)
-                    + f"\nmend the cause, then: manage.py retry_steps {stage.study.slug}"
+                    + f"\nmend the cause, then: hunch retry_steps {stage.study.slug}"
                 )
             following = stage.following()
             if following is not None and lifecycle.waits_for_a_choice(following):

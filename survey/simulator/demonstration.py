@@ -3,11 +3,9 @@
 import re
 import secrets
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Sum
 
@@ -16,13 +14,14 @@ from survey import study_file
 from survey.console.tables import decimal, percent, table
 from survey.contracts import instruments
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
+from survey.places import STUDIES_DIR
 from survey.services.answers.counting import counted_answers
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
 from survey.services.stages.leaderboard import figures_of
 from survey.services.studies import creating
 
-STUDY_FILE = "studies/demo.toml"
+STUDY_FILE = "demo.toml"
 CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
 # Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
@@ -34,7 +33,7 @@ def create_demo_study(*, name: str = "demo", seed: int | None = None, respondent
 
     The changes are made in the file's text, so that the study's stored file is what was run.
     """
-    text = creating.read_study_file(Path(settings.BASE_DIR) / STUDY_FILE)
+    text = creating.read_study_file(STUDIES_DIR / STUDY_FILE)
     text = _changed(text, "slug", f'"{_free_slug(name)}"')
     if seed is not None:
         text = _changed(text, "seed", str(seed))

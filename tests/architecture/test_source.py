@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("survey", "frontend", "bandit", "predictors")
-README = ROOT / "README.md"
 
 
 def python_files() -> list[Path]:
@@ -80,10 +79,3 @@ def test_makefile_and_dockerfile_agree_on_torch() -> None:
     (made,) = re.findall(r"^TORCH_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (built,) = re.findall(r"^ARG TORCH_VERSION=(\S+)$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     assert made == built
-
-
-def test_the_readme_names_only_make_targets_and_compose_services_that_exist() -> None:
-    text = README.read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    named = set(re.findall(r"`make ([a-z-]+)|^\s*make ([a-z-]+)", text, flags=re.MULTILINE))
-    assert {first or second for first, second in named} <= targets

@@ -10,6 +10,7 @@ from predictors.errors import PredictorError
 from predictors.settings import BertSettings
 
 
+@pytest.mark.torch
 def test_every_predictor_has_settings_and_can_be_created():
     for name in registry.names():
         estimator = registry.create(name, {}, seed=3)

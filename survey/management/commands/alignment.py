@@ -150,7 +150,7 @@ class Command(HunchCommand):
         condition: list[str],
         **_others: Any,
     ) -> None:
-        self.refuse_old_database()
+        self.require_database()
         study = finding.find_study(slug)
         try:
             found = aligning.alignment_of(
@@ -239,7 +239,7 @@ class Command(HunchCommand):
                 raise HunchError(f"--{name.replace('_', '-')}: {why}")
 
     def _of_bank(self, name: str) -> Iterator[tuple[str, str, str]]:
-        self.refuse_old_database()
+        self.require_database()
         bank = question_banks.find_bank(name)
         rows = bank.questions.order_by("position").values_list("external_id", "task__name", "text")
         return rows.iterator(chunk_size=2000)

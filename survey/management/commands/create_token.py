@@ -21,7 +21,7 @@ class Command(HunchCommand):
     def handle(self, *args: Any, username: str, name: str, **options: Any) -> None:
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
-            raise NotFound(f"no active user is called {username!r}; `manage.py createsuperuser` or the admin makes one")
+            raise NotFound(f"no active user is called {username!r}; `hunch createsuperuser` or the admin makes one")
         token, secret = ApiToken.issue(user=user, name=name)
         record("create_token", token, token_user=username)
         self.stdout.write(secret)

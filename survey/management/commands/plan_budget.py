@@ -45,7 +45,7 @@ class Command(HunchCommand):
         if jobs < 1:
             raise HunchError(f"--jobs: {jobs} is not 1 or more")
         if config.bank.name:
-            self.refuse_old_database()
+            self.require_database()
         with bar(total=config.studies * len(config.policies), name="simulated studies", unit=" studies") as shown:
             found = budgeting.plan_budget(config, jobs=jobs, progress=lambda: shown.update())
         for line in _page(found):

@@ -44,7 +44,7 @@ class Command(HunchCommand):
             return
         found = reconciliation.read_and_reconcile(study)
         if not found:
-            raise HunchError(f"{slug} has no posting at a panel: manage.py posting {slug} draft")
+            raise HunchError(f"{slug} has no posting at a panel: hunch posting {slug} draft")
         if options["reject"] or options["settle"]:
             submission = _submission(study, person)
             if options["reject"]:

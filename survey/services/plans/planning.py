@@ -57,7 +57,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
         raise StateRefused(
             f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
             "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
-            f"have it drawn uniformly: manage.py plan_stage {stage.study.slug} {stage.index} --uniform"
+            f"have it drawn uniformly: hunch plan_stage {stage.study.slug} {stage.index} --uniform"
         )
     read = stage.study
     questions = drawable_questions(stage)
@@ -211,7 +211,7 @@ def _draft(
     except CannotDeal as exc:
         raise PlanRefused(
             f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
-            f"sittings instead of {stage.config.sittings}, by: manage.py plan_stage {study.slug} {stage.index} "
+            f"sittings instead of {stage.config.sittings}, by: hunch plan_stage {study.slug} {stage.index} "
             "--short-booklets"
         ) from exc
     except DesignError as exc:

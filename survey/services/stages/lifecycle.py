@@ -367,7 +367,7 @@ def choice_to_make(slug: str, index: int) -> str:
     """What a person can do about a stage that waits for a choice."""
     return (
         f"stage {index} should be drawn by a predictor that had nothing to learn from. To draw it uniformly instead: "
-        f"manage.py plan_stage {slug} {index} --uniform"
+        f"hunch plan_stage {slug} {index} --uniform"
     )
 
 

@@ -150,7 +150,7 @@ def test_close_stage_ends_with_status_1_and_the_fix_when_a_step_fails(monkeypatc
         call_command("close_stage", "cast", "--wait", stdout=out, stderr=err)
     assert ended.value.code == 1
     assert "freeze answers (cast stage 1): the disk is full" in err.getvalue()
-    assert "manage.py retry_steps cast" in err.getvalue()
+    assert "hunch retry_steps cast" in err.getvalue()
     assert run("retry_steps", "cast") == "queued 1 step again\n"
     assert run("retry_steps", "cast") == "no step has failed\n"
     assert study.stages.get(index=1).job_steps.get().state == JobStep.State.QUEUED
@@ -220,6 +220,4 @@ def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "survey.console.command.MigrationExecutor.migration_plan", lambda self, targets: ["a migration"]
     )
-    assert refused("study_status", "cast") == [
-        "the database lacks tables of this version: run `manage.py migrate` first"
-    ]
+    assert refused("study_status", "cast") == ["the database lacks tables of this version: run `hunch migrate` first"]

@@ -199,7 +199,7 @@ def _scored_pool(study: Study) -> CandidateSet:
     if stored is None:
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
-            'by predicted change from [candidates] kind = "pool"; manage.py alignment --sample reads predictions from '
+            'by predicted change from [candidates] kind = "pool"; hunch alignment --sample reads predictions from '
             "a file"
         )
     return stored
@@ -303,7 +303,7 @@ def _averages(study: Study, condition: Sequence[str]) -> Averages:
         found = figures.get(name)
         if found is None:
             raise StateRefused(
-                f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet; see manage.py estimate"
+                f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet; see hunch estimate"
             )
         values[name] = float(np.clip(found.value / 100, 1e-6, 1 - 1e-6))
     return Averages(**values)

@@ -1,0 +1,126 @@
+"""The command `hunch`, which is what `manage.py` calls too: our own commands first, in plain words.
+
+The list needs no settings: these would make a folder and keys, and whoever asks for help wants neither.
+A command that has no sentence here is still listed, with the first line of its file.
+"""
+
+import ast
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from survey.places import BASE_DIR, STUDIES_DIR
+
+COMMANDS = BASE_DIR / "survey" / "management" / "commands"
+GROUPS: dict[str, dict[str, str]] = {
+    "To begin": {
+        "demo": "Run a whole study with simulated respondents, then serve it until Ctrl-C.",
+        "up": "Start the web pages and the workers, until Ctrl-C.",
+    },
+    "Questions": {
+        "import_questions": "Load questions from a file as the next version of a bank.",
+        "flag_questions": "Keep questions out of everything that is drawn from now on.",
+    },
+    "A study": {
+        "check_study": "Say what is wrong with a study file, and what the study will cost.",
+        "plan_budget": "Simulate a study: what it would find, how sure it would be, what it costs.",
+        "create_study": "Make a study from its file.",
+        "amend_study": "Put a changed file in the place of a study's, with the reason.",
+        "screens": "Write every screen of a study to files, for those who must judge it.",
+    },
+    "Its stages": {
+        "open_stage": "Let respondents in.",
+        "pause_stage": "Let nobody in for now.",
+        "close_stage": "End a stage; the workers train the predictors and plan the next stage.",
+        "plan_stage": "Draw the plan of a stage yourself.",
+        "study_status": "Show stages, answers and the work between them.",
+        "retry_steps": "Do failed work between two stages again.",
+        "verify_stage": "Draw a stage's plan again and compare it with the stored one.",
+        "pilot_report": "Say what a study's pilot taught.",
+        "simulate": "Send simulated respondents through the pages.",
+    },
+    "Its people": {
+        "posting": "Post the study at Prolific: draft, publish, pause, add places.",
+        "links": "Make links for a lab, one person each.",
+        "reconcile": "Compare who took part here and at the panel, and what is owed.",
+        "pay_bonuses": "Show and pay the bonuses that are owed.",
+        "withdraw": "Delete what one person gave, at their wish.",
+        "purge_identities": "Delete the panel's ids of people who have been paid.",
+    },
+    "What came out": {
+        "export": "Write answers, changes of belief and the codebook to files.",
+        "estimate": "Estimate shares and beliefs over the whole bank, with intervals.",
+        "compare_policies": "Estimate what another design or predictor would have found.",
+        "leaderboard": "Compare a study's predictors on answers that they had not seen.",
+        "evaluate_predictors": "Train and compare predictors on files, without a study.",
+    },
+    "Language models": {
+        "collect_answers": "Ask a language model the questions of a bank.",
+        "import_answers": "Load answers of language models from a file.",
+        "alignment": "Say whether language models perform as people expect.",
+        "human_calibration": "Say whether people foresee what people and models get right.",
+    },
+    "Connections": {
+        "create_token": "Make a token for the REST API.",
+        "subscribe_webhooks": "Have Prolific report changes at once.",
+        "fake_prolific": "Run a pretended Prolific on this machine, to try everything out.",
+    },
+}
+OTHERS = "Others"
+
+
+def main() -> None:
+    """Run one command, with the arguments of this process."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
+    arguments = sys.argv[1:]
+    if arguments in ([], ["help"], ["--help"], ["-h"]):
+        sys.stdout.write(help_text(Path(sys.argv[0]).name))
+        return
+    if arguments == ["--version"]:
+        sys.stdout.write(f"Hunch {installed_version()}\n")
+        return
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+def help_text(program: str) -> str:
+    """What `hunch --help` prints."""
+    listed = {name for commands in GROUPS.values() for name in commands}
+    others = {name: summary for name, summary in summaries().items() if name not in listed}
+    width = max(map(len, [*listed, *others]))
+    lines = [
+        "Hunch measures what people expect of language models.",
+        "",
+        f"usage: {program} COMMAND [options]",
+        f"       {program} COMMAND --help    what a command takes",
+    ]
+    for heading, commands in {**GROUPS, OTHERS: others}.items():
+        if commands:
+            lines += ["", heading, *(f"  {name:{width}}  {summary}" for name, summary in commands.items())]
+    lines += [
+        "",
+        f"Of Django's own commands you need `{program} createsuperuser` (a login for the admin) and, after an update,",
+        f"`{program} migrate`. `{program} help --commands` names the others.",
+        "",
+        f"Study files to start from: {STUDIES_DIR}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def summaries() -> dict[str, str]:
+    """Each command of ours with what the first line of its module says of it, after the colon."""
+    found = {}
+    for path in sorted(COMMANDS.glob("[a-z]*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        found[path.stem] = text.split("\n\n")[0].replace("\n", " ").partition("`: ")[2]
+    return found
+
+
+def installed_version() -> str:
+    """The version of the installed package; of a checkout that nobody has installed there is none."""
+    try:
+        return version("hunch")
+    except PackageNotFoundError:
+        return "from a checkout that is not installed"

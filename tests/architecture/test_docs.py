@@ -1,0 +1,142 @@
+"""What the documents say is there: commands, options, settings, files and make targets. None is left out of them."""
+
+import re
+import tomllib
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands, load_command_class
+
+ROOT = Path(settings.BASE_DIR)
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
+NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
+# `hunch NAME` and `manage.py NAME`, with what follows on the line or up to the closing backtick.
+CALL = re.compile(r"(?:(?<![\w/.-])hunch|manage\.py) ([a-z][a-z_]+)\b([^`\n#]*)")
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def code_of(page: Path) -> Iterator[str]:
+    """Fenced blocks and what stands between backticks."""
+    fenced = re.findall(r"(?ms)^```\w*\n(.*?)^```", text_of(page))
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```", "", text_of(page)))
+    yield from fenced
+    yield from inline
+
+
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.+)$", text_of(page))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def read_by_settings() -> set[str]:
+    source = (ROOT / "survey" / "settings.py").read_text(encoding="utf-8")
+    return set(re.findall(r'read_\w+\(\s*"([A-Z_]+)"', source)) - NOT_OURS
+
+
+def read_by_predictors() -> set[str]:
+    """The libraries read their servers' addresses and keys where they are used."""
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "predictors").rglob("*.py"))
+    return {name for source in sources for name in re.findall(r'"((?:HUNCH|VOYAGE)_[A-Z_]+[A-Z])"', source)}
+
+
+def our_commands() -> set[str]:
+    return {name for name, app in get_commands().items() if app == "survey"}
+
+
+def options_of(command: str) -> set[str]:
+    """Those of its own subcommands too."""
+    parsers: list[ArgumentParser] = [
+        load_command_class(get_commands()[command], command).create_parser("hunch", command)
+    ]
+    found: set[str] = set()
+    for parser in parsers:
+        for action in parser._actions:
+            found.update(action.option_strings)
+            parsers.extend(action.choices.values() if isinstance(action, _SubParsersAction) else ())
+    return found
+
+
+def rows_of_commands() -> list[tuple[str, str]]:
+    """Each command in the table of commands, with the call as it stands there."""
+    calls = re.findall(r"(?m)^\| (`.+?`) \| ", COMMANDS)
+    found = [one for call in calls for one in re.findall(r"`([a-z_]+)((?: [^`]*)?)`", call.replace("\\|", "/"))]
+    return [(name, rest) for name, rest in found if name != "make"]
+
+
+def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
+    rows = set(re.findall(r"(?m)^\| `([A-Z_]+)` \|", OPERATION))
+    assert rows == read_by_settings() | read_by_predictors()
+
+
+def test_every_setting_that_a_page_names_exists() -> None:
+    known = read_by_settings() | read_by_predictors()
+    named = {(page.name, name) for page in PAGES for name in re.findall(r"\b(HUNCH_[A-Z_]+[A-Z])\b", text_of(page))}
+    assert {(page, name) for page, name in named if name not in known} == set()
+
+
+def test_every_command_of_ours_is_in_the_table() -> None:
+    assert our_commands() - {name for name, _options in rows_of_commands()} == set()
+
+
+def test_every_command_and_option_in_the_table_exists() -> None:
+    for name, rest in rows_of_commands():
+        assert name in get_commands(), name
+        unknown = set(re.findall(r"--[a-z-]+", rest)) - options_of(name)
+        assert unknown == set(), f"{name} has no {unknown}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
+    for code in code_of(page):
+        for name, rest in CALL.findall(code.replace("\\\n", " ")):
+            assert name in get_commands(), f"{page.name} names the command {name}"
+            unknown = set(re.findall(r"(?<!\S)--[a-z-]+", rest)) - options_of(name)
+            assert unknown == set(), f"{page.name}: {name} has no {unknown}"
+
+
+def test_the_pages_do_name_commands() -> None:
+    assert sum(len(CALL.findall(code)) for page in PAGES for code in code_of(page)) > 40
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_heading_that_a_page_links_to_exists(page: Path) -> None:
+    for link in re.findall(r"\]\(([^):\s]+)\)", text_of(page)):
+        name, _sharp, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.is_file(), f"{page.name} links to {link}"
+        assert not anchor or anchor in anchors_of(target), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
+    pattern = r"(?<![\w/.])((?:benchmarks|docs|studies|tests|tools|requirements)/[a-z_][\w./-]*\w)"
+    for path in re.findall(pattern, " ".join(code_of(page))):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    named = {name for code in code_of(page) for name in re.findall(r"(?m)^make ([a-z-]+)", code)}
+    assert named <= targets
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\(([^):#\s]+)", text_of(ROOT / "README.md")))
+    assert {page.relative_to(ROOT).as_posix() for page in PAGES} - linked == {"README.md"}
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == project["version"]
+    assert " AND ".join(citation["license"]) == project["license"]

