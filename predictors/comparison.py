@@ -22,12 +22,13 @@ from predictors.evaluation import (
     count_log_likelihood,
     evaluate_with_intervals,
     paired_difference,
+    parts_by_outcome,
     rank_curve,
     roc_curve,
 )
 from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
 from predictors.evaluation.intervals import Difference, EvaluationWithIntervals
-from predictors.evaluation.metrics import CountLikelihood, Metric, Part
+from predictors.evaluation.metrics import CountLikelihood, Metric
 from predictors.pairs import Progress
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
 
@@ -68,7 +69,7 @@ class Comparison(TypedDict):
     n: int
     reference: str
     metrics: dict[str, EvaluationWithIntervals]
-    differences: dict[str, dict[Metric, dict[Part, Difference]]]
+    differences: dict[str, dict[Metric, dict[str, Difference]]]
     question_disjoint: dict[str, EvaluationWithIntervals] | None
     groups: dict[str, dict[str, GroupAreas]]
     curves: dict[str, Curves]
@@ -181,7 +182,7 @@ def compare(
             name: evaluate_with_intervals(
                 table.labels,
                 column[rows],
-                table.outcomes,
+                parts_by_outcome(table.outcomes),
                 sample_weight=table.weights,
                 cluster=_cluster(table),
                 rng=np.random.default_rng(seed),
@@ -203,7 +204,7 @@ def compare(
                 test.labels,
                 column,
                 columns[reference],
-                test.outcomes,
+                parts_by_outcome(test.outcomes),
                 sample_weight=test.weights,
                 cluster=_cluster(test),
                 rng=np.random.default_rng(seed),

@@ -228,11 +228,9 @@ class BeliefUpdate(Instrument):
     ) -> dict[str, Any]:
         """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
         pairs, labels = self.examples(assignments, study)
-        outcomes = [pair.outcome for pair in pairs]
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         return dict(
-            evaluation.evaluate_with_intervals(
-                labels, scores, outcomes, sample_weight=weights, cluster=clusters, rng=rng
-            )
+            evaluation.evaluate_with_intervals(labels, scores, parts, sample_weight=weights, cluster=clusters, rng=rng)
         )
 
     def compare(
@@ -247,11 +245,11 @@ class BeliefUpdate(Instrument):
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         pairs, labels = self.examples(assignments, study)
-        outcomes = [pair.outcome for pair in pairs]
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         found = evaluation.paired_difference(
-            labels, scores, others, outcomes, sample_weight=weights, cluster=clusters, rng=rng
+            labels, scores, others, parts, sample_weight=weights, cluster=clusters, rng=rng
         )
-        return {metric: dict(parts) for metric, parts in found.items()}
+        return dict(found)
 
     def _learnable(self, assignments: Sequence[Assignment], study: Study) -> Iterator[tuple[int, PredictorPair, int]]:
         """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""
