@@ -173,6 +173,8 @@ def checked_parts(parts: Parts | None, n: int) -> dict[str, NDArray[np.bool_]]:
     Raises:
         PredictorError: a part is not n booleans, or "overall" leaves out a row.
     """
+    if not isinstance(parts, Mapping | None):
+        raise PredictorError(f"parts: a {type(parts).__name__}; give a mapping from names to one True or False a row.")
     masks = {OVERALL: np.ones(n, dtype=bool)}
     for name, mask in (parts or {}).items():
         values = np.asarray(mask)

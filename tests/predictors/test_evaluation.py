@@ -86,6 +86,7 @@ def test_the_parts_are_the_callers_and_all_rows_come_first():
         ([1, 0], [0.5, np.nan], None, "probabilities: holds"),
         ([1, 0], [0.5, 0.5], {"late": [True]}, r"parts: 'late' has shape \(1,\) and type bool for 2 labels"),
         ([1, 0], [0.5, 0.5], {"late": [1, 0]}, "parts: 'late' has shape .* and type int64"),
+        ([1, 0], [0.5, 0.5], [1, 0], "parts: a list; give a mapping"),
         ([1, 0], [0.5, 0.5], {"overall": [True, False]}, "parts: 'overall' leaves out rows"),
     ],
 )
