@@ -78,7 +78,7 @@ class Comparison(TypedDict):
 
 def local_predictors() -> list[str]:
     """The predictors that are compared when nobody names any."""
-    return [name for name in LOCAL if name in registry.PREDICTORS]
+    return [name for name in LOCAL if name in registry.DECLARATIONS]
 
 
 def default_seeds(*, as_in_paper: bool) -> int:

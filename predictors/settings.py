@@ -1,10 +1,14 @@
-"""The settings of every predictor, with their defaults in one place. Imports nothing heavy: web code may read them."""
+"""The settings of predictors. Their defaults stand here alone: estimators take their parameters from these classes.
+
+Imports nothing heavy: web code may read them. `predictors.registry` says whose settings they are.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from predictors.errors import PredictorError
 
@@ -12,10 +16,27 @@ BUNDLED_CHECKPOINT = "bundled:minilm-l6"
 
 
 @dataclass(frozen=True)
-class LogisticSettings:
-    """The logistic regressions have nothing to set: they are unregularised, as in the paper (section 4)."""
+class NoSettings:
+    """Nothing to set."""
 
-    heavy: ClassVar[bool] = False
+
+@dataclass(frozen=True)
+class LogisticSettings:
+    """Logistic regression without a penalty, as in the paper (section 4).
+
+    numbers: the names of the numbers that it reads; empty means all that the training rows have.
+    """
+
+    numbers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.numbers, str) or not isinstance(self.numbers, Sequence):
+            raise PredictorError(f"numbers: {self.numbers!r} is not a list of names.")
+        for name in self.numbers:
+            _require_text("numbers", name)
+        if len(set(self.numbers)) < len(self.numbers):
+            raise PredictorError(f"numbers: {', '.join(self.numbers)} names one twice; name each once.")
+        object.__setattr__(self, "numbers", tuple(self.numbers))  # A list where it was read from a file.
 
 
 @dataclass(frozen=True)
@@ -37,8 +58,6 @@ class BertSettings:
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
-
-    heavy: ClassVar[bool] = True
 
     checkpoint: str = BUNDLED_CHECKPOINT
     members: int = 5
@@ -101,8 +120,6 @@ class EmbeddingXgboostSettings:
     l2: penalty on the squared values of leaves.
     """
 
-    heavy: ClassVar[bool] = True
-
     embeddings: str = BUNDLED_CHECKPOINT
     trees: int = 300
     depth: int = 4
@@ -141,8 +158,6 @@ class CausalLmSettings:
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
-
-    heavy: ClassVar[bool] = True
 
     checkpoint: str = "meta-llama/Llama-2-7b-hf"
     adaptation: Literal["full", "lora"] = "full"
@@ -204,8 +219,6 @@ class LlmPromptSettings:
     concurrency: requests in flight at once. timeout: seconds for one request.
     """
 
-    heavy: ClassVar[bool] = True
-
     model: str | None = None
     url_variable: str = "HUNCH_LLM_URL"
     key_variable: str = "HUNCH_LLM_KEY"
@@ -249,8 +262,6 @@ class HybridSettings:
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
 
-    heavy: ClassVar[bool] = True
-
     checkpoint: str = BUNDLED_CHECKPOINT
     landmarks: int = 1024
     concentration: float = 5.0
@@ -268,37 +279,6 @@ class HybridSettings:
         _require_bfloat16(self.bfloat16)
         for name in ("checkpoint", "device"):
             _require_text(name, getattr(self, name))
-
-
-Settings = (
-    LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings | LlmPromptSettings | HybridSettings
-)
-
-SETTINGS: dict[str, type[Settings]] = {
-    "previous_correct": LogisticSettings,
-    "same_task": LogisticSettings,
-    "bert": BertSettings,
-    "embedding_xgboost": EmbeddingXgboostSettings,
-    "causal_lm": CausalLmSettings,
-    "llm_prompt": LlmPromptSettings,
-    "hybrid": HybridSettings,
-}
-
-
-def settings_of(name: str, params: dict[str, Any]) -> Settings:
-    """The checked settings of the predictor called `name`, `params` over the defaults.
-
-    Raises:
-        PredictorError: no such predictor, no such setting, or a value out of range.
-    """
-    if name not in SETTINGS:
-        raise PredictorError(f"predictor: {name!r} is not known; choose one of {', '.join(sorted(SETTINGS))}.")
-    known = [field.name for field in fields(SETTINGS[name])]
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        choice = f"it has {', '.join(known)}" if known else "it has no settings"
-        raise PredictorError(f"params: {name} does not know {', '.join(map(repr, unknown))}; {choice}.")
-    return SETTINGS[name](**params)
 
 
 def _require_number(name: str, value: object, above: float | None = None) -> None:
