@@ -17,7 +17,7 @@ from predictors import artifacts
 from predictors.embeddings import embed
 from predictors.estimators.bert import BertMember, BertPredictor
 from predictors.estimators.encoder import Batch
-from predictors.estimators.finetuning import Network
+from predictors.estimators.finetuning import Network, share_frozen_layers
 from predictors.estimators.text import FIRST, OTHERS, TokenRow, by_length
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
@@ -64,7 +64,7 @@ def _by_networks(
     n = len(layouts[0][0])
     found = [[np.empty((n, one.encoder.hidden_size), dtype=np.float32) for one in networks] for _ in layouts]
     total, done = n * len(layouts), 0
-    shared = len(networks) > 1 and _share_frozen_layers(networks)
+    shared = share_frozen_layers(networks)
     with torch.inference_mode():
         for kind, (pairs, segment) in enumerate(layouts):
             for rows, batch in _batches(networks[0], networks[0].tokenizer.tokenise(pairs), budget):
@@ -97,14 +97,9 @@ def _networks(members: Sequence[BertMember]) -> tuple[list[Network], int]:
     networks = [member.network_ for member in members]
     budget = networks[0].tokens_at_once(members[0].settings())
     frozen = networks[0].encoder.frozen_layers
-    if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and _share_frozen_layers(networks):
+    if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and share_frozen_layers(networks):
         return networks[:1], budget
     return networks, budget
-
-
-def _share_frozen_layers(networks: Sequence[Network]) -> bool:
-    encoders = [network.encoder for network in networks]
-    return all(one.frozen_layers for one in encoders) and len({one.frozen_digest() for one in encoders}) == 1
 
 
 def _batches(network: Network, pairs: Sequence[TokenRow], budget: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:

@@ -41,19 +41,20 @@ class LogisticSettings:
 
 @dataclass(frozen=True)
 class BertSettings:
-    """The fine-tuned cross-encoder. The defaults are the paper's training recipe (appendix C).
+    """The fine-tuned encoder of texts. The defaults are the paper's training recipe (appendix C).
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id, for instance google-bert/bert-base-uncased.
     members: networks in the ensemble, their probabilities averaged.
     epochs, batch_size, learning_rate, weight_decay, max_grad_norm: AdamW, linear schedule without warm-up.
     min_steps: at least this many optimiser steps; epochs repeat until it is reached.
-    head: `paper` (pooled [CLS] -> linear) or `segments` (means of both texts, their interactions and the outcome).
+    head: `paper` (pooled [CLS] -> linear) or `segments` (means of the first text and of the others, and their
+        interactions; of a pair also the outcome). Numbers of features enter either.
     head_learning_rate: of the head alone; None means 1e-3 for `segments`, else the learning rate.
     dropout: None keeps the checkpoint's own.
-    max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
+    max_length: tokens of one row, special ones included; longer rows lose the ends of their longest texts.
     frozen_layers: so many of the lowest layers, with the embeddings, stay as the checkpoint has them. What they compute
         is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
-    token_budget: tokens in one forward pass; a batch above it is worked off in parts, with the same result. None means
+    token_budget: tokens in one forward pass; a batch above it is computed in parts, with the same result. None means
         2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
@@ -107,7 +108,7 @@ class BertSettings:
 
 @dataclass(frozen=True)
 class EmbeddingXgboostSettings:
-    """Boosted trees over fixed sentence embeddings of both texts and the outcome (section 4).
+    """Boosted trees over fixed sentence embeddings of the texts, and the numbers: of a pair, the outcome (section 4).
 
     The defaults suit a few hundred to some ten thousand rows: many small, slow trees, each seeing a part of the rows
     and of the hundreds of columns.
@@ -254,7 +255,7 @@ class HybridSettings:
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
     landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
-    concentration: how closely the share of people who change follows the prediction, where the answers do not tell: a
+    concentration: how closely the share of people who change follows the prediction, where the answers do not show it: a
         share is Beta(p c, (1 - p) c).
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
     token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.

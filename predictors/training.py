@@ -165,7 +165,7 @@ def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
     if len(estimators) > 1 and all(registry.kind_of(one) == "bert_member" for one in estimators):
         from predictors.estimators.bert import BertPredictor
 
-        return [BertPredictor.from_members(estimators)]  # type: ignore[arg-type]
+        return [BertPredictor.from_members(estimators)]
     return estimators
 
 

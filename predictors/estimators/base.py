@@ -37,7 +37,7 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):
         super().__init_subclass__(**options)
         if settings is not None:
             cls.settings_class, cls.fixed_settings = settings, fixed or {}
-            cls.__init__ = _constructor(settings, without=cls.fixed_settings)
+            cls.__init__ = _constructor(settings, without=cls.fixed_settings)  # type: ignore[method-assign]
 
     def settings(self) -> Any:
         """The parameters as checked settings.

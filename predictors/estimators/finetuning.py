@@ -115,7 +115,7 @@ def predict(
     tokenizer = networks[0].tokenizer
     lengths = np.array([tokenizer.length(row) for row in tokens], dtype=np.int64)
     probabilities = np.empty((len(networks), len(tokens)), dtype=np.float64)
-    shared = _share_frozen_layers(networks)
+    shared = share_frozen_layers(networks)
     done = 0
     with torch.inference_mode():
         for rows in by_length(lengths, token_budget):
@@ -129,7 +129,8 @@ def predict(
     return probabilities
 
 
-def _share_frozen_layers(networks: Sequence[Network]) -> bool:
+def share_frozen_layers(networks: Sequence[Network]) -> bool:
+    """Whether several networks have frozen layers, the same ones, so that one pass through these serves all."""
     if len(networks) == 1 or not all(network.encoder.frozen_layers for network in networks):
         return False
     return len({network.encoder.frozen_digest() for network in networks}) == 1
@@ -169,7 +170,7 @@ def _gradients(
     dropout: Dropout,
     below: _Below | None,
 ) -> torch.Tensor:
-    """Add one batch's gradients and return its loss. A batch above the token budget is worked off in parts."""
+    """Add one batch's gradients and return its loss. A batch above the token budget is computed in parts."""
     lengths = np.array([network.tokenizer.length(tokens[row]) for row in rows], dtype=np.int64)
     total = torch.zeros((), device=network.device)
     for part in by_length(lengths, network.tokens_at_once(settings)):

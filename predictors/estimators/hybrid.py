@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
 from predictors.estimators.base import SettingsEstimator, both_classes, write_json
 from predictors.estimators.checkpoints import read_checkpoint
 from predictors.estimators.encoder import compute_dtype, device_of, rebuild_encoder
-from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge, sigmoid
+from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge
 from predictors.estimators.hybrid_states import StateReader, States
 from predictors.estimators.text import RowTokenizer
 from predictors.evaluation import negative_log_likelihood
@@ -42,6 +43,7 @@ from predictors.majority import (
 )
 from predictors.pairs import Pair, Progress, report
 from predictors.settings import HybridSettings
+from predictors.splits import pair_groups
 
 WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
     "model.safetensors",
@@ -231,7 +233,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         labels = np.clip(rows.labels, _LEAST_LABEL, 1 - _LEAST_LABEL)
         logits = np.log(labels) - np.log1p(-labels)
         marks = Landmarks.choose(likeness, mine, side, self.landmarks, rng)
-        groups = _groups([distinct[number] for number in rows.pair])
+        groups = pair_groups([distinct[number] for number in rows.pair])
         self.ridge_ = Ridge.fit(marks, mine, side, logits, rows.weights, groups)
         self.spread_ = np.array([np.average(logits, weights=rows.weights), logits.std() or 1.0])
 
@@ -261,7 +263,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             self.logistic_ = Logistic.fit(marks, basis, lined, smooth * slope[:, None], rows.labels, weights)
             return
         self.logistic_ = Logistic.fit(marks, basis, named, smooth, rows.labels, weights)
-        groups = _groups(pairs)
+        groups = pair_groups(pairs)
         fold = rng.permutation(groups.max() + 1)[groups] % _FOLDS
         if (counts > 1).any() and groups.max() + 1 >= 2 * _FOLDS:
             # How far shares scatter about predictions is seen only on rows that were not learnt from.
@@ -289,7 +291,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
     def _changed(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Numbers:
         named = self._named(states, sides, pairs)
         if self.logistic_ is None:
-            return sigmoid(named.offset)
+            return expit(named.offset)
         return self.logistic_.predict(states, sides, named)
 
 
@@ -300,7 +302,7 @@ def _by_source(
     place = {pair: number for number, pair in enumerate(distinct)}
     number = np.array([place[pair] for pair in data.rows], dtype=np.int64)
     soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
-    taught = set(_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
+    taught = set(pair_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
     if len(taught) < _LEAST_TAUGHT or _are_averages(data.labels[soft]):
         soft[:] = False
 
@@ -326,13 +328,6 @@ def _are_averages(fractions: Numbers) -> bool:
     products = fractions[:, None] * answers
     near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
     return bool(near.mean() > 0.5)
-
-
-def _groups(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """A number for each pair, equal for a pair, its reverse and its other outcome."""
-    seen: dict[frozenset[str], int] = {}
-    keys = [frozenset((pair.evidence_text, pair.target_text)) for pair in pairs]
-    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
 
 
 def _sides(pairs: Sequence[Pair]) -> Numbers:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from predictors.estimators.checkpoints import Checkpoint
 from predictors.estimators.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch
 from predictors.estimators.heads import mean_of
 from predictors.estimators.text import FIRST, OTHERS, RowTokenizer, TokenRow, by_length
+from predictors.memory import ArrayMemory
 from predictors.pairs import Pair, Progress, report
 
 States = NDArray[np.float32]
@@ -138,34 +137,6 @@ def _name_of(fingerprint: str, pair: Pair) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _Memory:
-    """The states of this process, the longest unused dropped first."""
-
-    def __init__(self, room: int) -> None:
-        self.room, self.used = room, 0
-        self.kept: OrderedDict[str, States] = OrderedDict()
-        self.lock = Lock()
-
-    def get_all(self, names: Sequence[str]) -> dict[str, States]:
-        with self.lock:
-            return {name: self.kept[name] for name in names if name in self.kept}
-
-    def put_all(self, states: dict[str, States]) -> None:
-        with self.lock:
-            for name, state in states.items():
-                if name not in self.kept:
-                    self.kept[name] = state.copy()  # a view would hold its whole block
-                    self.used += state.nbytes
-                self.kept.move_to_end(name)
-            while self.used > self.room:
-                self.used -= self.kept.popitem(last=False)[1].nbytes
-
-    def clear(self) -> None:
-        with self.lock:
-            self.kept.clear()
-            self.used = 0
-
-
 class _Shelf:
     """The states of one set of pairs on disk, in one file named by the hash of that set."""
 
@@ -178,7 +149,7 @@ class _Shelf:
         try:
             content = load_file(self.path)
             states, digest = content["states"], content["sha256"].tobytes()
-        except (OSError, SafetensorError, KeyError):  # missing, or as good as missing: computed anew
+        except (OSError, SafetensorError, KeyError):  # Missing or unreadable: the states are computed again.
             return {}
         if len(states) != len(self.names) or hashlib.sha256(states.tobytes()).digest() != digest:
             return {}
@@ -199,4 +170,4 @@ class _Shelf:
             ) from exc
 
 
-_memory = _Memory(_KEPT_BYTES)
+_memory = ArrayMemory(_KEPT_BYTES)

@@ -78,7 +78,8 @@ class Inputs:
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Inputs:
         """The inputs that JSON was made of by `dataclasses.asdict`."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in state.items()})
+        texts, numbers, centre, scale = (tuple(state[name]) for name in ("texts", "numbers", "centre", "scale"))
+        return cls(texts, numbers, centre, scale, marked=bool(state["marked"]))
 
     def numbers_of(self, rows: Sequence[Row]) -> NDArray[np.float32]:
         """The numbers for the head, float32 (n, k)."""
@@ -136,7 +137,7 @@ class RowTokenizer:
         nothing = np.empty(0, dtype=np.int64)
         return [
             TokenRow(
-                self._marks[row.outcome] if inputs.marked else nothing,
+                self._marks[row.outcome] if inputs.marked and isinstance(row, Pair) else nothing,
                 _trimmed([ids[column[place]] for column in columns], room),
                 numbers[place],
             )

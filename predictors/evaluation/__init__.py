@@ -1,4 +1,4 @@
-"""How good predictions are, and how sure one can be of it: metrics, intervals, curves. Needs numpy alone.
+"""How good predictions are, and how sure one can be of it: metrics, intervals, curves. Light at import.
 
 Everywhere labels may be fractions, and n labels, probabilities and weights are given row by row. The parts in which
 rows are measured come from the caller; `parts_by_outcome` makes those of the belief update.

@@ -249,7 +249,7 @@ class BeliefUpdate(Instrument):
         found = evaluation.paired_difference(
             labels, scores, others, parts, sample_weight=weights, cluster=clusters, rng=rng
         )
-        return dict(found)
+        return {metric: dict(by_part) for metric, by_part in found.items()}
 
     def _learnable(self, assignments: Sequence[Assignment], study: Study) -> Iterator[tuple[int, PredictorPair, int]]:
         """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""
