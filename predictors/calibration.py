@@ -42,8 +42,8 @@ class Calibrator:
 
         if self.method not in METHODS:
             raise PredictorError(f"method: {self.method!r} is not known; choose one of {', '.join(METHODS)}.")
-        p = _in_unit_interval("probabilities", probabilities)
-        y = _in_unit_interval("labels", labels)
+        p = in_unit_interval("probabilities", probabilities)
+        y = in_unit_interval("labels", labels)
         w = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if not p.shape == y.shape == w.shape or not len(p):
             raise PredictorError(f"labels: shapes {p.shape}, {y.shape} and {w.shape} differ or are empty.")
@@ -69,7 +69,7 @@ class Calibrator:
         """The recalibrated probabilities, (n,)."""
         from scipy.special import expit
 
-        return expit(self._design(_in_unit_interval("probabilities", probabilities)) @ self.coefficients_)
+        return expit(self._design(in_unit_interval("probabilities", probabilities)) @ self.coefficients_)
 
     def _design(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         p = np.clip(probabilities, _LEAST, 1 - _LEAST)
@@ -79,7 +79,12 @@ class Calibrator:
         return np.column_stack([one, np.log(p) - np.log1p(-p)])
 
 
-def _in_unit_interval(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def in_unit_interval(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 as float64 (n,).
+
+    Raises:
+        PredictorError: they are not one column of such numbers; the message begins with `name`.
+    """
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1 or not np.isfinite(column).all() or (column < 0).any() or (column > 1).any():
         raise PredictorError(f"{name}: must be a column of numbers between 0 and 1.")

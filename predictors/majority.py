@@ -13,7 +13,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from predictors.calibration import METHODS, Calibrator
+from predictors.calibration import METHODS, Calibrator, in_unit_interval
 from predictors.errors import PredictorError
 
 DEFAULT_CONCENTRATION = 5.0
@@ -181,10 +181,7 @@ def as_responses(responses: ArrayLike, count: int) -> NDArray[np.int64]:
 
 
 def _probabilities(values: ArrayLike) -> NDArray[np.float64]:
-    p = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if p.ndim != 1 or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
-        raise PredictorError("probabilities: must be a column of numbers between 0 and 1.")
-    return p
+    return in_unit_interval("probabilities", np.atleast_1d(np.asarray(values, dtype=np.float64)))
 
 
 def _check_concentration(value: float) -> None:

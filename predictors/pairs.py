@@ -1,12 +1,9 @@
-"""The belief update's rows: evidence, target and outcome as plain data; and reports of progress. Needs numpy alone."""
+"""The belief update's rows: evidence, target and outcome as plain data; and progress. Imports nothing heavy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from predictors.errors import PredictorError, Stopped
 
@@ -27,38 +24,22 @@ class Pair(NamedTuple):
     outcome: int
 
 
-class Columns(NamedTuple):
-    """The same pairs by column: four lists of n texts and an int64 array of n outcomes."""
-
-    evidence_text: list[str]
-    target_text: list[str]
-    evidence_task: list[str]
-    target_task: list[str]
-    outcome: NDArray[np.int64]
-
-
-def as_columns(pairs: Iterable[Sequence[object]]) -> Columns:
-    """Turn pairs (or plain tuples in the same order) into columns.
+def as_pairs(pairs: Iterable[object]) -> list[Pair]:
+    """Checked `Pair` rows from pairs or plain tuples in the same order.
 
     Raises:
         PredictorError: a row does not have five fields, or an outcome is neither 0 nor 1.
     """
-    rows = list(pairs)
-    for number, row in enumerate(rows):
+    checked = []
+    for number, row in enumerate(pairs):
         if not isinstance(row, Sequence) or len(row) != len(Pair._fields):
             what = f"has {len(row)} fields" if isinstance(row, Sequence) else f"is of the type {type(row).__name__}"
             raise PredictorError(f"pairs: row {number} {what}; give the five fields of Pair: {Pair._fields}.")
-        if row[4] not in (0, 1):
-            raise PredictorError(f"pairs: row {number} has outcome {row[4]!r}; use 1 for correct and 0 for incorrect.")
-    evidence_text, target_text, evidence_task, target_task = ([str(row[field]) for row in rows] for field in range(4))
-    outcome = np.array([int(row[4]) for row in rows], dtype=np.int64)  # type: ignore[call-overload]
-    return Columns(evidence_text, target_text, evidence_task, target_task, outcome)
-
-
-def as_pairs(pairs: Iterable[Sequence[object]]) -> list[Pair]:
-    """Checked `Pair` rows from pairs or plain tuples in the same order; errors as in `as_columns`."""
-    columns = as_columns(pairs)
-    return [Pair(*row[:4], int(row[4])) for row in zip(*columns, strict=True)]
+        *texts, outcome = row
+        if outcome not in (0, 1):
+            raise PredictorError(f"pairs: row {number} has outcome {outcome!r}; use 1 for correct and 0 for incorrect.")
+        checked.append(Pair(*map(str, texts), int(outcome)))
+    return checked
 
 
 def report(progress: Progress | None, done: int, total: int, text: str) -> None:

@@ -255,8 +255,8 @@ class HybridSettings:
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
     landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
-    concentration: how closely the share of people who change follows the prediction, where the answers do not show it: a
-        share is Beta(p c, (1 - p) c).
+    concentration: how closely the share of people who change follows the prediction, where the answers do not show it:
+        a share is Beta(p c, (1 - p) c).
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
     token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).

@@ -21,6 +21,7 @@ from predictors.estimators.base import (
     part_of_progress,
     write_json,
 )
+from predictors.estimators.finetuning import random_batches
 from predictors.estimators.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.features import TrainingData
 from predictors.pairs import Progress, report
@@ -153,7 +154,7 @@ def _train(
     optimiser = _optimiser(moved, settings)
     losses: list[float] = []
     language_model.model.train()
-    for step, rows in enumerate(_steps(len(prompts), rows_a_step, settings.epochs, generator)):
+    for step, rows in enumerate(random_batches(len(prompts), rows_a_step, steps, generator)):
         loss = 0.0
         for first in range(0, len(rows), settings.batch_size):
             part = rows[first : first + settings.batch_size]
@@ -186,14 +187,6 @@ def _optimiser(moved: list[torch.nn.Parameter], settings: CausalLmSettings) -> t
         {"params": rest, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.rate)
-
-
-def _steps(count: int, size: int, epochs: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Row numbers of each step: a random order an epoch, its last step possibly smaller."""
-    for _ in range(epochs):
-        order = generator.permutation(count)
-        for first in range(0, count, size):
-            yield order[first : first + size]
 
 
 def _parts(prompts: Sequence[TokenPrompt], budget: int) -> Iterator[NDArray[np.int64]]:

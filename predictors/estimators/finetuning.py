@@ -89,7 +89,7 @@ def train(
     losses: list[torch.Tensor] = []
     below = _Below(network, tokens) if network.encoder.frozen_layers else None
     try:
-        for step, rows in enumerate(_batches(len(tokens), settings.batch_size, steps, generator)):
+        for step, rows in enumerate(random_batches(len(tokens), settings.batch_size, steps, generator)):
             losses.append(_gradients(network, settings, data, tokens, rows, dropout, below))
             optimiser.step(step)
             if (step + 1) % _STEPS_BETWEEN_REPORTS == 0 or step + 1 == steps:
@@ -185,7 +185,7 @@ def _gradients(
     return total
 
 
-def _batches(count: int, size: int, steps: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def random_batches(count: int, size: int, steps: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Row numbers of `steps` batches: one random order after another, the last batch of each possibly smaller."""
     made = 0
     while True:

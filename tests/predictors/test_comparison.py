@@ -171,7 +171,7 @@ class TellsMajorities:
         return responses / 100
 
 
-def test_an_estimator_that_tells_majorities_is_asked_for_those_rows_alone(monkeypatch):
+def test_an_estimator_that_predicts_majorities_is_asked_for_those_rows_alone(monkeypatch):
     monkeypatch.setattr(registry, "create", lambda *args: TellsMajorities())
     train, test = people_and_majorities(known=True)
     test.majority[:10] = False

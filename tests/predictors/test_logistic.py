@@ -8,14 +8,19 @@ import pytest
 from predictors import artifacts, registry
 from predictors.errors import PredictorError
 from predictors.features import Features, features_of
-from predictors.pairs import as_columns
 from tests.predictors.tiny import some_pairs
 
 
+def _outcomes(pairs):
+    return np.array([pair.outcome for pair in pairs])
+
+
 def _features(pairs):
-    columns = as_columns(pairs)
-    same = [e == t for e, t in zip(columns.evidence_task, columns.target_task, strict=True)]
-    return {"previous_correct": columns.outcome[:, None], "same_task": np.column_stack([columns.outcome, same])}
+    same = [pair.evidence_task == pair.target_task for pair in pairs]
+    return {
+        "previous_correct": _outcomes(pairs)[:, None],
+        "same_task": np.column_stack([_outcomes(pairs), same]).astype(float),
+    }
 
 
 @pytest.mark.parametrize("name", ["previous_correct", "same_task"])
@@ -25,7 +30,7 @@ def test_it_agrees_with_scikit_learn_without_penalty(name, weighted):
 
     rng = np.random.default_rng(5)
     pairs = some_pairs(300, seed=5)
-    labels = (rng.random(300) < np.where(as_columns(pairs).outcome == 1, 0.3, 0.6)).astype(float)
+    labels = (rng.random(300) < np.where(_outcomes(pairs) == 1, 0.3, 0.6)).astype(float)
     weights = rng.integers(1, 5, 300).astype(float) if weighted else None
     reference = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=1000)
     reference.fit(_features(pairs)[name], labels, weights)
@@ -46,7 +51,7 @@ def test_a_fraction_teaches_the_same_as_two_weighted_rows():
 
 def test_an_outcome_that_decides_the_label_gives_probabilities_near_0_and_1():
     pairs = some_pairs(30, seed=1)
-    labels = 1.0 - as_columns(pairs).outcome
+    labels = 1.0 - _outcomes(pairs)
     changed = registry.create("previous_correct").fit(pairs, labels).predict_proba(pairs)[:, 1]
     assert changed == pytest.approx(labels, abs=1e-6)
 

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
-from predictors import registry, training
+from predictors import artifacts, registry, training
 from predictors.errors import PredictorError
-from predictors.estimators.base import SettingsEstimator
+from predictors.estimators.base import SettingsEstimator, both_classes
 from predictors.features import Features
 from predictors.settings import BertSettings
 
@@ -53,6 +55,47 @@ def test_every_saved_kind_is_a_declared_class_of_today():
     assert set(kinds) == stored | {"logistic"}
     for path in kinds.values():
         assert hasattr(registry.import_dotted(path), "load_files")
+
+
+@dataclass(frozen=True)
+class ShareSettings:
+    prior: float = 1.0
+
+
+class Share(SettingsEstimator, settings=ShareSettings):
+    """Predicts the training share of label 1 for every row."""
+
+    def fit(self, rows, labels, sample_weight=None, progress=None):
+        data = self.training_data(rows, labels, sample_weight)
+        self.share_ = float((data.labels.sum() + self.prior) / (len(data.rows) + 2 * self.prior))
+        self.loss_, self.n_iter_, self.n_examples_ = 0.5, 1, len(data.rows)
+        return self
+
+    def predict_proba(self, rows, progress=None):
+        return both_classes(np.full(len(self.checked_rows(rows)), self.share_))
+
+    def save_files(self, folder):
+        (folder / "share.json").write_text(json.dumps([self.get_params(), self.share_]))
+
+    @classmethod
+    def load_files(cls, folder):
+        params, share = json.loads((folder / "share.json").read_text())
+        loaded = cls(**params)
+        loaded.share_ = share
+        return loaded
+
+
+def test_one_declaration_is_all_that_a_new_predictor_needs(monkeypatch, tmp_path):
+    declared = registry.Declaration(f"{__name__}.Share", ShareSettings, "features", heavy=False)
+    monkeypatch.setitem(registry.DECLARATIONS, "share", declared)
+    assert "share" in registry.names() and registry.default_params("share") == {"prior": 1.0}
+    assert registry.reads("share") == "features" and not registry.is_heavy("share")
+    assert training.members_of("share") == 1
+    training.train_member("share", {"prior": 3.0}, 0, 0, FEATURES, [0.0] * 15 + [1.0] * 5, None, tmp_path / "model")
+    assert artifacts.verify(tmp_path / "model")["kind"] == "share"
+    assert training.score([tmp_path / "model"], FEATURES) == pytest.approx(8 / 26)
+    with pytest.raises(PredictorError, match="share does not know 'posterior'; it has prior"):
+        registry.create("share", {"posterior": 1})
 
 
 def test_it_is_known_what_a_predictor_reads_before_it_is_created():
