@@ -24,10 +24,9 @@ sys.path.insert(0, str(ROOT))
 
 from predictors.comparison import cross_validate
 from predictors.datasets import PairTable, join, read
-from predictors.evaluation import evaluate_with_intervals
+from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
+from predictors.evaluation import evaluate_with_intervals, parts_by_outcome
 from predictors.splits import Fold, shares_group, split
-
-PARTS = ("overall", "previous_correct", "previous_incorrect")
 
 
 def folds_of(
@@ -56,7 +55,11 @@ def measured(
         predicted = cross_validate(name, params, seed=repeat, table=whole, folds=made).probabilities[: len(table)]
         found.append(
             evaluate_with_intervals(
-                table.labels, predicted, table.outcomes, cluster=table.pair_ids, rng=np.random.default_rng(0)
+                table.labels,
+                predicted,
+                parts_by_outcome(table.outcomes),
+                cluster=table.pair_ids,
+                rng=np.random.default_rng(0),
             )
         )
     figures: dict[str, Any] = {"seconds": round((perf_counter() - started) / repeats, 1)}

@@ -12,26 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from predictors.errors import CheckpointError, PredictorError
-from predictors.registry import Estimator, import_dotted
+from predictors.registry import Estimator, import_dotted, kind_of, kinds
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 
 # Digests of large files by path, size and time of change.
 _digests: dict[tuple[str, int, int], str] = {}
-
-# Only these classes are ever created from a folder, whatever its manifest says.
-KINDS: dict[str, str] = {
-    "previous_correct": "predictors.estimators.logistic.PreviousCorrect",
-    "same_task": "predictors.estimators.logistic.SameTask",
-    "bert_member": "predictors.estimators.bert.BertMember",
-    "bert": "predictors.estimators.bert.BertPredictor",
-    "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
-    "causal_lm_member": "predictors.estimators.causal_lm.CausalLmMember",
-    "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
-    "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
-    "hybrid": "predictors.estimators.hybrid.HybridPredictor",
-}
 
 
 def save(estimator: Any, folder: Path | str) -> str:
@@ -42,9 +29,10 @@ def save(estimator: Any, folder: Path | str) -> str:
         sklearn.exceptions.NotFittedError: the estimator was not fitted.
     """
     folder = Path(folder)
-    kind = getattr(estimator, "artifact_kind", None)
-    if kind not in KINDS:
-        raise PredictorError(f"estimator: {type(estimator).__name__} cannot be saved; known kinds: {', '.join(KINDS)}.")
+    kind = kind_of(estimator)
+    if kind is None:
+        known = ", ".join(kinds())
+        raise PredictorError(f"estimator: {type(estimator).__name__} cannot be saved; known kinds: {known}.")
     if folder.exists() and any(folder.iterdir()):
         raise PredictorError(f"folder: {folder} is not empty; give a new one.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +51,8 @@ def load(folder: Path | str) -> Estimator:
     """
     folder = Path(folder)
     manifest = verify(folder)
-    return import_dotted(KINDS[manifest["kind"]]).load_files(folder)
+    # Only classes that a predictor declares are ever created from a folder, whatever its manifest says.
+    return import_dotted(kinds()[manifest["kind"]]).load_files(folder)
 
 
 def verify(folder: Path | str) -> dict[str, Any]:
@@ -131,7 +120,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         version, kind, files = manifest["format"], manifest["kind"], manifest["files"]
     except (UnicodeDecodeError, ValueError, KeyError, TypeError) as exc:
         raise CheckpointError(f"{folder}: {MANIFEST} cannot be read; restore the folder or train again.") from exc
-    if version != FORMAT or kind not in KINDS or not isinstance(files, dict):
+    if version != FORMAT or kind not in kinds() or not isinstance(files, dict):
         raise CheckpointError(f"{folder}: {MANIFEST} is of format {version!r} and kind {kind!r}, unknown here.")
     return manifest
 

@@ -16,7 +16,7 @@ from predictors.errors import PredictorError
 METHODS = ("platt", "temperature", "beta")
 _LEAST = 1e-6
 # The prior's standard deviation about the identity, in logits: nothing for fifty rows, much for five; and it keeps the
-# slope finite where a few rows happen to be told apart without a mistake.
+# slope finite where the predictions happen to separate a few rows without a mistake.
 _PRIOR = 3.0
 
 
@@ -38,11 +38,12 @@ class Calibrator:
             PredictorError: an unknown method, lengths that differ, or values out of range.
         """
         from scipy.optimize import minimize
+        from scipy.special import expit
 
         if self.method not in METHODS:
             raise PredictorError(f"method: {self.method!r} is not known; choose one of {', '.join(METHODS)}.")
-        p = _in_unit_interval("probabilities", probabilities)
-        y = _in_unit_interval("labels", labels)
+        p = in_unit_interval("probabilities", probabilities)
+        y = in_unit_interval("labels", labels)
         w = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if not p.shape == y.shape == w.shape or not len(p):
             raise PredictorError(f"labels: shapes {p.shape}, {y.shape} and {w.shape} differ or are empty.")
@@ -55,7 +56,7 @@ class Calibrator:
             logits = design @ coefficients
             away = (coefficients - identity) / _PRIOR
             value = np.sum(w * (np.logaddexp(0.0, logits) - y * logits)) + 0.5 * away @ away
-            gradient = design.T @ (w * (_sigmoid(logits) - y)) + away / _PRIOR
+            gradient = design.T @ (w * (expit(logits) - y)) + away / _PRIOR
             return float(value), gradient
 
         free = (0.0, 0.0) if self.method == "temperature" else (None, None)
@@ -66,7 +67,9 @@ class Calibrator:
 
     def predict(self, probabilities: ArrayLike) -> NDArray[np.float64]:
         """The recalibrated probabilities, (n,)."""
-        return _sigmoid(self._design(_in_unit_interval("probabilities", probabilities)) @ self.coefficients_)
+        from scipy.special import expit
+
+        return expit(self._design(in_unit_interval("probabilities", probabilities)) @ self.coefficients_)
 
     def _design(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         p = np.clip(probabilities, _LEAST, 1 - _LEAST)
@@ -76,13 +79,13 @@ class Calibrator:
         return np.column_stack([one, np.log(p) - np.log1p(-p)])
 
 
-def _in_unit_interval(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def in_unit_interval(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 as float64 (n,).
+
+    Raises:
+        PredictorError: they are not one column of such numbers; the message begins with `name`.
+    """
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1 or not np.isfinite(column).all() or (column < 0).any() or (column > 1).any():
         raise PredictorError(f"{name}: must be a column of numbers between 0 and 1.")
     return column
-
-
-def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1 / (1 + small), small / (1 + small))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors import registry
-from predictors.datasets import PairTable, fit_on, join, predict_on, tells_majorities
+from predictors.datasets import PairTable, fit_on, join, predict_on, predicts_majorities
 from predictors.errors import PredictorError
 from predictors.evaluation import (
     auc_by_group,
@@ -22,12 +22,13 @@ from predictors.evaluation import (
     count_log_likelihood,
     evaluate_with_intervals,
     paired_difference,
+    parts_by_outcome,
     rank_curve,
     roc_curve,
 )
 from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
 from predictors.evaluation.intervals import Difference, EvaluationWithIntervals
-from predictors.evaluation.metrics import CountLikelihood, Metric, Part
+from predictors.evaluation.metrics import CountLikelihood, Metric
 from predictors.pairs import Progress
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
 
@@ -68,7 +69,7 @@ class Comparison(TypedDict):
     n: int
     reference: str
     metrics: dict[str, EvaluationWithIntervals]
-    differences: dict[str, dict[Metric, dict[Part, Difference]]]
+    differences: dict[str, dict[Metric, dict[str, Difference]]]
     question_disjoint: dict[str, EvaluationWithIntervals] | None
     groups: dict[str, dict[str, GroupAreas]]
     curves: dict[str, Curves]
@@ -76,8 +77,8 @@ class Comparison(TypedDict):
 
 
 def local_predictors() -> list[str]:
-    """The predictors that are compared when nobody names any."""
-    return [name for name in LOCAL if name in registry.PREDICTORS]
+    """The predictors that are compared where none are named."""
+    return [name for name in LOCAL if name in registry.DECLARATIONS]
 
 
 def default_seeds(*, as_in_paper: bool) -> int:
@@ -106,7 +107,7 @@ def train_and_predict(
     """Fit the predictor `name` on the training rows and predict the test rows.
 
     Where the training rows say how many answers a label sums up, test rows that are majorities of n answers get the
-    probability of that majority. A predictor that cannot tell it is calibrated for it by cross-validation within the
+    probability of that majority. A predictor that cannot predict it is calibrated for it by cross-validation within the
     training rows (5 folds, 2 for a heavy one).
 
     Raises:
@@ -115,7 +116,7 @@ def train_and_predict(
     started = perf_counter()
     estimator = fit_on(registry.create(name, dict(params), seed), train, progress)
     found = predict_on(estimator, test, progress, majorities=train.says_responses)
-    if test.majority.any() and train.says_responses and not tells_majorities(estimator):
+    if test.majority.any() and train.says_responses and not predicts_majorities(estimator):
         calibrator = _majority_calibrator(name, params, seed=seed, train=train, progress=progress)
         found = np.where(test.majority, calibrator.predict(found, test.responses), found)
     return _checked(Predictions(name, found, perf_counter() - started))
@@ -126,8 +127,10 @@ def folds_of(
 ) -> tuple[PairTable, list[Fold]]:
     """`table` and `extra` as one, and folds of it that test rows of `table` alone."""
     whole = table if extra is None else join([table, extra])
-    cut = question_disjoint_split if question_disjoint else split
-    made = cut(whole.pairs, whole.respondents, folds=folds, rng=rng)
+    if question_disjoint:
+        made = question_disjoint_split(whole.pairs, whole.respondents, folds=folds, rng=rng)
+    else:
+        made = split(whole.pairs, whole.respondents, folds=folds, rng=rng, labels=whole.labels)
     return whole, [replace(fold, test=fold.test[fold.test < len(table)]) for fold in made]
 
 
@@ -181,7 +184,7 @@ def compare(
             name: evaluate_with_intervals(
                 table.labels,
                 column[rows],
-                table.outcomes,
+                parts_by_outcome(table.outcomes),
                 sample_weight=table.weights,
                 cluster=_cluster(table),
                 rng=np.random.default_rng(seed),
@@ -203,7 +206,7 @@ def compare(
                 test.labels,
                 column,
                 columns[reference],
-                test.outcomes,
+                parts_by_outcome(test.outcomes),
                 sample_weight=test.weights,
                 cluster=_cluster(test),
                 rng=np.random.default_rng(seed),
@@ -237,6 +240,7 @@ def _majority_calibrator(
         train.respondents,
         folds=2 if registry.is_heavy(name) else 5,
         rng=np.random.default_rng(seed),
+        labels=train.labels,
     )
     unseen = cross_predict(lambda: registry.create(name, dict(params), seed), train, folds, progress=progress)
     rows = np.isfinite(unseen)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,8 @@ class PairTable:
 def fit_on(estimator: Estimator, table: PairTable, progress: Progress | None = None) -> Estimator:
     """Fit an estimator on a table's rows; returns it.
 
-    An estimator with `uses_responses` is told how many answers each label sums up, where that is known. To any other a
-    share of k answers counts as k single answers.
+    An estimator with `uses_responses` is given how many answers each label sums up, where that is known. To any other
+    a share of k answers counts as k single answers.
 
     Raises:
         PredictorError: the rows cannot be learnt from. Stopped: `progress` returned False.
@@ -134,10 +134,10 @@ def predict_on(
     """Probability of change for each row, (n,).
 
     With `majorities`, rows whose label is a majority get the probability of that majority, from an estimator that has
-    `predict_majority(pairs, responses)`. Ask for it only where the estimator was told what its labels sum up.
+    `predict_majority(pairs, responses)`. Ask for it only where the estimator was given what its labels sum up.
     """
     found = estimator.predict_proba(table.pairs, progress)[:, 1]
-    if majorities and table.majority.any() and tells_majorities(estimator):
+    if majorities and table.majority.any() and predicts_majorities(estimator):
         several = table.take(table.majority)
         teller: Any = estimator
         found = found.copy()
@@ -145,7 +145,7 @@ def predict_on(
     return found
 
 
-def tells_majorities(estimator: Estimator) -> bool:
+def predicts_majorities(estimator: Estimator) -> bool:
     """Whether an estimator knows one person's change from the majority of several."""
     return hasattr(estimator, "predict_majority")
 
@@ -195,7 +195,7 @@ def join(tables: Sequence[PairTable]) -> PairTable:
         majority=np.concatenate([table.majority for table in tables]),
         counted=np.concatenate([table.counted for table in tables]),
         respondents=None if None in named else [name for names in named for name in names or ()],
-        pair_ids=_numbered(pairs),
+        pair_ids=_pair_ids(pairs),
         questions=[both for table in tables for both in table.questions],
         source=", ".join(table.source for table in tables),
     )
@@ -251,7 +251,7 @@ class _Rows:
     def table(self) -> PairTable:
         labels = np.array(self.labels)
         responses = np.array(self.responses, dtype=np.int64)
-        # Where every label is 0 or 1 although it sums up several answers, it tells which side most of them were on.
+        # Where every label is 0 or 1 although it sums up several answers, it says which side most of them were on.
         all_whole = bool(np.isin(labels, (0.0, 1.0)).all())
         several = responses > 1
         return PairTable(
@@ -262,7 +262,7 @@ class _Rows:
             majority=several & all_whole,
             counted=np.full(len(labels), self.states_responses) & ~(several & all_whole),
             respondents=self.respondents if self.states_respondents else None,
-            pair_ids=_numbered(self.pairs),
+            pair_ids=_pair_ids(self.pairs),
             questions=self.questions,
             source=self.file,
         )
@@ -362,8 +362,11 @@ def _cells(path: Path, header: list[str], reader: Iterator[list[str]]) -> Iterat
         yield line, dict(zip(header, cells, strict=True))
 
 
-def _numbered(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """Numbers from 0, equal for equal questions and outcome."""
-    seen: dict[tuple[str, str, int], int] = {}
-    numbers = [seen.setdefault((pair.evidence_text, pair.target_text, pair.outcome), len(seen)) for pair in pairs]
-    return np.array(numbers, dtype=np.int64)
+def numbered(values: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Numbers from 0, (n,), equal for equal values, in order of appearance."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.int64)
+
+
+def _pair_ids(pairs: Sequence[Pair]) -> NDArray[np.int64]:
+    return numbered((pair.evidence_text, pair.target_text, pair.outcome) for pair in pairs)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from predictors.artifacts import checkpoint_digest
 from predictors.errors import PredictorError
+from predictors.memory import ArrayMemory
 from predictors.pairs import Progress, report
 from predictors.settings import BUNDLED_CHECKPOINT
 
@@ -72,7 +71,8 @@ def embed(
     shelf = _Shelf(Path(folder) / hashlib.sha256(source.key.encode()).hexdigest()[:16]) if folder else None
     names = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts]
     distinct = dict(zip(names, texts, strict=True))
-    found = _memory.get_all(source.key, distinct)
+    remembered = _memory.get_all((source.key, name) for name in distinct)
+    found = {name: row for (_key, name), row in remembered.items()}
     if shelf:
         found |= {name: row for name in distinct if name not in found and (row := shelf.read(name)) is not None}
     missing = [name for name in distinct if name not in found]
@@ -86,7 +86,7 @@ def embed(
                 shelf.write(name, row)
         done = first + len(block)
         report(progress, done, len(missing), f"embedded {done} of {len(missing)} texts")
-    _memory.put_all(source.key, found)
+    _memory.put_all({(source.key, name): row for name, row in found.items()})
     widths = {row.size for row in found.values()}
     if len(widths) > 1:
         raise PredictorError(
@@ -145,11 +145,11 @@ def _remote(model: str, name: str, server: Endpoint, extra: dict[str, str] | Non
         if not all(map(str.strip, texts)):
             raise PredictorError(f"texts: a blank text cannot be embedded by {model}; leave such rows out.")
 
-        def told(requests: int, of: int, _text: str) -> bool | None:
+        def passed_on(requests: int, of: int, _text: str) -> bool | None:
             done = before + len(texts) * requests // max(of, 1)
             return progress(done, total, f"embedded {done} of {total} texts") if progress else None
 
-        return server.embeddings(model=name, texts=texts, extra=extra, progress=told)
+        return server.embeddings(model=name, texts=texts, extra=extra, progress=passed_on)
 
     return Source(fingerprint=model, key=f"{model} {server.base_url}", compute=compute)
 
@@ -164,34 +164,6 @@ def _unit_rows(rows: NDArray[np.float32], count: int, model: str) -> NDArray[np.
     return (rows / norms).astype(np.float32)
 
 
-class _Memory:
-    """The vectors of this process, the longest unused dropped first."""
-
-    def __init__(self, room: int) -> None:
-        self.room, self.used = room, 0
-        self.rows: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
-        self.lock = Lock()
-
-    def get_all(self, key: str, names: dict[str, str]) -> dict[str, NDArray[np.float32]]:
-        with self.lock:
-            return {name: self.rows[key, name] for name in names if (key, name) in self.rows}
-
-    def put_all(self, key: str, rows: dict[str, NDArray[np.float32]]) -> None:
-        with self.lock:
-            for name, row in rows.items():
-                if (key, name) not in self.rows:
-                    self.rows[key, name] = row.copy()  # a view would hold its whole block
-                    self.used += row.nbytes
-                self.rows.move_to_end((key, name))
-            while self.used > self.room:
-                self.used -= self.rows.popitem(last=False)[1].nbytes
-
-    def clear(self) -> None:
-        with self.lock:
-            self.rows.clear()
-            self.used = 0
-
-
 class _Shelf:
     """The vectors of one model on disk: a file a text, its SHA-256 before its little-endian float32 numbers."""
 
@@ -202,7 +174,7 @@ class _Shelf:
         """The vector of the text with this hash; None where there is none or it is damaged."""
         try:
             content = self._path(name).read_bytes()
-        except OSError:  # missing, or as good as missing: computed anew
+        except OSError:  # Missing or unreadable: the vector is computed again.
             return None
         numbers = content[32:]
         if not numbers or len(numbers) % 4 or hashlib.sha256(numbers).digest() != content[:32]:
@@ -224,4 +196,4 @@ class _Shelf:
         return self.folder / name[:2] / f"{name}.f32"
 
 
-_memory = _Memory(_KEPT_BYTES)
+_memory = ArrayMemory(_KEPT_BYTES)

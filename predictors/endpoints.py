@@ -430,20 +430,20 @@ class Endpoint:
         if isinstance(payload, dict) and payload.get("error") and "choices" not in payload and "data" not in payload:
             # Some servers in front of others pass an error on inside a reply that says 200.
             code = payload["error"].get("code") if isinstance(payload["error"], dict) else None
-            told = int(str(code)) if str(code).isdecimal() else 400
-            self._refuse(told, payload, content, response.headers, is_page=False)
+            inner_status = int(str(code)) if str(code).isdecimal() else 400
+            self._refuse(inner_status, payload, content, response.headers, is_page=False)
         if not isinstance(payload, dict):
             message = f"the reply is no JSON object; it begins {self._excerpt(_text(content))}"
             raise _Refusal(self._failure(message, permanent=True, status=status))
         return payload
 
     def _refuse(self, status: int, payload: Any, content: bytes, headers: httpx.Headers, *, is_page: bool) -> None:
-        told = payload.get("error", payload) if isinstance(payload, dict) else payload
-        details = told if isinstance(told, dict) else {}
+        stated = payload.get("error", payload) if isinstance(payload, dict) else payload
+        details = stated if isinstance(stated, dict) else {}
         # Tried again, a used-up budget stays used up, though its status is that of a rate limit.
         out_of_budget = "insufficient_quota" in (details.get("code"), details.get("type"))
         again = (status in _TRY_AGAIN or status >= 500) and not out_of_budget
-        said = details.get("message") or details.get("detail") or told
+        said = details.get("message") or details.get("detail") or stated
         excerpt = "a web page." if is_page else self._excerpt(said if isinstance(said, str) else _text(content))
         message = " ".join(filter(None, [f"status {status}: {excerpt}", _HINTS.get(status)]))
         error = self._failure(message, permanent=not again, status=status)
@@ -561,8 +561,8 @@ def _read_logprobs(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...] |
 
 
 def _read_usage(payload: dict[str, Any]) -> Usage:
-    told = payload.get("usage")
-    counts = {name: value for name, value in told.items() if type(value) is int} if isinstance(told, dict) else {}
+    usage = payload.get("usage")
+    counts = {name: value for name, value in usage.items() if type(value) is int} if isinstance(usage, dict) else {}
     completion = counts.get("completion_tokens", 0)
     return Usage(counts.get("prompt_tokens", counts.get("total_tokens", completion) - completion), completion)
 

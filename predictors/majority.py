@@ -3,7 +3,7 @@
 Single answers train P(one person changes); a test label may be the majority of n people (section 3 of the paper). The
 share of people whose belief a pair changes scatters about the predicted probability, so that the count of n answers
 is beta-binomial: with p predicted and concentration c the share is Beta(p c, (1 - p) c). The larger c, the better the
-prediction tells the share; an infinite c means that it tells it exactly.
+prediction fixes the share; with an infinite c the share is the prediction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from predictors.calibration import METHODS, Calibrator
+from predictors.calibration import METHODS, Calibrator, in_unit_interval
 from predictors.errors import PredictorError
 
 DEFAULT_CONCENTRATION = 5.0
@@ -69,7 +69,7 @@ class MajorityCalibrator:
 
     `fit` learns on rows that the predictor did not train on (out of fold, or the next stage's answers) how its
     probabilities are to be recalibrated (`method`: see `predictors.calibration`) and how far shares scatter about
-    them (`concentration_`). Majorities alone do not tell the scatter: then it stays at `concentration`.
+    them (`concentration_`). Majorities alone do not show the scatter: then it stays at `concentration`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ def fit_concentration(
 ) -> float:
     """The concentration of greatest likelihood, of counts round(share * responses), among 40 values of 0.5 to 500.
 
-    A weak prior keeps it near `default` where counts are few. Rows of one response tell nothing; where there are no
+    A weak prior keeps it near `default` where counts are few. Rows of one response say nothing; where there are no
     others, `default` is returned.
     """
     from scipy.stats import betabinom
@@ -181,10 +181,7 @@ def as_responses(responses: ArrayLike, count: int) -> NDArray[np.int64]:
 
 
 def _probabilities(values: ArrayLike) -> NDArray[np.float64]:
-    p = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if p.ndim != 1 or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
-        raise PredictorError("probabilities: must be a column of numbers between 0 and 1.")
-    return p
+    return in_unit_interval("probabilities", np.atleast_1d(np.asarray(values, dtype=np.float64)))
 
 
 def _check_concentration(value: float) -> None:

@@ -1,5 +1,7 @@
 """The fast pair scorer: whole-number factors that rank all 2 N (N - 1) pairs of a bank nearly as a predictor does.
 
+It reads pairs of the belief update alone, so the predictor that it follows must have been trained on pairs.
+
 Light at import: needs numpy and safetensors; torch comes with the first predictor that is scored or embedded. Hands
 over plain integer arrays and knows nothing of who streams them.
 """
@@ -141,8 +143,8 @@ def distil(
     Scores `n_pairs` uniform pairs with the predictor (all there are, in a small bank, but for a fifth kept for
     `fidelity`) and learns from them; a share `left_out` of the questions is in none of these pairs, so that fidelity
     can be measured on questions never seen. `rank`: factors of the learnt part; one for each task comes on top.
-    `embeddings`: those of `question_embeddings` if they are at hand. `progress` counts embedded questions, then scored
-    pairs, then steps of the fit.
+    `embeddings`: those of `question_embeddings` where they were computed before. `progress` counts embedded questions,
+    then scored pairs, then steps of the fit.
 
     Raises:
         PredictorError: fewer than 5 questions, texts and tasks of unlike length, or a number out of range.

@@ -17,8 +17,8 @@ from predictors import artifacts
 from predictors.embeddings import embed
 from predictors.estimators.bert import BertMember, BertPredictor
 from predictors.estimators.encoder import Batch
-from predictors.estimators.finetuning import Network
-from predictors.estimators.text import EVIDENCE, TARGET, TokenPair
+from predictors.estimators.finetuning import Network, share_frozen_layers
+from predictors.estimators.text import FIRST, OTHERS, TokenRow, by_length
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
 
@@ -40,9 +40,9 @@ def embed_questions(
         CheckpointError: a folder is missing or altered, or the bundled weights are. Stopped: `progress` returned False.
     """
     layouts = [
-        ([Pair(text, "", "", "", 0) for text in texts], EVIDENCE),
-        ([Pair(text, "", "", "", 1) for text in texts], EVIDENCE),
-        ([Pair("", text, "", "", 0) for text in texts], TARGET),
+        ([Pair(text, "", "", "", 0) for text in texts], FIRST),
+        ([Pair(text, "", "", "", 1) for text in texts], FIRST),
+        ([Pair("", text, "", "", 0) for text in texts], OTHERS),
     ]
     estimators: list[Any] = [artifacts.load(folder) for folder in folders]
     members = [member for estimator in estimators for member in getattr(estimator, "members_", [estimator])]
@@ -64,7 +64,7 @@ def _by_networks(
     n = len(layouts[0][0])
     found = [[np.empty((n, one.encoder.hidden_size), dtype=np.float32) for one in networks] for _ in layouts]
     total, done = n * len(layouts), 0
-    shared = len(networks) > 1 and _share_frozen_layers(networks)
+    shared = share_frozen_layers(networks)
     with torch.inference_mode():
         for kind, (pairs, segment) in enumerate(layouts):
             for rows, batch in _batches(networks[0], networks[0].tokenizer.tokenise(pairs), budget):
@@ -82,7 +82,7 @@ def _by_readers(
     """What the hybrid's frozen networks make of each layout's n questions, all the depths they read side by side."""
     found = []
     for pairs, segment in layouts:
-        side = (EVIDENCE, TARGET).index(segment)
+        side = (FIRST, OTHERS).index(segment)
         states = [reader.read(pairs, None, progress)[:, :, side] for reader in readers]
         found.append(np.hstack([state.reshape(len(pairs), -1) for state in states]))
     return found
@@ -97,28 +97,16 @@ def _networks(members: Sequence[BertMember]) -> tuple[list[Network], int]:
     networks = [member.network_ for member in members]
     budget = networks[0].tokens_at_once(members[0].settings())
     frozen = networks[0].encoder.frozen_layers
-    if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and _share_frozen_layers(networks):
+    if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and share_frozen_layers(networks):
         return networks[:1], budget
     return networks, budget
 
 
-def _share_frozen_layers(networks: Sequence[Network]) -> bool:
-    encoders = [network.encoder for network in networks]
-    return all(one.frozen_layers for one in encoders) and len({one.frozen_digest() for one in encoders}) == 1
-
-
-def _batches(network: Network, pairs: Sequence[TokenPair], budget: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+def _batches(network: Network, pairs: Sequence[TokenRow], budget: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
     """Row numbers and batches of pairs of like length, up to `budget` tokens each."""
     lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
-    order = np.argsort(-lengths, kind="stable")
-    ends = np.cumsum(lengths[order])
-    first = 0
-    while first < len(order):
-        before = ends[first] - lengths[order[first]]
-        last = max(first + 1, int(np.searchsorted(ends, before + budget, side="right")))
-        rows = order[first:last]
+    for rows in by_length(lengths, budget):
         yield rows, network.batch([pairs[row] for row in rows])
-        first = last
 
 
 def _mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:

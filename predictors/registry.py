@@ -1,47 +1,126 @@
-"""Predictors by name. Imports an estimator's module only when one is created, so that listing them costs nothing."""
+"""Every predictor, declared once. An estimator's module is imported when one is created, so that listing costs nothing.
+
+To add a predictor: write its settings into `predictors.settings`, its estimator into a module under
+`predictors.estimators`, and one line into `DECLARATIONS`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.pairs import Pair, Progress
-from predictors.settings import SETTINGS, settings_of
+from predictors import settings
+from predictors.errors import PredictorError
+from predictors.features import Features
+from predictors.pairs import Progress
 
-PREDICTORS: dict[str, str] = {
-    "previous_correct": "predictors.estimators.logistic.PreviousCorrect",
-    "same_task": "predictors.estimators.logistic.SameTask",
-    "bert": "predictors.estimators.bert.BertPredictor",
-    "embedding_xgboost": "predictors.estimators.embedding_xgboost.EmbeddingXgboost",
-    "causal_lm": "predictors.estimators.causal_lm.CausalLmPredictor",
-    "llm_prompt": "predictors.estimators.llm_prompt.LlmPrompt",
-    "hybrid": "predictors.estimators.hybrid.HybridPredictor",
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Reads = Literal["pairs", "features"]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What there is to know of a predictor without importing it.
+
+    estimator: dotted path of its class, which is imported on first use.
+    settings: its settings with their defaults, a frozen data class.
+    reads: `features` of any instrument (and pairs), or `pairs` of the belief update alone.
+    heavy: training and scoring take long enough to belong on the machine-learning worker.
+    member: dotted path of the class of one member, where members of an ensemble are trained one by one.
+    fixed: parameters of the class that this predictor does not leave to its settings.
+    """
+
+    estimator: str
+    settings: type[DataclassInstance]
+    reads: Reads
+    heavy: bool = True
+    member: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+_MODULES = "predictors.estimators"
+DECLARATIONS: dict[str, Declaration] = {
+    "previous_correct": Declaration(
+        f"{_MODULES}.logistic.LogisticPredictor",
+        settings.NoSettings,
+        "features",
+        heavy=False,
+        fixed={"numbers": ("previous_correct",)},
+    ),
+    "same_task": Declaration(
+        f"{_MODULES}.logistic.LogisticPredictor",
+        settings.NoSettings,
+        "features",
+        heavy=False,
+        fixed={"numbers": ("previous_correct", "same_task")},
+    ),
+    "logistic": Declaration(
+        f"{_MODULES}.logistic.LogisticPredictor", settings.LogisticSettings, "features", heavy=False
+    ),
+    "bert": Declaration(
+        f"{_MODULES}.bert.BertPredictor", settings.BertSettings, "features", member=f"{_MODULES}.bert.BertMember"
+    ),
+    "embedding_xgboost": Declaration(
+        f"{_MODULES}.embedding_xgboost.EmbeddingXgboost", settings.EmbeddingXgboostSettings, "features"
+    ),
+    "causal_lm": Declaration(
+        f"{_MODULES}.causal_lm.CausalLmPredictor",
+        settings.CausalLmSettings,
+        "pairs",
+        member=f"{_MODULES}.causal_lm.CausalLmMember",
+    ),
+    "llm_prompt": Declaration(f"{_MODULES}.llm_prompt.LlmPrompt", settings.LlmPromptSettings, "pairs"),
+    "hybrid": Declaration(f"{_MODULES}.hybrid.HybridPredictor", settings.HybridSettings, "pairs"),
 }
 
 
 class Estimator(Protocol):
-    """The contract of every predictor: scikit-learn's, over pairs."""
+    """The contract of every predictor: scikit-learn's, over rows of one kind, `Pair` or `Features`."""
 
     def fit(
         self,
-        pairs: list[Pair],
+        rows: Sequence[Any],
         labels: Any,
         sample_weight: Any = None,
         progress: Progress | None = None,
     ) -> Estimator:
-        """Learn from n pairs and n labels (0, 1 or fractions), weighted; returns itself."""
+        """Learn from n rows and n labels (0, 1 or fractions), weighted; returns itself."""
 
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
-        """Probabilities of shape (n, 2): belief kept, belief changed."""
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
+        """Probabilities of shape (n, 2): of label 0 and of label 1."""
 
 
 def names() -> list[str]:
     """The names of all predictors, in alphabetical order."""
-    return sorted(PREDICTORS)
+    return sorted(DECLARATIONS)
+
+
+def declaration(name: str) -> Declaration:
+    """What is declared of the predictor `name`.
+
+    Raises:
+        PredictorError: no such predictor; the message lists the known ones.
+    """
+    if name not in DECLARATIONS:
+        raise PredictorError(f"predictor: {name!r} is not known; choose one of {', '.join(names())}.")
+    return DECLARATIONS[name]
+
+
+def reads(name: str) -> Reads:
+    """`features` where the predictor `name` learns from rows of any instrument, `pairs` where from pairs alone."""
+    return declaration(name).reads
+
+
+def is_heavy(name: str) -> bool:
+    """Whether training and scoring take long enough to belong on the machine-learning worker."""
+    return declaration(name).heavy
 
 
 def default_params(name: str) -> dict[str, Any]:
@@ -49,20 +128,66 @@ def default_params(name: str) -> dict[str, Any]:
     return asdict(settings_of(name, {}))
 
 
-def is_heavy(name: str) -> bool:
-    """Whether training and scoring take long enough to belong on the machine-learning worker."""
-    settings_of(name, {})
-    return SETTINGS[name].heavy
+def settings_of(name: str, params: Mapping[str, Any]) -> DataclassInstance:
+    """The checked settings of the predictor `name`, `params` over the defaults.
+
+    Raises:
+        PredictorError: no such predictor, no such setting, or a value out of range.
+    """
+    made_of = declaration(name).settings
+    known = [one.name for one in fields(made_of)]
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        choice = f"it has {', '.join(known)}" if known else "it has no settings"
+        raise PredictorError(f"params: {name} does not know {', '.join(map(repr, unknown))}; {choice}.")
+    return made_of(**params)
 
 
-def create(name: str, params: dict[str, Any] | None = None, seed: int = 0) -> Estimator:
-    """An unfitted estimator of the kind `name`, with `params` over its defaults.
+def create(name: str, params: Mapping[str, Any] | None = None, seed: int = 0) -> Estimator:
+    """An unfitted estimator of the predictor `name`, with `params` over its defaults.
 
     Raises:
         PredictorError: unknown name or setting (the message lists the known ones), or a value out of range.
     """
-    settings = settings_of(name, params or {})
-    return import_dotted(PREDICTORS[name])(**asdict(settings), random_state=seed)
+    chosen = asdict(settings_of(name, params or {}))
+    declared = DECLARATIONS[name]
+    estimator: Estimator = import_dotted(declared.estimator)(**chosen, **declared.fixed, random_state=seed)
+    return estimator
+
+
+def kinds() -> dict[str, str]:
+    """What a saved folder may hold: dotted paths of classes by kind, a predictor's name or `NAME_member`."""
+    found = {name: one.estimator for name, one in DECLARATIONS.items()}
+    return found | {f"{name}_member": one.member for name, one in DECLARATIONS.items() if one.member}
+
+
+def kind_of(estimator: object) -> str | None:
+    """The kind that an estimator is saved as; None where no predictor declares its class."""
+    path = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+    for kind, dotted in kinds().items():
+        fixed = DECLARATIONS[kind].fixed if kind in DECLARATIONS else {}
+        if dotted == path and all(getattr(estimator, name, None) == value for name, value in fixed.items()):
+            return kind
+    return None
+
+
+def require_readable(kind: str, rows: Sequence[object]) -> None:
+    """Refuse rows that a predictor cannot read.
+
+    Args:
+        kind: a predictor's name or the kind of its member.
+        rows: pairs, plain tuples in their order, or features.
+
+    Raises:
+        PredictorError: features for a predictor of pairs; the message names it and those that read features.
+    """
+    name = kind.removesuffix("_member")
+    if reads(name) == "pairs" and any(isinstance(row, Features) for row in rows):
+        able = ", ".join(other for other in names() if reads(other) == "features")
+        raise PredictorError(
+            f"predictor: {name} reads pairs of the belief update alone, and these rows are features of another "
+            f"instrument; choose one of {able}."
+        )
 
 
 def import_dotted(path: str) -> Any:

@@ -1,10 +1,14 @@
-"""The settings of every predictor, with their defaults in one place. Imports nothing heavy: web code may read them."""
+"""The settings of predictors. Their defaults stand here alone: estimators take their parameters from these classes.
+
+Imports nothing heavy: web code may read them. `predictors.registry` says whose settings they are.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from predictors.errors import PredictorError
 
@@ -12,33 +16,49 @@ BUNDLED_CHECKPOINT = "bundled:minilm-l6"
 
 
 @dataclass(frozen=True)
-class LogisticSettings:
-    """The logistic regressions have nothing to set: they are unregularised, as in the paper (section 4)."""
+class NoSettings:
+    """Nothing to set."""
 
-    heavy: ClassVar[bool] = False
+
+@dataclass(frozen=True)
+class LogisticSettings:
+    """Logistic regression without a penalty, as in the paper (section 4).
+
+    numbers: the names of the numbers that it reads; empty means all that the training rows have.
+    """
+
+    numbers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.numbers, str) or not isinstance(self.numbers, Sequence):
+            raise PredictorError(f"numbers: {self.numbers!r} is not a list of names.")
+        for name in self.numbers:
+            _require_text("numbers", name)
+        if len(set(self.numbers)) < len(self.numbers):
+            raise PredictorError(f"numbers: {', '.join(self.numbers)} names one twice; name each once.")
+        object.__setattr__(self, "numbers", tuple(self.numbers))  # A list where it was read from a file.
 
 
 @dataclass(frozen=True)
 class BertSettings:
-    """The fine-tuned cross-encoder. The defaults are the paper's training recipe (appendix C).
+    """The fine-tuned encoder of texts. The defaults are the paper's training recipe (appendix C).
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id, for instance google-bert/bert-base-uncased.
     members: networks in the ensemble, their probabilities averaged.
     epochs, batch_size, learning_rate, weight_decay, max_grad_norm: AdamW, linear schedule without warm-up.
     min_steps: at least this many optimiser steps; epochs repeat until it is reached.
-    head: `paper` (pooled [CLS] -> linear) or `segments` (means of both texts, their interactions and the outcome).
+    head: `paper` (pooled [CLS] -> linear) or `segments` (means of the first text and of the others, and their
+        interactions; of a pair also the outcome). Numbers of features enter either.
     head_learning_rate: of the head alone; None means 1e-3 for `segments`, else the learning rate.
     dropout: None keeps the checkpoint's own.
-    max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
+    max_length: tokens of one row, special ones included; longer rows lose the ends of their longest texts.
     frozen_layers: so many of the lowest layers, with the embeddings, stay as the checkpoint has them. What they compute
         is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
-    token_budget: tokens in one forward pass; a batch above it is worked off in parts, with the same result. None means
+    token_budget: tokens in one forward pass; a batch above it is computed in parts, with the same result. None means
         2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
-
-    heavy: ClassVar[bool] = True
 
     checkpoint: str = BUNDLED_CHECKPOINT
     members: int = 5
@@ -88,7 +108,7 @@ class BertSettings:
 
 @dataclass(frozen=True)
 class EmbeddingXgboostSettings:
-    """Boosted trees over fixed sentence embeddings of both texts and the outcome (section 4).
+    """Boosted trees over fixed sentence embeddings of the texts, and the numbers: of a pair, the outcome (section 4).
 
     The defaults suit a few hundred to some ten thousand rows: many small, slow trees, each seeing a part of the rows
     and of the hundreds of columns.
@@ -100,8 +120,6 @@ class EmbeddingXgboostSettings:
     min_child_weight: least sum of p (1 - p) over the rows of a leaf, weights having mean 1.
     l2: penalty on the squared values of leaves.
     """
-
-    heavy: ClassVar[bool] = True
 
     embeddings: str = BUNDLED_CHECKPOINT
     trees: int = 300
@@ -141,8 +159,6 @@ class CausalLmSettings:
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
-
-    heavy: ClassVar[bool] = True
 
     checkpoint: str = "meta-llama/Llama-2-7b-hf"
     adaptation: Literal["full", "lora"] = "full"
@@ -204,8 +220,6 @@ class LlmPromptSettings:
     concurrency: requests in flight at once. timeout: seconds for one request.
     """
 
-    heavy: ClassVar[bool] = True
-
     model: str | None = None
     url_variable: str = "HUNCH_LLM_URL"
     key_variable: str = "HUNCH_LLM_KEY"
@@ -241,15 +255,13 @@ class HybridSettings:
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
     landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
-    concentration: how closely the share of people who change follows the prediction, where the answers do not tell: a
-        share is Beta(p c, (1 - p) c).
+    concentration: how closely the share of people who change follows the prediction, where the answers do not show it:
+        a share is Beta(p c, (1 - p) c).
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
     token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
-
-    heavy: ClassVar[bool] = True
 
     checkpoint: str = BUNDLED_CHECKPOINT
     landmarks: int = 1024
@@ -268,37 +280,6 @@ class HybridSettings:
         _require_bfloat16(self.bfloat16)
         for name in ("checkpoint", "device"):
             _require_text(name, getattr(self, name))
-
-
-Settings = (
-    LogisticSettings | BertSettings | EmbeddingXgboostSettings | CausalLmSettings | LlmPromptSettings | HybridSettings
-)
-
-SETTINGS: dict[str, type[Settings]] = {
-    "previous_correct": LogisticSettings,
-    "same_task": LogisticSettings,
-    "bert": BertSettings,
-    "embedding_xgboost": EmbeddingXgboostSettings,
-    "causal_lm": CausalLmSettings,
-    "llm_prompt": LlmPromptSettings,
-    "hybrid": HybridSettings,
-}
-
-
-def settings_of(name: str, params: dict[str, Any]) -> Settings:
-    """The checked settings of the predictor called `name`, `params` over the defaults.
-
-    Raises:
-        PredictorError: no such predictor, no such setting, or a value out of range.
-    """
-    if name not in SETTINGS:
-        raise PredictorError(f"predictor: {name!r} is not known; choose one of {', '.join(sorted(SETTINGS))}.")
-    known = [field.name for field in fields(SETTINGS[name])]
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        choice = f"it has {', '.join(known)}" if known else "it has no settings"
-        raise PredictorError(f"params: {name} does not know {', '.join(map(repr, unknown))}; {choice}.")
-    return SETTINGS[name](**params)
 
 
 def _require_number(name: str, value: object, above: float | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Splits into training and test rows that share nothing they must not share. Needs numpy alone.
+"""Splits into training and test rows that share nothing they must not share. Light at import.
 
 A pair, its reverse and its other outcome are one group and never parted. Where respondents are known, no respondent is
 on both sides either. Whatever an estimator tunes (embeddings, a stack, a calibration) it tunes inside `fit`, so
@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from predictors.datasets import PairTable, fit_on, predict_on
+from predictors.datasets import PairTable, fit_on, numbered, predict_on
 from predictors.errors import PredictorError
 from predictors.pairs import Pair, Progress, report
 from predictors.registry import Estimator
@@ -30,7 +30,7 @@ class Fold:
 
 def pair_groups(pairs: Sequence[Pair]) -> NDArray[np.int64]:
     """A number for each of n pairs, (n,), equal for a pair, its reverse and its other outcome."""
-    return _numbers([frozenset((pair.evidence_text, pair.target_text)) for pair in pairs])
+    return numbered([frozenset((pair.evidence_text, pair.target_text)) for pair in pairs])
 
 
 def shares_group(pairs: Sequence[Pair], others: Sequence[Pair]) -> NDArray[np.bool_]:
@@ -46,7 +46,12 @@ def shares_question(pairs: Sequence[Pair], others: Sequence[Pair]) -> NDArray[np
 
 
 def split(
-    pairs: Sequence[Pair], respondents: Sequence[Hashable] | None, *, folds: int, rng: np.random.Generator
+    pairs: Sequence[Pair],
+    respondents: Sequence[Hashable] | None,
+    *,
+    folds: int,
+    rng: np.random.Generator,
+    labels: ArrayLike | None = None,
 ) -> list[Fold]:
     """`folds` folds of n rows, by pairs and by respondents at once.
 
@@ -54,11 +59,15 @@ def split(
     is tested where both are in the fold, learnt from where neither is, and else dropped there. So a fold tests about
     n / folds^2 rows: the price of measuring on new people and new pairs together.
 
+    Args:
+        labels: (n,) in [0, 1]. With them, and without respondents, every fold gets about the same share of labels above
+            one half (scikit-learn's `StratifiedGroupKFold`).
+
     Raises:
         PredictorError: not n respondents, fewer than 2 folds, or fewer groups or respondents than folds.
     """
     groups = pair_groups(pairs)
-    fold_of_row = _dealt(groups, folds, rng, "pairs")
+    fold_of_row = _dealt(groups, folds, rng, "pairs", labels if respondents is None else None)
     person_fold = fold_of_row if respondents is None else _dealt(_people(respondents, len(pairs)), folds, rng, "people")
     made = []
     for fold in range(folds):
@@ -87,7 +96,7 @@ def question_disjoint_split(
     component = _components(pairs)
     small = np.bincount(component)[component] <= len(pairs) / max(folds, 1) if len(pairs) else np.empty(0, dtype=bool)
     units = [("questions", c) if whole else ("pair", g) for whole, c, g in zip(small, component, groups, strict=True)]
-    fold_of_row = _dealt(_numbers(units), folds, rng, "pairs")
+    fold_of_row = _dealt(numbered(units), folds, rng, "pairs")
     person_fold = fold_of_row if respondents is None else _dealt(_people(respondents, len(pairs)), folds, rng, "people")
     made = []
     for fold in range(folds):
@@ -136,31 +145,45 @@ def _fold(train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Fold:
     return Fold(train=np.flatnonzero(train), test=np.flatnonzero(test), dropped=int(dropped))
 
 
-def _numbers(values: Sequence[Hashable]) -> NDArray[np.int64]:
-    """Numbers from 0, equal for equal values, in order of appearance."""
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.int64)
-
-
 def _people(respondents: Sequence[Hashable], n: int) -> NDArray[np.int64]:
     if len(respondents) != n:
         raise PredictorError(f"respondents: {len(respondents)} for {n} pairs; give one a row.")
-    return _numbers(respondents)
+    return numbered(respondents)
 
 
-def _dealt(units: NDArray[np.int64], folds: int, rng: np.random.Generator, what: str) -> NDArray[np.int64]:
-    """The fold of each row: units in random order, each to the fold with the fewest rows so far."""
+def _dealt(
+    units: NDArray[np.int64], folds: int, rng: np.random.Generator, what: str, labels: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """The fold of each row: units in random order, each to the fold with the fewest rows so far, or by labels."""
     if folds < 2:
         raise PredictorError(f"folds: {folds} is not 2 or more.")
     sizes = np.bincount(units) if len(units) else np.empty(0, dtype=np.int64)
     if len(sizes) < folds:
         raise PredictorError(f"folds: {folds} for {len(sizes)} {what}; use fewer folds.")
+    if labels is not None:
+        return _stratified(units, np.asarray(labels, dtype=np.float64) > 0.5, folds, rng)
     fold_of_unit = np.empty(len(sizes), dtype=np.int64)
     rows_in = np.zeros(folds, dtype=np.int64)
     for unit in rng.permutation(len(sizes)).tolist():
         fold_of_unit[unit] = np.argmin(rows_in)
         rows_in[fold_of_unit[unit]] += sizes[unit]
     return fold_of_unit[units]
+
+
+def _stratified(
+    units: NDArray[np.int64], is_high: NDArray[np.bool_], folds: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The fold of each row (n,), units kept together and both kinds of rows spread evenly."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    rarest = min(np.count_nonzero(is_high), np.count_nonzero(~is_high))
+    # scikit-learn warns about a class with fewer rows than folds; there is nothing to spread evenly then.
+    kinds = is_high if rarest >= folds else np.zeros(len(units), dtype=bool)
+    cut = StratifiedGroupKFold(n_splits=folds, shuffle=True, random_state=int(rng.integers(2**32)))
+    fold_of_row = np.empty(len(units), dtype=np.int64)
+    for number, (_train, test) in enumerate(cut.split(units, kinds, units)):
+        fold_of_row[test] = number
+    return fold_of_row
 
 
 def _components(pairs: Sequence[Pair]) -> NDArray[np.int64]:
@@ -176,4 +199,4 @@ def _components(pairs: Sequence[Pair]) -> NDArray[np.int64]:
 
     for pair in pairs:
         parent[root(pair.evidence_text)] = root(pair.target_text)
-    return _numbers([root(pair.target_text) for pair in pairs])
+    return numbered([root(pair.target_text) for pair in pairs])

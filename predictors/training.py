@@ -1,4 +1,4 @@
-"""What a machine-learning worker calls, with plain data and folders: train one member, score pairs with saved members.
+"""What a machine-learning worker calls, with plain data and folders: train one member, score rows with saved members.
 
 Light at import: torch and scikit-learn come with the first call, so that thread counts can be set before.
 """
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from predictors import artifacts, registry
 from predictors.errors import PredictorError
-from predictors.pairs import Pair, Progress, report
-from predictors.settings import settings_of
+from predictors.features import Row
+from predictors.pairs import Progress, report
 
 DEFAULT_BLOCK = 8192
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -32,7 +32,7 @@ _cache: OrderedDict[str, registry.Estimator] = OrderedDict()
 
 class TrainedMember(TypedDict):
     """What `train_member` reports: the folder's digest, seconds of work, the last training loss in nats, the rows
-    used (weight above 0), and optimiser steps (for a logistic regression: Newton steps)."""
+    used (weight above 0), and optimiser steps (for a logistic regression: its solver's)."""
 
     digest: str
     seconds: float
@@ -44,7 +44,7 @@ class TrainedMember(TypedDict):
 def limit_threads(count: int) -> None:
     """Let numerical libraries use `count` threads in this process.
 
-    Call it before torch is imported, as most of them read their limit once; torch, if it is there, is told too.
+    Call it before torch is imported, as most of them read their limit once. torch is set too where it is there already.
 
     Raises:
         PredictorError: `count` is below 1.
@@ -62,7 +62,7 @@ def limit_threads(count: int) -> None:
 
 def members_of(name: str, params: dict[str, Any] | None = None) -> int:
     """How many members the predictor `name` has with these settings: each may be trained as a step of its own."""
-    return int(getattr(settings_of(name, params or {}), "members", 1))
+    return int(getattr(registry.settings_of(name, params or {}), "members", 1))
 
 
 def train_member(
@@ -70,7 +70,7 @@ def train_member(
     params: dict[str, Any],
     seed: int,
     member: int,
-    pairs: Sequence[Pair],
+    rows: Sequence[Row],
     labels: Sequence[float],
     sample_weight: Sequence[float] | None,
     folder: Path | str,
@@ -78,10 +78,12 @@ def train_member(
 ) -> TrainedMember:
     """Train member number `member` (from 0) of a predictor and save it into `folder`, which must be missing or empty.
 
-    The n pairs, labels and weights are as in the estimators' `fit`. Members of one ensemble share `seed`.
+    The n rows (`Pair` or `Features`, one kind), labels and weights are as in the estimators' `fit`. Members of one
+    ensemble share `seed`.
 
     Raises:
-        PredictorError: unknown predictor, setting or member, or unusable data. CheckpointError: no checkpoint.
+        PredictorError: unknown predictor, setting or member, unusable data, or features for a predictor that
+            reads pairs alone. CheckpointError: no checkpoint.
         Stopped: `progress` returned False; nothing was saved.
     """
     count = members_of(name, params)
@@ -91,7 +93,7 @@ def train_member(
     estimator: Any = registry.create(name, params, seed)
     if hasattr(estimator, "member"):
         estimator = estimator.member(member)
-    estimator.fit(pairs, labels, sample_weight, progress)
+    estimator.fit(rows, labels, sample_weight, progress)
     digest = artifacts.save(estimator, folder)
     return TrainedMember(
         digest=digest,
@@ -104,17 +106,19 @@ def train_member(
 
 def score(
     folders: Sequence[Path | str],
-    pairs: Iterable[Pair],
+    rows: Iterable[Row],
     progress: Progress | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> NDArray[np.float32]:
-    """Probability of change of every pair, float32 (n,), averaged over the saved members in `folders`.
+    """Probability of label 1 of every row, float32 (n,), averaged over the saved members in `folders`.
 
-    `pairs` may be a generator: `block` pairs are held at a time, sorted by length inside the block. Loaded members are
-    kept for the next call in this process. `progress` counts pairs; its total is 0 where `pairs` has no length.
+    `rows` may be a generator: `block` of them are held at a time, sorted by length inside the block. They are of the
+    kind, and have the names, that the members were trained on. Loaded members are kept for the next call in this
+    process. `progress` counts rows; its total is 0 where `rows` has no length.
 
     Raises:
-        PredictorError: no folders, or block below 1. CheckpointError: a folder is missing, altered or unfinished.
+        PredictorError: no folders, block below 1, or rows that the members cannot read.
+        CheckpointError: a folder is missing, altered or unfinished.
         Stopped: `progress` returned False.
     """
     if not folders:
@@ -122,15 +126,15 @@ def score(
     if block < 1:
         raise PredictorError(f"block: {block} is not 1 or more.")
     ensemble = _ensemble([_cached(Path(folder)) for folder in folders])
-    total = len(pairs) if isinstance(pairs, Sized) else 0
+    total = len(rows) if isinstance(rows, Sized) else 0
     scores = np.empty(total or block, dtype=np.float32)
     done = 0
-    for part in _blocks(pairs, block):
+    for part in _blocks(rows, block):
         if done + len(part) > len(scores):
             scores = np.concatenate([scores, np.empty(max(len(scores), block), dtype=np.float32)])
         scores[done : done + len(part)] = _scored(ensemble, part, progress, done, total)
         done += len(part)
-        report(progress, done, total, f"scored {done} pairs")
+        report(progress, done, total, f"scored {done} rows")
     return scores[:done]
 
 
@@ -140,9 +144,9 @@ def forget_predictors() -> None:
 
 
 def _scored(
-    ensemble: Sequence[registry.Estimator], part: list[Pair], progress: Progress | None, before: int, total: int
+    ensemble: Sequence[registry.Estimator], part: list[Row], progress: Progress | None, before: int, total: int
 ) -> NDArray[np.float64]:
-    """Mean probability of change over the estimators. Progress inside a block is told as a share of its pairs."""
+    """Mean probability of label 1 over the estimators. Progress inside a block is reported as a share of its rows."""
     calls = len(ensemble)
 
     columns = []
@@ -158,10 +162,10 @@ def _scored(
 
 def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
     """Members of a BERT become one ensemble, which tokenises once for all; others stay as they are."""
-    if len(estimators) > 1 and all(getattr(one, "artifact_kind", "") == "bert_member" for one in estimators):
+    if len(estimators) > 1 and all(registry.kind_of(one) == "bert_member" for one in estimators):
         from predictors.estimators.bert import BertPredictor
 
-        return [BertPredictor.from_members(estimators)]  # type: ignore[arg-type]
+        return [BertPredictor.from_members(estimators)]
     return estimators
 
 
@@ -175,7 +179,7 @@ def _cached(folder: Path) -> registry.Estimator:
     return _cache[digest]
 
 
-def _blocks(pairs: Iterable[Pair], size: int) -> Iterator[list[Pair]]:
-    iterator = iter(pairs)
+def _blocks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    iterator = iter(rows)
     while part := list(islice(iterator, size)):
         yield part

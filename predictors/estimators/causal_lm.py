@@ -6,93 +6,42 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from predictors.errors import PredictorError
-from predictors.estimators.bert import member_seed
+from predictors.estimators.base import (
+    Ensemble,
+    SettingsEstimator,
+    both_classes,
+    part_of_progress,
+    write_json,
+)
+from predictors.estimators.finetuning import random_batches
 from predictors.estimators.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
-from predictors.estimators.shared import both_classes, part_of_progress, write_json
-from predictors.pairs import Pair, Progress, TrainingData, as_pairs, check_training_data, report
+from predictors.features import TrainingData
+from predictors.pairs import Progress, report
 from predictors.settings import CausalLmSettings
 
 STATE_FILE = "causal_lm.json"
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 1024, 16384
 
 
-class _CausalLm(ClassifierMixin, BaseEstimator):
-    """The parameters of `CausalLmSettings`, which a member and an ensemble share."""
-
-    def __init__(
-        self,
-        checkpoint: str = "meta-llama/Llama-2-7b-hf",
-        adaptation: Literal["full", "lora"] = "full",
-        lora_rank: int = 16,
-        lora_alpha: int = 32,
-        lora_dropout: float = 0.05,
-        lora_targets: str = "all-linear",
-        members: int = 1,
-        epochs: int = 3,
-        batch_size: int = 4,
-        learning_rate: float | None = None,
-        gradient_accumulation: int = 1,
-        weight_decay: float = 0.0,
-        max_grad_norm: float = 1.0,
-        max_length: int = 1024,
-        token_budget: int | None = None,
-        bfloat16: bool | Literal["auto"] = "auto",
-        device: str = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.adaptation = adaptation
-        self.lora_rank = lora_rank
-        self.lora_alpha = lora_alpha
-        self.lora_dropout = lora_dropout
-        self.lora_targets = lora_targets
-        self.members = members
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.gradient_accumulation = gradient_accumulation
-        self.weight_decay = weight_decay
-        self.max_grad_norm = max_grad_norm
-        self.max_length = max_length
-        self.token_budget = token_budget
-        self.bfloat16 = bfloat16
-        self.device = device
-        self.random_state = random_state
-
-    def settings(self) -> CausalLmSettings:
-        """The parameters as checked settings."""
-        params = self.get_params()
-        params.pop("random_state")
-        return CausalLmSettings(**params)
-
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-    def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
-        """The likelier class of each pair, 0 or 1."""
-        return (self.predict_proba(pairs)[:, 1] > 0.5).astype(np.int64)
-
-
-class CausalLmMember(_CausalLm):
-    """One causal model, trained on all rows from its own seed; `members` is 1.
+class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"members": 1}):
+    """One causal model, trained on all pairs from its own seed.
 
     It learns the answer after the prompt of `predictors.prompts`, and nothing of the prompt. P(change) is exact: the
     likelihoods of " 0" and " 1", normalised over the two. The same seed, data, machine and number of threads give
     the same weights on a processor.
     """
 
-    artifact_kind = "causal_lm_member"
-
-    def fit(self, pairs: list[Pair], labels: Any, sample_weight: Any = None, progress: Progress | None = None) -> Self:
+    def fit(
+        self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
+    ) -> Self:
         """Fine-tune on n pairs with n labels (0, 1 or fractions: two weighted rows each) and n weights.
 
         `progress(done, total, text)` counts optimiser steps.
@@ -101,8 +50,8 @@ class CausalLmMember(_CausalLm):
             PredictorError: unusable data or settings. CheckpointError: no checkpoint, or no causal model.
             Stopped: progress said so.
         """
-        data = check_training_data(pairs, labels, sample_weight)
-        settings = self.settings()
+        data = self.training_data(rows, labels, sample_weight)
+        settings: CausalLmSettings = self.settings()
         started = perf_counter()
         generator = np.random.Generator(np.random.SFC64(self.random_state))
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
@@ -111,23 +60,23 @@ class CausalLmMember(_CausalLm):
             self.n_steps_, self.loss_ = _train(language_model, settings, data, generator, progress)
         self.language_model_ = language_model
         self.classes_ = np.array([0, 1])
-        self.n_examples_ = len(data.pairs)
+        self.n_examples_ = len(data.rows)
         self.seconds_ = perf_counter() - started
         return self
 
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs."""
         check_is_fitted(self)
         language_model = self.language_model_
-        prompts = language_model.tokenizer.tokenise(as_pairs(pairs))
+        prompts = language_model.tokenizer.tokenise(self.checked_rows(rows))
         budget = self.token_budget or (_TOKENS_ON_CPU if language_model.device.type == "cpu" else _TOKENS_ON_GPU)
         changed = np.empty(len(prompts))
         done = 0
         with torch.inference_mode():
-            for rows in _parts(prompts, budget):
-                scores = language_model.log_likelihoods([prompts[row] for row in rows]).double()
-                changed[rows] = torch.sigmoid(scores[:, 1] - scores[:, 0]).cpu().numpy()
-                done += len(rows)
+            for part in _parts(prompts, budget):
+                scores = language_model.log_likelihoods([prompts[row] for row in part]).double()
+                changed[part] = torch.sigmoid(scores[:, 1] - scores[:, 0]).cpu().numpy()
+                done += len(part)
                 report(progress, done, len(prompts), f"scored {done} of {len(prompts)} pairs")
         return both_classes(changed)
 
@@ -152,7 +101,7 @@ class CausalLmMember(_CausalLm):
             CheckpointError: the checkpoint under an adapter is missing or has changed.
         """
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        member = cls(**state["params"])
+        member = cls.from_params(state["params"])
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             member.language_model_ = reloaded(folder, member.settings(), state["base_digest"])
         member.classes_ = np.array([0, 1])
@@ -162,75 +111,23 @@ class CausalLmMember(_CausalLm):
         return member
 
 
-class CausalLmPredictor(_CausalLm):
+class CausalLmPredictor(Ensemble, settings=CausalLmSettings):
     """An ensemble of `members` causal models from seeds of their own, their probabilities averaged.
 
-    Every member holds a whole model in memory, so that more than one suits small models only. As for the BERT,
-    `member(0)`, `member(1)`, ... may be fitted one by one and joined by `from_members`.
+    Every member holds a whole model in memory, so that more than one suits small models only.
     """
 
-    artifact_kind = "causal_lm"
+    member_class = CausalLmMember
 
-    @classmethod
-    def from_members(cls, members: Sequence[CausalLmMember]) -> Self:
-        """The fitted ensemble of members that were fitted one by one, perhaps on several machines.
-
-        Raises:
-            PredictorError: there are none. sklearn.exceptions.NotFittedError: one of them was not fitted.
-        """
-        if not members:
-            raise PredictorError("members: there are none; an ensemble needs at least one fitted member.")
-        for member in members:
-            check_is_fitted(member)
-        ensemble = cls(**{**members[0].get_params(), "members": len(members)})
-        ensemble.members_ = list(members)
-        ensemble.classes_ = np.array([0, 1])
-        return ensemble
-
-    def member(self, index: int) -> CausalLmMember:
-        """The unfitted member number `index`, from 0, with its own seed.
-
-        Raises:
-            PredictorError: there is no such member, or a setting is out of range.
-        """
-        self.settings()
-        if not 0 <= index < self.members:
-            raise PredictorError(f"member: {index} is not one of the {self.members} members, counted from 0.")
-        params = {**self.get_params(), "members": 1, "random_state": member_seed(self.random_state, index)}
-        return CausalLmMember(**params)
-
-    def fit(self, pairs: list[Pair], labels: Any, sample_weight: Any = None, progress: Progress | None = None) -> Self:
-        """Fit all members, one after another; as `CausalLmMember.fit`. `progress` counts steps of all members."""
-        fitted = []
-        for index in range(self.settings().members):
-            inner = part_of_progress(progress, index, self.members, f"member {index + 1} of {self.members}")
-            fitted.append(self.member(index).fit(pairs, labels, sample_weight, inner))
-        self.members_ = fitted
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2), averaged over the members. `progress` counts pairs of all members."""
         check_is_fitted(self)
         count = len(self.members_)
         columns = []
         for index, member in enumerate(self.members_):
             inner = part_of_progress(progress, index, count, f"member {index + 1} of {count}")
-            columns.append(member.predict_proba(pairs, inner)[:, 1])
+            columns.append(member.predict_proba(rows, inner)[:, 1])
         return both_classes(np.mean(columns, axis=0))
-
-    def save_files(self, folder: Path) -> None:
-        """Write every member into a folder of its own below `folder`."""
-        check_is_fitted(self)
-        for index, member in enumerate(self.members_):
-            inner = folder / f"member-{index:02d}"
-            inner.mkdir()
-            member.save_files(inner)
-
-    @classmethod
-    def load_files(cls, folder: Path) -> Self:
-        """Read back what `save_files` wrote."""
-        return cls.from_members([CausalLmMember.load_files(inner) for inner in sorted(folder.glob("member-*"))])
 
 
 def _train(
@@ -248,7 +145,7 @@ def _train(
     Raises:
         Stopped: `progress` returned False. PredictorError: the loss left the finite numbers.
     """
-    prompts = language_model.tokenizer.tokenise(data.pairs)
+    prompts = language_model.tokenizer.tokenise(data.rows)
     answer_weights = data.weights[:, None] * np.column_stack([1 - data.labels, data.labels])
     rows_a_step = settings.batch_size * settings.gradient_accumulation
     steps_an_epoch = -(-len(prompts) // rows_a_step)
@@ -257,7 +154,7 @@ def _train(
     optimiser = _optimiser(moved, settings)
     losses: list[float] = []
     language_model.model.train()
-    for step, rows in enumerate(_steps(len(prompts), rows_a_step, settings.epochs, generator)):
+    for step, rows in enumerate(random_batches(len(prompts), rows_a_step, steps, generator)):
         loss = 0.0
         for first in range(0, len(rows), settings.batch_size):
             part = rows[first : first + settings.batch_size]
@@ -290,14 +187,6 @@ def _optimiser(moved: list[torch.nn.Parameter], settings: CausalLmSettings) -> t
         {"params": rest, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.rate)
-
-
-def _steps(count: int, size: int, epochs: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Row numbers of each step: a random order an epoch, its last step possibly smaller."""
-    for _ in range(epochs):
-        order = generator.permutation(count)
-        for first in range(0, count, size):
-            yield order[first : first + size]
 
 
 def _parts(prompts: Sequence[TokenPrompt], budget: int) -> Iterator[NDArray[np.int64]]:

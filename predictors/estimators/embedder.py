@@ -29,7 +29,7 @@ class LocalEmbedder:
         self.tokenizer.enable_truncation(max_length=min(_MOST_TOKENS, encoder.max_positions))
 
     def embed(self, texts: list[str], progress: Progress | None, before: int, total: int) -> NDArray[np.float32]:
-        """Embeddings of n texts, float32 (n, d), rows of norm 1. `progress` is told `before` + i of `total`.
+        """Embeddings of n texts, float32 (n, d), rows of norm 1. `progress` counts from `before` to `total`.
 
         One text a forward pass. In a batch the products round differently with every company a text is in (in
         bfloat16 a third of all numbers changed), so that what is kept of an earlier call, and with it a tree's
@@ -51,7 +51,7 @@ class LocalEmbedder:
                     types=zeros,
                     segments=zeros,
                     lengths=np.array([length]),
-                    outcomes=zeros[:1],
+                    numbers=np.empty((1, 0), dtype=np.float32),
                 )
                 hidden = self.encoder.encode(to_batch(row, self.dtype, self.device), None)
                 rows[number] = torch.nn.functional.normalize(hidden.mean(dim=0), dim=0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Boosted trees over fixed sentence embeddings: a row of table 1. Imports xgboost and scikit-learn's base class."""
+"""Boosted trees over fixed sentence embeddings: a row of table 1. Imports xgboost and scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,60 +11,44 @@ from typing import Any, Self
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from predictors.embeddings import embed, source_of
-from predictors.errors import CheckpointError
-from predictors.pairs import Pair, Progress, as_pairs, check_training_data, report
-from predictors.settings import BUNDLED_CHECKPOINT, EmbeddingXgboostSettings
+from predictors.errors import CheckpointError, PredictorError
+from predictors.estimators.base import SettingsEstimator, both_classes, write_json
+from predictors.features import (
+    PAIR_TEXTS,
+    Features,
+    Row,
+    number_columns,
+    number_names,
+    text_column,
+    text_names,
+    two_rows,
+)
+from predictors.pairs import Progress, report
+from predictors.settings import EmbeddingXgboostSettings
 
 STATE_FILE, MODEL_FILE = "embedding_xgboost.json", "trees.ubj"
 _TREES_BETWEEN_REPORTS = 10
-# Columns are drawn for each tree; the outcome, one of hundreds, is to be among them nearly always.
-_OUTCOME_WEIGHT = 20.0
+# Columns are drawn for each tree; a number, one column of hundreds, is to be among them nearly always.
+_NUMBER_WEIGHT = 20.0
+OF_PAIRS = (tuple(PAIR_TEXTS), ("previous_correct",))
 
 
-class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
-    """P(change) by XGBoost from the embeddings of evidence and target, one after the other, and the outcome.
+class EmbeddingXgboost(SettingsEstimator, settings=EmbeddingXgboostSettings):
+    """P(label 1) by XGBoost from the embeddings of the texts, one after the other, and the numbers.
 
-    The parameters are those of `EmbeddingXgboostSettings`. The same data, seed, machine and number of threads give
-    the same trees, bit for bit. A saved predictor holds its trees, not the embedding model: it asks for the same
-    model again, and refuses a local one whose files have changed.
+    Of a pair it reads evidence, target and outcome; of features all texts and numbers. The same data, seed, machine
+    and number of threads give the same trees, bit for bit. A saved predictor holds its trees, not the embedding model:
+    it asks for the same model again, and refuses a local one whose files have changed.
     """
 
-    artifact_kind = "embedding_xgboost"
-
-    def __init__(
-        self,
-        embeddings: str = BUNDLED_CHECKPOINT,
-        trees: int = 300,
-        depth: int = 4,
-        learning_rate: float = 0.03,
-        subsample: float = 0.7,
-        column_sample: float = 0.3,
-        min_child_weight: float = 2.0,
-        l2: float = 1.0,
-        random_state: int = 0,
-    ) -> None:
-        self.embeddings = embeddings
-        self.trees = trees
-        self.depth = depth
-        self.learning_rate = learning_rate
-        self.subsample = subsample
-        self.column_sample = column_sample
-        self.min_child_weight = min_child_weight
-        self.l2 = l2
-        self.random_state = random_state
-
-    def settings(self) -> EmbeddingXgboostSettings:
-        """The parameters as checked settings."""
-        params = self.get_params()
-        params.pop("random_state")
-        return EmbeddingXgboostSettings(**params)
-
-    def fit(self, pairs: list[Pair], labels: Any, sample_weight: Any = None, progress: Progress | None = None) -> Self:
-        """Learn from n pairs with n labels (0, 1 or fractions: two weighted rows each) and n weights.
+    def fit(
+        self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
+    ) -> Self:
+        """Learn from n rows with n labels (0, 1 or fractions: two weighted rows each) and n weights.
 
         `progress(done, total, text)` counts texts to embed, then trees.
 
@@ -72,19 +56,18 @@ class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
             PredictorError: unusable data or settings, or a server of embeddings that fails. CheckpointError: no local
             model. Stopped: progress said so.
         """
-        settings = self.settings()
-        data = check_training_data(pairs, labels, sample_weight)
+        settings: EmbeddingXgboostSettings = self.settings()
+        data = self.training_data(rows, labels, sample_weight)
         source = source_of(settings.embeddings)
-        design = self._design(data.pairs, progress)
-        rows = np.concatenate([np.flatnonzero(data.labels > 0), np.flatnonzero(data.labels < 1)])
-        ones = int((data.labels > 0).sum())
-        outcomes = np.zeros(len(rows), dtype=np.float32)
-        outcomes[:ones] = 1
-        weights = data.weights * data.labels
-        weights = np.concatenate([weights[rows[:ones]], (data.weights - weights)[rows[ones:]]])
-        matrix = xgboost.DMatrix(design[rows], outcomes, weight=weights, nthread=_threads())
+        is_pairs = not isinstance(data.rows[0], Features)
+        self.texts_, self.numbers_ = OF_PAIRS if is_pairs else (text_names(data.rows), number_names(data.rows))
+        if not self.texts_:
+            raise PredictorError("texts: the rows have none; choose a predictor of numbers, such as logistic.")
+        design = self._design(data.rows, progress)
+        taken, classes, weights = two_rows(data.labels, data.weights)
+        matrix = xgboost.DMatrix(design[taken], classes.astype(np.float32), weight=weights, nthread=_threads())
         columns = np.ones(design.shape[1], dtype=np.float32)
-        columns[-1] = _OUTCOME_WEIGHT * len(columns)
+        columns[len(columns) - len(self.numbers_) :] = _NUMBER_WEIGHT * len(columns)
         matrix.set_info(feature_weights=columns)
         self.booster_ = xgboost.train(
             _parameters(settings, self.random_state),
@@ -96,39 +79,35 @@ class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
         self.width_ = design.shape[1]
         self.classes_ = np.array([0, 1])
         self.n_steps_ = settings.trees
-        self.n_examples_ = len(data.pairs)
+        self.n_examples_ = len(data.rows)
         margins = self.booster_.predict(matrix, output_margin=True).astype(np.float64)
-        self.loss_ = float(np.average(np.logaddexp(0, margins) - outcomes * margins, weights=weights))
+        self.loss_ = float(np.average(np.logaddexp(0, margins) - classes * margins, weights=weights))
         return self
 
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
-        """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts texts to embed, then pairs.
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
+        """Probabilities of shape (n, 2): of label 0 and of label 1. `progress` counts texts to embed, then rows.
 
         Raises:
+            PredictorError: a text or number of the training is not among those of the rows.
             CheckpointError: the embedding model is not the one of the training.
         """
         check_is_fitted(self)
-        rows = as_pairs(pairs)
+        checked = self.checked_rows(rows)
         if source_of(self.embeddings).fingerprint != self.fingerprint_:
             raise CheckpointError(
                 f"embeddings: the files of {self.embeddings} have changed since training; restore them."
             )
-        if not rows:
+        if not checked:
             return np.empty((0, 2))
-        design = self._design(rows, progress)
+        design = self._design(checked, progress)
         if design.shape[1] != self.width_:
             raise CheckpointError(
                 f"embeddings: {self.embeddings} now gives {design.shape[1]} columns, {self.width_} in training; "
                 "name the model of the training or train again."
             )
         margins = self.booster_.predict(xgboost.DMatrix(design, nthread=_threads()), output_margin=True)
-        changed = 1 / (1 + np.exp(-margins.astype(np.float64)))
-        report(progress, len(rows), len(rows), f"scored {len(rows)} pairs")
-        return np.column_stack([1 - changed, changed])
-
-    def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
-        """The likelier class of each pair, 0 or 1."""
-        return (self.predict_proba(pairs)[:, 1] > 0.5).astype(np.int64)
+        report(progress, len(checked), len(checked), f"scored {len(checked)} rows")
+        return both_classes(expit(margins.astype(np.float64)))
 
     def save_files(self, folder: Path) -> None:
         """Write trees and settings into `folder`; called by `artifacts.save`."""
@@ -140,7 +119,9 @@ class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
             "loss": self.loss_,
             "n_examples": self.n_examples_,
         }
-        (folder / STATE_FILE).write_text(json.dumps(state, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        if (self.texts_, self.numbers_) != OF_PAIRS:
+            state |= {"texts": self.texts_, "numbers": self.numbers_}
+        write_json(folder / STATE_FILE, state)
         self.booster_.save_model(folder / MODEL_FILE)
 
     @classmethod
@@ -148,6 +129,8 @@ class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
         """Read back what `save_files` wrote; called by `artifacts.load`."""
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
         estimator = cls(**state["params"])
+        texts, numbers = OF_PAIRS
+        estimator.texts_, estimator.numbers_ = tuple(state.get("texts", texts)), tuple(state.get("numbers", numbers))
         estimator.booster_ = xgboost.Booster(model_file=folder / MODEL_FILE)
         estimator.booster_.set_param({"nthread": _threads()})
         estimator.fingerprint_ = state["fingerprint"]
@@ -158,19 +141,18 @@ class EmbeddingXgboost(ClassifierMixin, BaseEstimator):
         estimator.loss_ = state["loss"]
         return estimator
 
-    def _design(self, pairs: Sequence[Pair], progress: Progress | None) -> NDArray[np.float32]:
-        """Embedding of the evidence, embedding of the target, outcome: float32 (n, 2 d + 1)."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in (pair.evidence_text, pair.target_text)))
-        vectors = embed(texts, model=self.embeddings, progress=progress)
-        place = {text: number for number, text in enumerate(texts)}
-        evidence = vectors[[place[pair.evidence_text] for pair in pairs]]
-        target = vectors[[place[pair.target_text] for pair in pairs]]
-        outcome = np.array([[pair.outcome] for pair in pairs], dtype=np.float32)
-        return np.hstack([evidence, target, outcome])
+    def _design(self, rows: Sequence[Row], progress: Progress | None) -> NDArray[np.float32]:
+        """The embeddings of the k texts, one after the other, and the m numbers: float32 (n, k d + m)."""
+        columns = [text_column(rows, name) for name in self.texts_]
+        numbers = number_columns(rows, self.numbers_).astype(np.float32)
+        distinct = list(dict.fromkeys(text for texts in zip(*columns, strict=True) for text in texts))
+        vectors = embed(distinct, model=self.embeddings, progress=progress)
+        place = {text: number for number, text in enumerate(distinct)}
+        return np.hstack([*(vectors[[place[text] for text in column]] for column in columns), numbers])
 
 
 class _Reports(xgboost.callback.TrainingCallback):
-    """Tells how many trees there are; Stopped passes through xgboost to the caller."""
+    """Reports how many trees there are; Stopped passes through xgboost to the caller."""
 
     def __init__(self, progress: Progress | None, trees: int) -> None:
         super().__init__()
@@ -201,7 +183,7 @@ def _parameters(settings: EmbeddingXgboostSettings, seed: int) -> dict[str, Any]
 
 
 def _threads() -> int:
-    """As many as this process was given. XGBoost is told, as OpenMP may have read its limit before that was set."""
+    """As many as this process was given; named to XGBoost, as OpenMP may have read its limit before that was set."""
     try:
         return max(1, int(os.environ["OMP_NUM_THREADS"]))
     except (KeyError, ValueError):

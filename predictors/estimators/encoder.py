@@ -52,7 +52,7 @@ class Batch(NamedTuple):
     segments: torch.Tensor
     starts: torch.Tensor
     pair_of_token: torch.Tensor
-    outcomes: torch.Tensor
+    numbers: torch.Tensor
     groups: list[Group]
 
 
@@ -424,9 +424,25 @@ def to_batch(rows: Rows, dtype: torch.dtype, device: torch.device) -> Batch:
         segments=moved(rows.segments),
         starts=moved(starts),
         pair_of_token=moved(np.repeat(np.arange(len(rows.lengths)), rows.lengths)),
-        outcomes=moved(rows.outcomes),
+        numbers=moved(rows.numbers),
         groups=groups,
     )
+
+
+def device_of(name: str) -> torch.device:
+    """The device that a setting names; "auto" is a GPU where there is one.
+
+    Raises:
+        PredictorError: it is not available here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as exc:
+        raise PredictorError(f"device: {name!r} is not available here; use 'auto' or 'cpu'.") from exc
+    return device
 
 
 def compute_dtype(choice: bool | str, device: torch.device) -> torch.dtype:

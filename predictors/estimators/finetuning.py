@@ -14,8 +14,9 @@ from torch.nn import functional
 from predictors.errors import PredictorError
 from predictors.estimators.encoder import Batch, Dropout, Encoder, FlatWeights, to_batch
 from predictors.estimators.heads import Head
-from predictors.estimators.text import PairTokenizer, TokenPair
-from predictors.pairs import Progress, TrainingData, report
+from predictors.estimators.text import Inputs, RowTokenizer, TokenRow, by_length
+from predictors.features import Row, TrainingData
+from predictors.pairs import Progress, report
 from predictors.settings import BertSettings
 
 _STEPS_BETWEEN_REPORTS = 5
@@ -26,20 +27,25 @@ _KEPT_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Network:
-    """A tokenizer, an encoder and a head, with where and in what they compute."""
+    """A tokenizer, an encoder and a head, with what they read, and where and in what they compute."""
 
-    tokenizer: PairTokenizer
+    tokenizer: RowTokenizer
+    inputs: Inputs
     encoder: Encoder
     head: Head
     dtype: torch.dtype
     device: torch.device
 
-    def batch(self, pairs: Sequence[TokenPair]) -> Batch:
-        """Pairs, sorted by falling length, on the device."""
-        return to_batch(self.tokenizer.lay_out(pairs), self.dtype, self.device)
+    def tokenise(self, rows: Sequence[Row]) -> list[TokenRow]:
+        """Checked rows as tokens; errors as in `RowTokenizer.tokenise`."""
+        return self.tokenizer.tokenise(rows, self.inputs)
+
+    def batch(self, rows: Sequence[TokenRow]) -> Batch:
+        """Rows, sorted by falling length, on the device."""
+        return to_batch(self.tokenizer.lay_out(rows), self.dtype, self.device)
 
     def logits(self, batch: Batch, dropout: Dropout | None = None, below: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits of change, (B,); `below` as in `Encoder.encode`."""
+        """Logits of label 1, (B,); `below` as in `Encoder.encode`."""
         return self.head.logits(self.encoder.encode(batch, dropout, below), batch, dropout)
 
     def tokens_at_once(self, settings: BertSettings) -> int:
@@ -70,21 +76,21 @@ def train(
     Raises:
         Stopped: `progress` returned False. PredictorError: the loss left the finite numbers.
     """
-    pairs = network.tokenizer.tokenise(data.pairs)
-    steps_an_epoch = -(-len(pairs) // settings.batch_size)
+    tokens = network.tokenise(data.rows)
+    steps_an_epoch = -(-len(tokens) // settings.batch_size)
     steps = max(settings.epochs * steps_an_epoch, settings.min_steps)
     rate = network.encoder.default_dropout if settings.dropout is None else settings.dropout
     dropout = Dropout(rate, generator)
-    body = network.encoder.begin_training(network.tokenizer.used_ids(pairs))
+    body = network.encoder.begin_training(network.tokenizer.used_ids(tokens))
     heads = [network.head.pretrained, network.head.fresh]
     for buffer in heads:
         buffer.begin_training()
     optimiser = _Optimiser([*body, network.head.pretrained], [network.head.fresh], settings, steps)
     losses: list[torch.Tensor] = []
-    below = _Below(network, pairs) if network.encoder.frozen_layers else None
+    below = _Below(network, tokens) if network.encoder.frozen_layers else None
     try:
-        for step, rows in enumerate(_batches(len(pairs), settings.batch_size, steps, generator)):
-            losses.append(_gradients(network, settings, data, pairs, rows, dropout, below))
+        for step, rows in enumerate(random_batches(len(tokens), settings.batch_size, steps, generator)):
+            losses.append(_gradients(network, settings, data, tokens, rows, dropout, below))
             optimiser.step(step)
             if (step + 1) % _STEPS_BETWEEN_REPORTS == 0 or step + 1 == steps:
                 recent = float(torch.stack(losses[-steps_an_epoch:]).mean())
@@ -99,32 +105,32 @@ def train(
 
 
 def predict(
-    networks: Sequence[Network], pairs: Sequence[TokenPair], token_budget: int, progress: Progress | None
+    networks: Sequence[Network], tokens: Sequence[TokenRow], token_budget: int, progress: Progress | None
 ) -> NDArray[np.float64]:
-    """Probabilities of change by every network, (networks, n).
+    """Probabilities of label 1 by every network, (networks, n).
 
-    Batches hold pairs of like length, up to `token_budget` tokens. Networks with the same frozen layers share what
-    these compute. All networks must have the tokenizer of the first.
+    Batches hold rows of like length, up to `token_budget` tokens. Networks with the same frozen layers share what
+    these compute. All networks must have the tokenizer and inputs of the first.
     """
     tokenizer = networks[0].tokenizer
-    lengths = np.array([tokenizer.length(pair) for pair in pairs], dtype=np.int64)
-    order = np.argsort(-lengths, kind="stable")
-    probabilities = np.empty((len(networks), len(pairs)), dtype=np.float64)
-    shared = _share_frozen_layers(networks)
+    lengths = np.array([tokenizer.length(row) for row in tokens], dtype=np.int64)
+    probabilities = np.empty((len(networks), len(tokens)), dtype=np.float64)
+    shared = share_frozen_layers(networks)
     done = 0
     with torch.inference_mode():
-        for rows in _parts(order, lengths, token_budget):
-            batch = networks[0].batch([pairs[row] for row in rows])
+        for rows in by_length(lengths, token_budget):
+            batch = networks[0].batch([tokens[row] for row in rows])
             below = networks[0].encoder.below(batch) if shared else None
             for number, network in enumerate(networks):
                 logits = network.logits(batch, below=below)
                 probabilities[number, rows] = torch.sigmoid(logits.double()).cpu().numpy()
             done += len(rows)
-            report(progress, done, len(pairs), f"scored {done} of {len(pairs)} pairs")
+            report(progress, done, len(tokens), f"scored {done} of {len(tokens)} rows")
     return probabilities
 
 
-def _share_frozen_layers(networks: Sequence[Network]) -> bool:
+def share_frozen_layers(networks: Sequence[Network]) -> bool:
+    """Whether several networks have frozen layers, the same ones, so that one pass through these serves all."""
     if len(networks) == 1 or not all(network.encoder.frozen_layers for network in networks):
         return False
     return len({network.encoder.frozen_digest() for network in networks}) == 1
@@ -133,8 +139,8 @@ def _share_frozen_layers(networks: Sequence[Network]) -> bool:
 class _Below:
     """What the frozen layers make of each training row, computed when first asked for and kept while there is room."""
 
-    def __init__(self, network: Network, pairs: Sequence[TokenPair]) -> None:
-        self.network, self.pairs = network, pairs
+    def __init__(self, network: Network, tokens: Sequence[TokenRow]) -> None:
+        self.network, self.tokens = network, tokens
         self.kept: dict[int, torch.Tensor] = {}
         self.room = _KEPT_BYTES
 
@@ -143,8 +149,8 @@ class _Below:
         missing = [int(row) for row in rows if int(row) not in self.kept]
         found = {}
         if missing:
-            batch = self.network.batch([self.pairs[row] for row in missing])
-            lengths = [self.network.tokenizer.length(self.pairs[row]) for row in missing]
+            batch = self.network.batch([self.tokens[row] for row in missing])
+            lengths = [self.network.tokenizer.length(self.tokens[row]) for row in missing]
             found = dict(zip(missing, self.network.encoder.below(batch).split(lengths), strict=True))
         states = torch.cat([found[row] if row in found else self.kept[row] for row in map(int, rows)])
         for row, state in found.items():
@@ -159,18 +165,17 @@ def _gradients(
     network: Network,
     settings: BertSettings,
     data: TrainingData,
-    pairs: Sequence[TokenPair],
+    tokens: Sequence[TokenRow],
     rows: NDArray[np.int64],
     dropout: Dropout,
     below: _Below | None,
 ) -> torch.Tensor:
-    """Add one batch's gradients and return its loss. A batch above the token budget is worked off in parts."""
-    lengths = np.array([network.tokenizer.length(pairs[row]) for row in rows], dtype=np.int64)
-    order = np.argsort(-lengths, kind="stable")
+    """Add one batch's gradients and return its loss. A batch above the token budget is computed in parts."""
+    lengths = np.array([network.tokenizer.length(tokens[row]) for row in rows], dtype=np.int64)
     total = torch.zeros((), device=network.device)
-    for part in _parts(order, lengths, network.tokens_at_once(settings)):
+    for part in by_length(lengths, network.tokens_at_once(settings)):
         members = rows[part]
-        batch = network.batch([pairs[row] for row in members])
+        batch = network.batch([tokens[row] for row in members])
         logits = network.logits(batch, dropout, below.states(members) if below else None)
         labels = torch.from_numpy(data.labels[members]).to(network.device, torch.float32)
         weights = torch.from_numpy(data.weights[members]).to(network.device, torch.float32)
@@ -180,19 +185,7 @@ def _gradients(
     return total
 
 
-def _parts(order: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> Iterator[NDArray[np.int64]]:
-    """Cut `order` into runs of at most `token_budget` tokens, each of at least one pair."""
-    first, tokens = 0, 0
-    for position, row in enumerate(order):
-        if position > first and tokens + lengths[row] > token_budget:
-            yield order[first:position]
-            first, tokens = position, 0
-        tokens += int(lengths[row])
-    if first < len(order):
-        yield order[first:]
-
-
-def _batches(count: int, size: int, steps: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def random_batches(count: int, size: int, steps: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Row numbers of `steps` batches: one random order after another, the last batch of each possibly smaller."""
     made = 0
     while True:

@@ -1,4 +1,4 @@
-"""What turns the encoder's hidden states into one logit a pair: the paper's head, and one that compares both texts."""
+"""What turns the encoder's hidden states into one logit a row: the paper's head, and one that compares the texts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
 from predictors.estimators.encoder import Batch, Dropout, FlatWeights
-from predictors.estimators.text import EVIDENCE, TARGET
+from predictors.estimators.text import FIRST, OTHERS
 
 HeadKind = Literal["paper", "segments"]
-# The outcome enters as plus or minus this: with Adam's equal steps, its one weight must count for more than each of
-# the hundreds that carry the texts, or it is learnt long after them.
-_OUTCOME_SIZE = 4.0
 _POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
 class Head:
     """A float32 head over packed hidden states.
 
-    `paper`: the pooled first token through one linear layer, as in sequence classification. `segments`: the means u
-    and v of the two texts' tokens, |u - v|, u * v and the outcome through one linear layer.
+    `paper`: the pooled first token through one linear layer, as in sequence classification. `segments`: the mean u of
+    the first text's tokens, the mean v of all others' (0 where there is one text), |u - v| and u * v through one linear
+    layer. Either reads the batch's numbers beside.
     `pretrained` weights (the pooler, where the checkpoint has one) move at the encoder's learning rate, `fresh` ones
     at the head's.
     """
@@ -33,8 +32,10 @@ class Head:
         self.fresh = FlatWeights({n: t for n, t in tensors.items() if n not in _POOLER}, torch.float32, device)
 
     def logits(self, hidden: torch.Tensor, batch: Batch, dropout: Dropout | None) -> torch.Tensor:
-        """Logits of change, (B,), from hidden states (T, hidden)."""
+        """Logits of label 1, (B,), from hidden states (T, hidden)."""
         features = self._pooled(hidden, batch) if self.kind == "paper" else self._compared(hidden, batch)
+        if batch.numbers.shape[1]:
+            features = torch.cat([features, batch.numbers], dim=1)
         if dropout is not None:
             features = dropout(features)
         weights = self.fresh.views
@@ -51,21 +52,25 @@ class Head:
 
     @staticmethod
     def _compared(hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
-        evidence = _mean_of(hidden, batch, EVIDENCE)
-        target = _mean_of(hidden, batch, TARGET)
-        outcome = batch.outcomes[:, None].float() * (2 * _OUTCOME_SIZE) - _OUTCOME_SIZE
-        return torch.cat([evidence, target, (evidence - target).abs(), evidence * target, outcome], dim=1)
+        first, others = mean_of(hidden, batch, FIRST), mean_of(hidden, batch, OTHERS)
+        return torch.cat([first, others, (first - others).abs(), first * others], dim=1)
 
 
 def new_head(
     kind: HeadKind,
     hidden_size: int,
+    numbers: int,
     pretrained: dict[str, torch.Tensor],
     generator: np.random.Generator,
     device: torch.device,
+    numbers_alone: NDArray[np.float32] | None = None,
 ) -> Head:
-    """An untrained head: random weights of standard deviation 0.02, the checkpoint's own pooler where it has one."""
-    width = hidden_size if kind == "paper" else 4 * hidden_size + 1
+    """An untrained head: random weights of standard deviation 0.02, the checkpoint's own pooler where it has one.
+
+    numbers: how many numbers it reads beside the texts.
+    numbers_alone: (1 + numbers,), bias and weights of the numbers to start from instead.
+    """
+    width = (hidden_size if kind == "paper" else 4 * hidden_size) + numbers
     shapes = {"classifier.weight": (1, width), "classifier.bias": (1,)}
     if kind == "paper":
         shapes = {_POOLER[0]: (hidden_size, hidden_size), _POOLER[1]: (hidden_size,), **shapes}
@@ -78,11 +83,15 @@ def new_head(
             tensors[name] = torch.zeros(shape)
         else:
             tensors[name] = torch.from_numpy(generator.normal(scale=0.02, size=shape).astype(np.float32))
+    if numbers_alone is not None:
+        start = torch.from_numpy(numbers_alone)
+        tensors["classifier.bias"] = start[:1]
+        tensors["classifier.weight"][:, width - numbers :] = start[1:]
     return Head(kind, tensors, device)
 
 
-def _mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:
-    """Mean hidden state of each pair's tokens of one text, (B, hidden); zeros where the text is empty."""
+def mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:
+    """Mean hidden state of each row's tokens of one segment, (B, hidden); zeros where it has none."""
     belongs = torch.zeros(len(batch.starts), len(hidden), device=hidden.device)
     tokens = torch.nonzero(batch.segments == segment)[:, 0]
     belongs[batch.pair_of_token[tokens], tokens] = 1.0

@@ -15,34 +15,35 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
+from predictors.estimators.base import SettingsEstimator, both_classes, write_json
 from predictors.estimators.checkpoints import read_checkpoint
-from predictors.estimators.encoder import compute_dtype, rebuild_encoder
-from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge, sigmoid
+from predictors.estimators.encoder import compute_dtype, device_of, rebuild_encoder
+from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge
 from predictors.estimators.hybrid_states import StateReader, States
-from predictors.estimators.shared import both_classes, device_of, write_json
-from predictors.estimators.text import PairTokenizer
+from predictors.estimators.text import RowTokenizer
 from predictors.evaluation import negative_log_likelihood
+from predictors.features import TrainingData
 from predictors.majority import (
-    DEFAULT_CONCENTRATION,
     as_responses,
     fit_concentration,
     holds_majorities,
     logit_line,
     majority_probability,
 )
-from predictors.pairs import Pair, Progress, TrainingData, as_pairs, check_training_data, report
-from predictors.settings import BUNDLED_CHECKPOINT, HybridSettings
+from predictors.pairs import Pair, Progress, report
+from predictors.settings import HybridSettings
+from predictors.splits import pair_groups
 
 WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
     "model.safetensors",
@@ -54,7 +55,7 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
 
 # A teacher of fewer pairs is no teacher: its rows are learnt from as they are.
 _LEAST_TAUGHT = 20
-# Averages of so many answers or fewer are told from a teacher's probabilities by their values.
+# Averages of so many answers or fewer are known from a teacher's probabilities by their values.
 _MOST_ANSWERS = 30
 _LEAST_LABEL = 1e-3
 _PAIRS_AT_ONCE = 2048
@@ -73,46 +74,19 @@ class _Rows(NamedTuple):
     responses: NDArray[np.int64]
 
 
-class HybridPredictor(ClassifierMixin, BaseEstimator):
-    """See the module. The parameters are those of `HybridSettings`; the same seed, data and machine give the same fit.
+class HybridPredictor(SettingsEstimator, settings=HybridSettings):
+    """See the module. Reads pairs alone; the same seed, data and machine give the same fit.
 
-    `responses` tells `fit` how many answers a label sums up. Labels that are all 0 or 1 although they sum up several
-    answers are majorities, others shares. `predict_proba` then speaks of one person and `predict_majority` of the
-    majority of several. Without `responses`, `predict_proba` speaks of labels of the kind that were given.
+    `responses` of `fit` says how many answers each label sums up. Labels that are all 0 or 1 although they sum up
+    several answers are majorities, others shares. `predict_proba` then speaks of one person and `predict_majority` of
+    the majority of several. Without `responses`, `predict_proba` speaks of labels of the kind that were given.
     """
 
-    artifact_kind = "hybrid"
     uses_responses = True
-
-    def __init__(
-        self,
-        checkpoint: str = BUNDLED_CHECKPOINT,
-        landmarks: int = 1024,
-        concentration: float = DEFAULT_CONCENTRATION,
-        max_length: int = 512,
-        token_budget: int | None = None,
-        bfloat16: bool | Literal["auto"] = "auto",
-        device: str = "auto",
-        random_state: int = 0,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.landmarks = landmarks
-        self.concentration = concentration
-        self.max_length = max_length
-        self.token_budget = token_budget
-        self.bfloat16 = bfloat16
-        self.device = device
-        self.random_state = random_state
-
-    def settings(self) -> HybridSettings:
-        """The parameters, checked."""
-        params = self.get_params()
-        params.pop("random_state")
-        return HybridSettings(**params)
 
     def fit(
         self,
-        pairs: list[Pair],
+        rows: Sequence[Any],
         labels: Any,
         sample_weight: Any = None,
         progress: Progress | None = None,
@@ -120,69 +94,65 @@ class HybridPredictor(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Learn from n pairs with n labels (0, 1 or fractions), n weights and n counts of answers.
 
-        A row is a teacher's where its label is neither 0 nor 1, sums up no answers that were told of, and the
+        A row is a teacher's where its label is neither 0 nor 1, sums up no answers by `responses`, and the
         fractions are not those of few answers (8 of 13). A share of k answers counts as k rows, a majority as one.
         `progress` counts the distinct pairs to be read.
 
         Raises:
             PredictorError: unusable data or settings. CheckpointError: no checkpoint. Stopped: progress said so.
         """
-        settings = self.settings()
-        data = check_training_data(pairs, labels, sample_weight)
-        given = np.ones(len(data.pairs), dtype=np.int64)
+        settings: HybridSettings = self.settings()
+        data = self.training_data(rows, labels, sample_weight)
+        given = np.ones(len(data.rows), dtype=np.int64)
         if responses is not None:
-            counts = as_responses(responses, len(pairs))
-            weights = np.ones(len(pairs)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            counts = as_responses(responses, len(rows))
+            weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
             given = counts[weights > 0]
         rng = np.random.default_rng(self.random_state)
         device = device_of(settings.device)
         reader = StateReader.from_checkpoint(
             read_checkpoint(settings.checkpoint), settings.max_length, settings.bfloat16, device
         )
-        distinct = list(dict.fromkeys(data.pairs))
+        distinct = list(dict.fromkeys(data.rows))
         states = reader.read_each(distinct, progress)
         sides = _sides(distinct)
         likeness = Likeness.learn(states, rng)
-        taught, told = _told_apart(data, given, distinct)
+        taught, answered = _by_source(data, given, distinct)
         self.ridge_: Ridge | None = None
         self.logistic_: Logistic | None = None
         self.spread_ = np.array([0.0, 1.0])
         if taught is not None:
             self._fit_ridge(likeness, taught, states, sides, distinct, rng)
         self.concentration_ = float(settings.concentration)
-        if told is not None:
-            self._fit_logistic(likeness, told, states, sides, distinct, rng)
+        if answered is not None:
+            self._fit_logistic(likeness, answered, states, sides, distinct, rng)
         self.reader_, self.likeness_ = reader, likeness
         self.classes_ = np.array([0, 1])
-        self.n_examples_ = len(data.pairs)
+        self.n_examples_ = len(data.rows)
         self.n_iter_ = self.logistic_.iterations if self.logistic_ is not None else 1
         # What the last learner learnt from: a teacher's rows are only on the way to people's labels.
         fitted = self._changed(states, sides, distinct)
-        for last in (taught, told):
+        for last in (taught, answered):
             if last is not None:
                 loss = negative_log_likelihood(last.labels, fitted[last.pair], last.weights)
                 self.loss_ = float(loss or 0.0)
-        report(progress, len(distinct), len(distinct), f"fitted on {len(data.pairs)} rows, loss {self.loss_:.3f}")
+        report(progress, len(distinct), len(distinct), f"fitted on {len(data.rows)} rows, loss {self.loss_:.3f}")
         return self
 
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs."""
         check_is_fitted(self)
-        rows = as_pairs(pairs)
-        changed = np.empty(len(rows))
-        for first in range(0, len(rows), _PAIRS_AT_ONCE):
-            block = rows[first : first + _PAIRS_AT_ONCE]
+        pairs: list[Pair] = self.checked_rows(rows)
+        changed = np.empty(len(pairs))
+        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
+            block = pairs[first : first + _PAIRS_AT_ONCE]
 
-            def told(done: int, _total: int, _text: str, first: int = first) -> None:
-                report(progress, first + done, len(rows), f"scored {first + done} of {len(rows)} pairs")
+            def inside(done: int, _total: int, _text: str, first: int = first) -> None:
+                report(progress, first + done, len(pairs), f"scored {first + done} of {len(pairs)} pairs")
 
-            states = self.reader_.read(block, self.token_budget, told)
+            states = self.reader_.read(block, self.token_budget, inside)
             changed[first : first + len(block)] = self._changed(states, _sides(block), block)
         return both_classes(changed)
-
-    def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
-        """The likelier class of each pair, 0 or 1."""
-        return (self.predict_proba(pairs)[:, 1] > 0.5).astype(np.int64)
 
     def predict_majority(
         self, pairs: list[Pair], responses: Any, progress: Progress | None = None
@@ -232,7 +202,7 @@ class HybridPredictor(ClassifierMixin, BaseEstimator):
         dtype = compute_dtype(hybrid.bfloat16, device)
         weights = load_file(folder / WEIGHTS_FILE)
         hybrid.reader_ = StateReader(
-            PairTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"]),
+            RowTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"]),
             rebuild_encoder(folder, config, weights, dtype, device, state["frozen_layers"]),
             dtype,
             device,
@@ -263,7 +233,7 @@ class HybridPredictor(ClassifierMixin, BaseEstimator):
         labels = np.clip(rows.labels, _LEAST_LABEL, 1 - _LEAST_LABEL)
         logits = np.log(labels) - np.log1p(-labels)
         marks = Landmarks.choose(likeness, mine, side, self.landmarks, rng)
-        groups = _groups([distinct[number] for number in rows.pair])
+        groups = pair_groups([distinct[number] for number in rows.pair])
         self.ridge_ = Ridge.fit(marks, mine, side, logits, rows.weights, groups)
         self.spread_ = np.array([np.average(logits, weights=rows.weights), logits.std() or 1.0])
 
@@ -293,7 +263,7 @@ class HybridPredictor(ClassifierMixin, BaseEstimator):
             self.logistic_ = Logistic.fit(marks, basis, lined, smooth * slope[:, None], rows.labels, weights)
             return
         self.logistic_ = Logistic.fit(marks, basis, named, smooth, rows.labels, weights)
-        groups = _groups(pairs)
+        groups = pair_groups(pairs)
         fold = rng.permutation(groups.max() + 1)[groups] % _FOLDS
         if (counts > 1).any() and groups.max() + 1 >= 2 * _FOLDS:
             # How far shares scatter about predictions is seen only on rows that were not learnt from.
@@ -321,18 +291,18 @@ class HybridPredictor(ClassifierMixin, BaseEstimator):
     def _changed(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Numbers:
         named = self._named(states, sides, pairs)
         if self.logistic_ is None:
-            return sigmoid(named.offset)
+            return expit(named.offset)
         return self.logistic_.predict(states, sides, named)
 
 
-def _told_apart(
+def _by_source(
     data: TrainingData, responses: NDArray[np.int64], distinct: Sequence[Pair]
 ) -> tuple[_Rows | None, _Rows | None]:
     """The teacher's rows and the people's, repeated rows of a pair summed up; None where there are none."""
     place = {pair: number for number, pair in enumerate(distinct)}
-    number = np.array([place[pair] for pair in data.pairs], dtype=np.int64)
+    number = np.array([place[pair] for pair in data.rows], dtype=np.int64)
     soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
-    taught = set(_groups([data.pairs[row] for row in np.flatnonzero(soft)]).tolist())
+    taught = set(pair_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
     if len(taught) < _LEAST_TAUGHT or _are_averages(data.labels[soft]):
         soft[:] = False
 
@@ -358,13 +328,6 @@ def _are_averages(fractions: Numbers) -> bool:
     products = fractions[:, None] * answers
     near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
     return bool(near.mean() > 0.5)
-
-
-def _groups(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """A number for each pair, equal for a pair, its reverse and its other outcome."""
-    seen: dict[frozenset[str], int] = {}
-    keys = [frozenset((pair.evidence_text, pair.target_text)) for pair in pairs]
-    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
 
 
 def _sides(pairs: Sequence[Pair]) -> Numbers:

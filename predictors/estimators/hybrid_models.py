@@ -1,4 +1,4 @@
-"""The hybrid's two learners over likeness of pairs: ridge regression and Bayesian logistic regression. Numpy alone.
+"""The hybrid's two learners over likeness of pairs: ridge regression and Bayesian logistic regression.
 
 Both are Gaussian processes (Rasmussen and Williams 2006, chapters 2, 3 and 8) written in an explicit basis: with as
 many landmarks as rows they are exact, with fewer this is the Nystrom approximation, whose cost is bounded.
@@ -10,6 +10,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 Numbers = NDArray[np.float64]
 Arrays = dict[str, NDArray[np.generic]]
@@ -47,7 +49,8 @@ class Likeness(NamedTuple):
         scale = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0)
         features = (raw - centre) * scale
         for depth in range(raw.shape[1]):
-            distances = _squared_distances(features[:, depth], features[:, depth])
+            mine = features[:, depth].astype(np.float64)
+            distances = euclidean_distances(mine, squared=True)
             scale[depth] /= np.sqrt(2 * (np.median(distances) or 1.0))
         return cls(centre, scale.astype(np.float32))
 
@@ -59,9 +62,10 @@ class Likeness(NamedTuple):
         """Likeness of n states to the features of m landmarks, (n, m), a block of rows at a time."""
         found = np.empty((len(states), len(others)))
         for first in range(0, len(states), _ROWS_AT_ONCE):
-            features = self.features(states[first : first + _ROWS_AT_ONCE])
+            # In double precision: near landmarks the differences of large squares cancel.
+            features = self.features(states[first : first + _ROWS_AT_ONCE]).astype(np.float64)
             depths = range(features.shape[1])
-            parts = [np.exp(-_squared_distances(features[:, depth], others[:, depth])) for depth in depths]
+            parts = [rbf_kernel(features[:, depth], others[:, depth].astype(np.float64), gamma=1.0) for depth in depths]
             found[first : first + _ROWS_AT_ONCE] = np.mean(parts, axis=0)
         return found
 
@@ -231,7 +235,7 @@ class Logistic:
             variance = np.sum((design @ one.root) ** 2, axis=1)
             # MacKay's approximation of the mean of a sigmoid under a normal distribution.
             logits = (named.offset + design @ one.coefficients) / np.sqrt(1 + np.pi * variance / 8)
-            total += one.share * sigmoid(logits)
+            total += one.share * expit(logits)
         return total
 
     def arrays(self) -> Arrays:
@@ -254,12 +258,6 @@ class Logistic:
         return cls(Landmarks(likeness, arrays["states"], arrays["sides"]), arrays["basis"], posteriors, iterations)
 
 
-def sigmoid(logits: Numbers) -> Numbers:
-    """By the sign of the logit, so that exp never overflows."""
-    small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
-
-
 def _newton(
     design: Numbers, precision: Numbers, offset: Numbers, labels: Numbers, weights: Numbers
 ) -> tuple[Numbers, Numbers, int]:
@@ -274,7 +272,7 @@ def _newton(
     value = loss(coefficients)
     steps = 0
     while True:
-        fitted = sigmoid(offset + design @ coefficients)
+        fitted = expit(offset + design @ coefficients)
         hessian = design.T @ ((weights * fitted * (1 - fitted))[:, None] * design)
         hessian[np.diag_indices_from(hessian)] += precision
         gradient = design.T @ (weights * (fitted - labels)) + precision * coefficients
@@ -311,10 +309,3 @@ def _error_left_out(
 def _compared(states: NDArray[np.float32]) -> NDArray[np.float32]:
     evidence, target = states[:, :, 0], states[:, :, 1]
     return np.concatenate([evidence, target, np.abs(evidence - target), evidence * target], axis=2)
-
-
-def _squared_distances(rows: NDArray[np.float32], others: NDArray[np.float32]) -> Numbers:
-    # In double precision: near landmarks the differences of large squares cancel.
-    a, b = rows.astype(np.float64), others.astype(np.float64)
-    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
-    return np.maximum(squares, 0.0)

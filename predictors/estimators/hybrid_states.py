@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,9 @@ from safetensors.numpy import load_file, save_file
 from predictors.errors import PredictorError
 from predictors.estimators.checkpoints import Checkpoint
 from predictors.estimators.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch
-from predictors.estimators.text import EVIDENCE, TARGET, PairTokenizer, TokenPair
+from predictors.estimators.heads import mean_of
+from predictors.estimators.text import FIRST, OTHERS, RowTokenizer, TokenRow, by_length
+from predictors.memory import ArrayMemory
 from predictors.pairs import Pair, Progress, report
 
 States = NDArray[np.float32]
@@ -38,7 +38,7 @@ class StateReader:
     task. Layers above are not computed and not saved. Other networks than plain BERTs give their last layer alone.
     """
 
-    def __init__(self, tokenizer: PairTokenizer, encoder: Encoder, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, tokenizer: RowTokenizer, encoder: Encoder, dtype: torch.dtype, device: torch.device) -> None:
         self.tokenizer, self.encoder = tokenizer, encoder
         self.dtype, self.device = dtype, device
 
@@ -55,7 +55,7 @@ class StateReader:
             frozen = min(count // 2, top - 1) or 0
             checkpoint = checkpoint._replace(config={**checkpoint.config, "num_hidden_layers": top})
         encoder = build_encoder(checkpoint, dtype, device, frozen)
-        tokenizer = PairTokenizer(checkpoint.tokenizer, min(max_length, encoder.max_positions))
+        tokenizer = RowTokenizer(checkpoint.tokenizer, min(max_length, encoder.max_positions))
         return cls(tokenizer, encoder, dtype, device)
 
     def fingerprint(self) -> str:
@@ -99,7 +99,7 @@ class StateReader:
         lengths = np.array([self.tokenizer.length(one) for one in tokens], dtype=np.int64)
         found: States | None = None
         done = 0
-        for rows in _batches(np.argsort(-lengths, kind="stable"), lengths, budget):
+        for rows in by_length(lengths, budget):
             states = self._states([tokens[row] for row in rows])
             found = np.empty((len(pairs), *states.shape[1:]), dtype=np.float32) if found is None else found
             found[rows] = states
@@ -109,7 +109,7 @@ class StateReader:
             raise PredictorError("pairs: there are none to read.")
         return found
 
-    def _states(self, tokens: Sequence[TokenPair]) -> States:
+    def _states(self, tokens: Sequence[TokenRow]) -> States:
         """States of pairs that are sorted by falling length."""
         with torch.inference_mode():
             batch = to_batch(self.tokenizer.lay_out(tokens), self.dtype, self.device)
@@ -129,57 +129,12 @@ def forget_states() -> None:
 
 def _means(hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Mean hidden state of the tokens of each pair's texts, (B, 2, hidden); zeros where a text is empty."""
-    texts = []
-    for segment in (EVIDENCE, TARGET):
-        mine = torch.nonzero(batch.segments == segment)[:, 0]
-        belongs = torch.zeros(len(batch.starts), len(hidden), device=hidden.device)
-        belongs[batch.pair_of_token[mine], mine] = 1.0
-        texts.append((belongs @ hidden) / belongs.sum(dim=1, keepdim=True).clamp(min=1.0))
-    return torch.stack(texts, dim=1)
-
-
-def _batches(order: NDArray[np.int64], lengths: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
-    first, tokens = 0, 0
-    for position, row in enumerate(order):
-        if position > first and tokens + lengths[row] > budget:
-            yield order[first:position]
-            first, tokens = position, 0
-        tokens += int(lengths[row])
-    if first < len(order):
-        yield order[first:]
+    return torch.stack([mean_of(hidden, batch, segment) for segment in (FIRST, OTHERS)], dim=1)
 
 
 def _name_of(fingerprint: str, pair: Pair) -> str:
     content = "\x00".join([fingerprint, pair.evidence_text, pair.target_text, str(pair.outcome)])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class _Memory:
-    """The states of this process, the longest unused dropped first."""
-
-    def __init__(self, room: int) -> None:
-        self.room, self.used = room, 0
-        self.kept: OrderedDict[str, States] = OrderedDict()
-        self.lock = Lock()
-
-    def get_all(self, names: Sequence[str]) -> dict[str, States]:
-        with self.lock:
-            return {name: self.kept[name] for name in names if name in self.kept}
-
-    def put_all(self, states: dict[str, States]) -> None:
-        with self.lock:
-            for name, state in states.items():
-                if name not in self.kept:
-                    self.kept[name] = state.copy()  # a view would hold its whole block
-                    self.used += state.nbytes
-                self.kept.move_to_end(name)
-            while self.used > self.room:
-                self.used -= self.kept.popitem(last=False)[1].nbytes
-
-    def clear(self) -> None:
-        with self.lock:
-            self.kept.clear()
-            self.used = 0
 
 
 class _Shelf:
@@ -194,7 +149,7 @@ class _Shelf:
         try:
             content = load_file(self.path)
             states, digest = content["states"], content["sha256"].tobytes()
-        except (OSError, SafetensorError, KeyError):  # missing, or as good as missing: computed anew
+        except (OSError, SafetensorError, KeyError):  # Missing or unreadable: the states are computed again.
             return {}
         if len(states) != len(self.names) or hashlib.sha256(states.tobytes()).digest() != digest:
             return {}
@@ -215,4 +170,4 @@ class _Shelf:
             ) from exc
 
 
-_memory = _Memory(_KEPT_BYTES)
+_memory = ArrayMemory(_KEPT_BYTES)

@@ -17,8 +17,7 @@ from tokenizers import Encoding, Tokenizer
 from predictors.artifacts import checkpoint_digest
 from predictors.errors import CheckpointError, PredictorError
 from predictors.estimators.checkpoints import Checkpoint, read_checkpoint
-from predictors.estimators.encoder import compute_dtype
-from predictors.estimators.shared import device_of
+from predictors.estimators.encoder import compute_dtype, device_of
 from predictors.pairs import Pair
 from predictors.prompts import ANSWERS, change_prompt
 from predictors.settings import CausalLmSettings
@@ -26,7 +25,7 @@ from predictors.settings import CausalLmSettings
 MODEL_FOLDER, TOKENIZER_FILE, ADAPTER_FILE = "model", "tokenizer.json", "adapter.safetensors"
 # Of each of the two questions, below which a prompt says too little to learn from.
 _LEAST_TOKENS = 4
-# What a tokenizer tells of a text takes a hundred times the room of its token ids.
+# What a tokenizer returns for a text takes a hundred times the room of its token ids.
 _TOKENISED_AT_ONCE = 256
 
 
@@ -85,7 +84,7 @@ class PromptTokenizer:
             same += 1
         if same in (0, len(first), len(second)):
             raise CheckpointError(
-                f"checkpoint: its tokenizer cannot tell the answers {ANSWERS[0]!r} and {ANSWERS[1]!r} apart."
+                f"checkpoint: its tokenizer reads the answers {ANSWERS[0]!r} and {ANSWERS[1]!r} as the same tokens."
             )
         return TokenPrompt(np.array(first[:same], dtype=np.int32), (first[same:], second[same:]))
 
@@ -119,7 +118,7 @@ class LanguageModel:
         self.device = device
         self.dtype = compute_dtype(settings.bfloat16, device)
         self.digest = digest
-        # Only the places where an answer stands need logits over the whole vocabulary, if the model can be told so.
+        # Only the places where an answer stands need logits over the whole vocabulary. Not every model can do that.
         self.picks_places = "logits_to_keep" in inspect.signature(model.forward).parameters
         positions = getattr(model.config, "max_position_embeddings", None) or settings.max_length
         self.tokenizer = PromptTokenizer(tokenizer, min(settings.max_length, int(positions)))
@@ -230,13 +229,13 @@ def _loaded(folder: Path, settings: CausalLmSettings, device: torch.device) -> A
     held_in = torch.float32 if settings.adaptation == "full" else compute_dtype(settings.bfloat16, device)
     try:
         with _without_bars():
-            model, told = AutoModelForCausalLM.from_pretrained(
+            model, report = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=held_in, trust_remote_code=False, use_safetensors=True, output_loading_info=True
             )
     except Exception as exc:  # transformers and safetensors raise a dozen kinds for damaged or unknown models
         raise CheckpointError(f"checkpoint: transformers cannot load {folder}: {exc}") from exc
-    if told["missing_keys"]:
-        missing = ", ".join(sorted(told["missing_keys"])[:3])
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"checkpoint: {folder} lacks weights of a causal model ({missing}); name another.")
     return model
 

@@ -1,6 +1,6 @@
 """Prompting a chat model with a few examples (section 4): nothing is trained, a server is asked about every pair.
 
-Imports httpx (through `predictors.endpoints`) and scikit-learn's base class.
+Imports httpx (through `predictors.endpoints`) and scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from predictors.endpoints import REFUSED, ChatCall, ChatReply, Endpoint, EndpointError
 from predictors.errors import PredictorError
-from predictors.pairs import Pair, Progress, TrainingData, as_pairs, check_training_data, report
+from predictors.estimators.base import SettingsEstimator, both_classes
+from predictors.features import TrainingData
+from predictors.pairs import Pair, Progress, report
 from predictors.settings import LlmPromptSettings
 
 STATE_FILE = "llm_prompt.json"
@@ -54,8 +55,8 @@ class Example(NamedTuple):
     label: int
 
 
-class LlmPrompt(ClassifierMixin, BaseEstimator):
-    """P(change) as a chat model sees it after `shots` examples; the parameters are those of `LlmPromptSettings`.
+class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
+    """P(change) as a chat model sees it after `shots` examples. Reads pairs alone.
 
     Exact inference: P(1) / (P(0) + P(1)), from the log-probabilities that the server lists for the first token of the
     reply. Where it lists none ("auto"), or with "samples": Monte Carlo. Of n readable replies k say 1, and the
@@ -65,50 +66,16 @@ class LlmPrompt(ClassifierMixin, BaseEstimator):
     neither is saved.
     """
 
-    artifact_kind = "llm_prompt"
-
-    def __init__(
-        self,
-        model: str | None = None,
-        url_variable: str = "HUNCH_LLM_URL",
-        key_variable: str = "HUNCH_LLM_KEY",
-        shots: int = 10,
-        mode: Literal["auto", "exact", "samples"] = "auto",
-        samples: int = 5,
-        temperature: float = 1.0,
-        max_tokens: int = 8,
-        max_characters: int = 4000,
-        concurrency: int = 4,
-        timeout: float = 60.0,
-        random_state: int = 0,
-    ) -> None:
-        self.model = model
-        self.url_variable = url_variable
-        self.key_variable = key_variable
-        self.shots = shots
-        self.mode = mode
-        self.samples = samples
-        self.temperature = temperature
-        self.max_tokens = max_tokens
-        self.max_characters = max_characters
-        self.concurrency = concurrency
-        self.timeout = timeout
-        self.random_state = random_state
-
-    def settings(self) -> LlmPromptSettings:
-        """The parameters as checked settings."""
-        params = self.get_params()
-        params.pop("random_state")
-        return LlmPromptSettings(**params)
-
-    def fit(self, pairs: list[Pair], labels: Any, sample_weight: Any = None, progress: Progress | None = None) -> Self:
+    def fit(
+        self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
+    ) -> Self:
         """Choose the examples from n pairs with n labels (0, 1 or fractions) and n weights. No server is asked.
 
         Raises:
             PredictorError: unusable data or settings, or no model is named.
         """
-        data = check_training_data(pairs, labels, sample_weight)
-        settings = self.settings()
+        data = self.training_data(rows, labels, sample_weight)
+        settings: LlmPromptSettings = self.settings()
         model = settings.model or os.environ.get(MODEL_VARIABLE, "").strip()
         if not model:
             raise PredictorError(
@@ -119,11 +86,11 @@ class LlmPrompt(ClassifierMixin, BaseEstimator):
         share = float(np.average(data.labels, weights=data.weights))
         # What always saying the training share costs a row: nothing is optimised that would have a loss of its own.
         loss = -(share * math.log(share) + (1 - share) * math.log(1 - share))
-        self._set_state(model, examples, loss, len(data.pairs))
-        report(progress, 1, 1, f"chose {len(examples)} examples of {len(data.pairs)} rows")
+        self._set_state(model, examples, loss, len(data.rows))
+        report(progress, 1, 1, f"chose {len(examples)} examples of {len(data.rows)} rows")
         return self
 
-    def predict_proba(self, pairs: list[Pair], progress: Progress | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): belief kept, belief changed. Equal pairs are asked about once.
 
         `progress` counts pairs. What was answered before an error or a stop is kept for the next call.
@@ -133,9 +100,9 @@ class LlmPrompt(ClassifierMixin, BaseEstimator):
             EndpointError: the server refused, or did not answer after several tries. Stopped: progress said so.
         """
         check_is_fitted(self)
-        settings = self.settings()
-        rows = as_pairs(pairs)
-        if not rows:
+        settings: LlmPromptSettings = self.settings()
+        pairs: list[Pair] = self.checked_rows(rows)
+        if not pairs:
             return np.empty((0, 2))
         endpoint = Endpoint.from_environment(
             url_variable=settings.url_variable,
@@ -143,9 +110,9 @@ class LlmPrompt(ClassifierMixin, BaseEstimator):
             concurrency=settings.concurrency,
             timeout=settings.timeout,
         )
-        keys = [self._key(endpoint, settings, pair) for pair in rows]
+        keys = [self._key(endpoint, settings, pair) for pair in pairs]
         found = {key: self._answers[key] for key in keys if key in self._answers}
-        todo = {key: pair for key, pair in zip(keys, rows, strict=True) if key not in found}
+        todo = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
         order = list(todo)
 
         def keep(index: int, probability: float) -> None:
@@ -155,11 +122,7 @@ class LlmPrompt(ClassifierMixin, BaseEstimator):
 
         _Asking(endpoint, settings, self.model_, self.examples_, list(todo.values()), keep, progress).run()
         changed = np.array([found[key] for key in keys])
-        return np.column_stack([1 - changed, changed])
-
-    def predict(self, pairs: list[Pair]) -> NDArray[np.int64]:
-        """The likelier class of each pair, 0 or 1."""
-        return (self.predict_proba(pairs)[:, 1] > 0.5).astype(np.int64)
+        return both_classes(changed)
 
     def save_files(self, folder: Path) -> None:
         """Write parameters and examples into `folder`; called by `artifacts.save`."""
@@ -251,7 +214,7 @@ class _Asking:
         first, *others = indices
         for listed in _LISTED:
             try:
-                [reply] = self.endpoint.map([self._exact_call(first, listed)], self._tell)
+                [reply] = self.endpoint.map([self._exact_call(first, listed)], self._report)
             except EndpointError as exc:
                 # Said again where it matters: in sampling, if it was not the list of tokens that was refused.
                 if exc.status not in REFUSED or (self.settings.mode == "exact" and listed == _LISTED[-1]):
@@ -273,7 +236,7 @@ class _Asking:
         first, *others = indices
         wanted = self.settings.samples
         try:
-            [reply] = self.endpoint.map([self._sample_call(first, wanted)], self._tell)
+            [reply] = self.endpoint.map([self._sample_call(first, wanted)], self._report)
             texts[first] += reply.texts
         except EndpointError as exc:
             if exc.status not in REFUSED or wanted == 1:
@@ -306,7 +269,7 @@ class _Asking:
         return (sum(readable) + 0.5) / (len(readable) + 1)
 
     def _ask(self, calls: list[tuple[int, ChatCall]], take: Callable[[int, ChatReply], None]) -> None:
-        with closing(self.endpoint.each([call for _, call in calls], self._tell)) as answers:
+        with closing(self.endpoint.each([call for _, call in calls], self._report)) as answers:
             for number, answer in answers:
                 index = calls[number][0]
                 if not isinstance(answer, EndpointError):
@@ -321,11 +284,11 @@ class _Asking:
         self.done += 1
         self.deliver(index, probability)
 
-    def _tell(self, done: int, total: int, text: str) -> None:
+    def _report(self, done: int, total: int, text: str) -> None:
         """Progress counts pairs, whatever the number of requests."""
-        told = f"asking {self.model}: {self.endpoint.usage.total_tokens:,} tokens"
+        asking = f"asking {self.model}: {self.endpoint.usage.total_tokens:,} tokens"
         unreadable = f", {self.unreadable} replies unreadable" if self.unreadable else ""
-        report(self.progress, self.done, len(self.pairs), told + unreadable)
+        report(self.progress, self.done, len(self.pairs), asking + unreadable)
 
     def _exact_call(self, index: int, listed: int) -> ChatCall:
         # At temperature 1 the listed likelihoods are the model's own, also on servers that scale them by it.
@@ -386,7 +349,7 @@ def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator) -
     chosen: dict[Pair, int] = {}
     while waiting and len(chosen) < shots:
         if label in waiting:
-            new = (data.pairs[row] for row in waiting[label] if data.pairs[row] not in chosen)
+            new = (data.rows[row] for row in waiting[label] if data.rows[row] not in chosen)
             pair = next(new, None)
             if pair is None:
                 del waiting[label]

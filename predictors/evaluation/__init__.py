@@ -1,22 +1,28 @@
-"""How good predictions are, and how sure one can be of it: metrics, intervals, curves. Needs numpy alone.
+"""How good predictions are, and how sure one can be of it: metrics, intervals, curves. Light at import.
 
-Everywhere labels may be fractions, and n labels, probabilities, outcomes and weights are given row by row.
+Everywhere labels may be fractions, and n labels, probabilities and weights are given row by row. The parts in which
+rows are measured come from the caller; `parts_by_outcome` makes those of the belief update.
 """
 
 from predictors.evaluation.curves import auc_by_group, calibration, rank_curve, roc_curve
 from predictors.evaluation.intervals import evaluate_with_intervals, paired_difference
 from predictors.evaluation.metrics import (
+    METRIC_TITLES,
     METRICS,
-    PARTS,
+    OVERALL,
+    PARTS_BY_OUTCOME,
     area_under_curve,
     count_log_likelihood,
     evaluate,
     negative_log_likelihood,
+    parts_by_outcome,
 )
 
 __all__ = [
     "METRICS",
-    "PARTS",
+    "METRIC_TITLES",
+    "OVERALL",
+    "PARTS_BY_OUTCOME",
     "area_under_curve",
     "auc_by_group",
     "calibration",
@@ -25,6 +31,7 @@ __all__ = [
     "evaluate_with_intervals",
     "negative_log_likelihood",
     "paired_difference",
+    "parts_by_outcome",
     "rank_curve",
     "roc_curve",
 ]

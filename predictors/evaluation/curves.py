@@ -1,4 +1,4 @@
-"""Where predictions are good: by group, by size and by rank. Needs numpy alone."""
+"""Where predictions are good: by group, by size and by rank. Needs numpy; scikit-learn comes with the first curve."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from predictors.errors import PredictorError
 from predictors.evaluation.metrics import area_under_curve, checked
+from predictors.features import two_rows
 
 
 class GroupArea(TypedDict):
@@ -160,15 +161,14 @@ def roc_curve(labels: ArrayLike, probabilities: ArrayLike, *, sample_weight: Arr
     Raises:
         PredictorError: lengths differ, or values are not numbers or out of range.
     """
+    from sklearn import metrics
+
     y, p, w = checked(labels, probabilities, sample_weight)
-    distinct, group = np.unique(-p, return_inverse=True)
-    rates = []
-    for weights in (w * (1 - y), w * y):
-        if not weights.sum() > 0:
-            return RocCurve(np.empty(0), np.empty(0))
-        at = np.bincount(group, weights=weights, minlength=len(distinct))
-        rates.append(np.concatenate([[0.0], np.cumsum(at) / weights.sum()]))
-    return RocCurve(*rates)
+    if not (w * y).any() or not (w * (1 - y)).any():
+        return RocCurve(np.empty(0), np.empty(0))
+    rows, classes, weights = two_rows(y, w)
+    false, true, _ = metrics.roc_curve(classes, p[rows], sample_weight=weights, drop_intermediate=False)
+    return RocCurve(false, true)
 
 
 def _by_rank(p: NDArray[np.float64], w: NDArray[np.float64], count: int, name: str) -> list[NDArray[np.int64]]:

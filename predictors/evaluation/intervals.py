@@ -17,14 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from predictors.errors import PredictorError
 from predictors.evaluation.metrics import (
     METRICS,
-    PARTS,
-    ByOutcome,
+    ByPart,
     Metric,
-    Part,
+    Parts,
     checked,
+    checked_parts,
     evaluate,
     losses_of,
-    parts_of,
 )
 
 Interval = list[float] | None
@@ -37,16 +36,16 @@ _NUMBERS_AT_ONCE = 2**17
 class Intervals(TypedDict):
     """[low, high] of each metric and part; None where the metric is not defined in at least half of the resamples."""
 
-    nll: dict[Part, Interval]
-    auc: dict[Part, Interval]
+    nll: dict[str, Interval]
+    auc: dict[str, Interval]
 
 
 class EvaluationWithIntervals(TypedDict):
     """As `Evaluation`, with intervals."""
 
     n: int
-    nll: ByOutcome
-    auc: ByOutcome
+    nll: ByPart
+    auc: ByPart
     intervals: Intervals
 
 
@@ -61,7 +60,7 @@ class Difference(TypedDict):
 def evaluate_with_intervals(
     labels: ArrayLike,
     probabilities: ArrayLike,
-    outcomes: ArrayLike,
+    parts: Parts | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     cluster: Cluster | None = None,
@@ -69,21 +68,22 @@ def evaluate_with_intervals(
     samples: int = 1000,
     level: float = 0.95,
 ) -> EvaluationWithIntervals:
-    """`evaluate` with percentile bootstrap intervals of coverage `level` for its six cells.
+    """`evaluate` with percentile bootstrap intervals of coverage `level` for both metrics in each part.
 
     Args:
+        parts: as in `evaluate`. What the parts are does not change the resamples.
         cluster: (n,) labels of any kind, or a tuple of two such arrays (respondents and pairs); None resamples rows.
         samples: number of resamples. The same `rng` state gives the same resamples, so two predictors can share them.
 
     Raises:
         PredictorError: as `evaluate`; a cluster of another length; samples below 1 or level outside (0, 1).
     """
-    found = evaluate(labels, probabilities, outcomes, sample_weight)
-    resampled = _resampled(labels, [probabilities], outcomes, sample_weight, cluster, rng, samples, level)
-    intervals: dict[Metric, dict[Part, Interval]] = {
+    found = evaluate(labels, probabilities, parts, sample_weight)
+    resampled = _resampled(labels, [probabilities], parts, sample_weight, cluster, rng, samples, level)
+    intervals: dict[Metric, dict[str, Interval]] = {
         metric: {
-            part: None if found[metric][part] is None else _percentiles(resampled[metric][part][0], level)
-            for part in PARTS
+            part: None if value is None else _percentiles(resampled[metric][part][0], level)
+            for part, value in found[metric].items()
         }
         for metric in METRICS
     }
@@ -99,14 +99,14 @@ def paired_difference(
     labels: ArrayLike,
     first: ArrayLike,
     second: ArrayLike,
-    outcomes: ArrayLike,
+    parts: Parts | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     cluster: Cluster | None = None,
     rng: np.random.Generator,
     samples: int = 1000,
     level: float = 0.95,
-) -> dict[Metric, dict[Part, Difference]]:
+) -> dict[Metric, dict[str, Difference]]:
     """How much `first` differs from `second`, two arrays of probabilities for the same n rows.
 
     Both are measured on the same resamples, so what makes a row hard for both cancels out. `p` is twice the share of
@@ -116,13 +116,13 @@ def paired_difference(
     Raises:
         PredictorError: as `evaluate_with_intervals`.
     """
-    one, other = (evaluate(labels, column, outcomes, sample_weight) for column in (first, second))
-    resampled = _resampled(labels, [first, second], outcomes, sample_weight, cluster, rng, samples, level)
-    table: dict[Metric, dict[Part, Difference]] = {}
+    one, other = (evaluate(labels, column, parts, sample_weight) for column in (first, second))
+    resampled = _resampled(labels, [first, second], parts, sample_weight, cluster, rng, samples, level)
+    table: dict[Metric, dict[str, Difference]] = {}
     for metric in METRICS:
         table[metric] = {}
-        for part in PARTS:
-            a, b = one[metric][part], other[metric][part]
+        for part, a in one[metric].items():
+            b = other[metric][part]
             if a is None or b is None:
                 table[metric][part] = Difference(difference=None, interval=None, p=None)
                 continue
@@ -136,13 +136,13 @@ def paired_difference(
 def _resampled(
     labels: ArrayLike,
     columns: Sequence[ArrayLike],
-    outcomes: ArrayLike,
+    parts: Parts | None,
     sample_weight: ArrayLike | None,
     cluster: Cluster | None,
     rng: np.random.Generator,
     samples: int,
     level: float,
-) -> dict[Metric, dict[Part, NDArray[np.float64]]]:
+) -> dict[Metric, dict[str, NDArray[np.float64]]]:
     """Each metric in each part for every column of probabilities: (columns, samples), NaN where not defined."""
     if samples < 1:
         raise PredictorError(f"samples: {samples} is not 1 or more.")
@@ -151,22 +151,22 @@ def _resampled(
     rows = [checked(labels, column, sample_weight) for column in columns]
     n = len(rows[0].labels)
     codes = _codes(cluster, n)
-    parts = parts_of(outcomes, n)
+    masks = checked_parts(parts, n)
     kept = np.flatnonzero(rows[0].weights)  # A row without weight must not take part in the draw either.
     cells = {
-        part: [_Cell(row.labels[kept], row.predictions[kept], row.weights[kept], parts[part][kept]) for row in rows]
-        for part in PARTS
+        part: [_Cell(row.labels[kept], row.predictions[kept], row.weights[kept], mask[kept]) for row in rows]
+        for part, mask in masks.items()
     }
-    found: dict[Metric, dict[Part, NDArray[np.float64]]] = {
-        metric: {part: np.full((len(columns), samples), np.nan) for part in PARTS} for metric in METRICS
+    found: dict[Metric, dict[str, NDArray[np.float64]]] = {
+        metric: {part: np.full((len(columns), samples), np.nan) for part in masks} for metric in METRICS
     }
     if not len(kept):
         return found
     done = 0
     for counts in _counts([_renumbered(code[kept]) for code in codes], len(kept), rng, samples):
         block = slice(done, done + len(counts))
-        for part in PARTS:
-            for index, cell in enumerate(cells[part]):
+        for part, measured in cells.items():
+            for index, cell in enumerate(measured):
                 for metric, values in cell.measured(counts).items():
                     found[metric][part][index, block] = values
         done += len(counts)

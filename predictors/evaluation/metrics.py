@@ -1,12 +1,14 @@
 """The negative log-likelihood and the area under the ROC curve, as in table 1 of the paper. Needs numpy alone.
 
-Labels may be fractions: a label f counts as a row of class 1 with weight f and one of class 0 with
-weight 1 - f. Both metrics agree with scikit-learn's `log_loss` and `roc_auc_score` to 1e-12.
+Labels may be fractions: a label f counts as a row of class 1 with weight f and one of class 0 with weight 1 - f.
+Both metrics agree with scikit-learn's `log_loss` and `roc_auc_score` to 1e-12; they are written here because web
+processes import this module and may not load scikit-learn.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -14,26 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from predictors.errors import PredictorError
 
-Part = Literal["overall", "previous_correct", "previous_incorrect"]
 Metric = Literal["nll", "auc"]
-PARTS: tuple[Part, ...] = ("overall", "previous_correct", "previous_incorrect")
 METRICS: tuple[Metric, ...] = ("nll", "auc")
+METRIC_TITLES: dict[Metric, str] = {"nll": "Negative log likelihood", "auc": "Area under the ROC curve"}
+OVERALL = "overall"
+# What `parts_by_outcome` gives, in this order.
+PARTS_BY_OUTCOME = (OVERALL, "previous_correct", "previous_incorrect")
 
-
-class ByOutcome(TypedDict):
-    """One metric over all rows and within each outcome of the evidence question; None where it is not defined."""
-
-    overall: float | None
-    previous_correct: float | None
-    previous_incorrect: float | None
+Parts = Mapping[str, ArrayLike]
+"""Parts of n rows that metrics are computed in, by name: booleans (n,) each, true for the rows that belong to it."""
+ByPart = dict[str, float | None]
+"""One metric in each part; None where it is not defined."""
 
 
 class Evaluation(TypedDict):
-    """`n` rows of positive weight, with both metrics."""
+    """`n` rows of positive weight, with both metrics in each part."""
 
     n: int
-    nll: ByOutcome
-    auc: ByOutcome
+    nll: ByPart
+    auc: ByPart
 
 
 class CountLikelihood(TypedDict):
@@ -90,21 +91,27 @@ def area_under_curve(labels: ArrayLike, scores: ArrayLike, sample_weight: ArrayL
 
 
 def evaluate(
-    labels: ArrayLike, probabilities: ArrayLike, outcomes: ArrayLike, sample_weight: ArrayLike | None = None
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    parts: Parts | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Evaluation:
-    """Both metrics over all rows, after a correct and after an incorrect answer (the columns of table 1).
+    """Both metrics over all n rows ("overall") and in each of the caller's parts.
 
-    All arguments have n entries; `outcomes` are 0 or 1. Values are None where undefined: no rows, or for the area
-    under the curve one class only.
+    Values are None where undefined: no rows, or for the area under the curve one class only.
+
+    Args:
+        labels, probabilities, sample_weight: (n,) each, in [0, 1], in [0, 1] and 0 or more.
+        parts: as in `checked_parts`; without them "overall" is the only part.
 
     Raises:
-        PredictorError: lengths differ, or values are not numbers or out of range.
+        PredictorError: lengths differ, values are not numbers or out of range, or a part is no mask of n rows.
     """
     y, p, w = checked(labels, probabilities, sample_weight)
-    parts = parts_of(outcomes, len(y))
-    nll = {name: negative_log_likelihood(y[part], p[part], w[part]) for name, part in parts.items()}
-    auc = {name: area_under_curve(y[part], p[part], w[part]) for name, part in parts.items()}
-    return Evaluation(n=int(np.count_nonzero(w)), nll=ByOutcome(**nll), auc=ByOutcome(**auc))  # type: ignore[typeddict-item]
+    masks = checked_parts(parts, len(y))
+    nll = {name: negative_log_likelihood(y[part], p[part], w[part]) for name, part in masks.items()}
+    auc = {name: area_under_curve(y[part], p[part], w[part]) for name, part in masks.items()}
+    return Evaluation(n=int(np.count_nonzero(w)), nll=nll, auc=auc)
 
 
 def count_log_likelihood(changed: ArrayLike, answers: ArrayLike, probabilities: ArrayLike) -> CountLikelihood:
@@ -142,22 +149,46 @@ def losses_of(labels: NDArray[np.float64], probabilities: NDArray[np.float64]) -
     return -(labels * np.log(p) + (1 - labels) * np.log(1 - p))
 
 
-def parts_of(outcomes: ArrayLike, n: int) -> dict[Part, NDArray[np.bool_]]:
-    """Which of the n rows belong to each part of table 1.
+def parts_by_outcome(outcomes: ArrayLike) -> dict[str, NDArray[np.bool_]]:
+    """The three parts of table 1 of the paper: all n rows, those after a correct answer, those after an incorrect one.
+
+    Args:
+        outcomes: (n,), 1 where the evidence question was answered correctly and 0 where it was not.
 
     Raises:
-        PredictorError: not n outcomes, or one that is neither 0 nor 1.
+        PredictorError: not one column, or an outcome is neither 0 nor 1.
     """
     outcome = np.asarray(outcomes)
-    if outcome.shape != (n,):
-        raise PredictorError(f"outcomes: shape {outcome.shape} for {n} labels; give one outcome a row.")
+    if outcome.ndim != 1:
+        raise PredictorError(f"outcomes: shape {outcome.shape}; give one outcome a row.")
     if not np.isin(outcome, (0, 1)).all():
         raise PredictorError("outcomes: use 1 for correct and 0 for incorrect.")
-    return {
-        "overall": np.ones(n, dtype=bool),
-        "previous_correct": outcome == 1,
-        "previous_incorrect": outcome == 0,
-    }
+    masks = (np.ones(len(outcome), dtype=bool), outcome == 1, outcome == 0)
+    return dict(zip(PARTS_BY_OUTCOME, masks, strict=True))
+
+
+def checked_parts(parts: Parts | None, n: int) -> dict[str, NDArray[np.bool_]]:
+    """The parts of n rows as boolean arrays, "overall" (all rows) first; it need not be given.
+
+    Raises:
+        PredictorError: a part is not n booleans, or "overall" leaves out a row.
+    """
+    if not isinstance(parts, Mapping | None):
+        raise PredictorError(f"parts: a {type(parts).__name__}; give a mapping from names to one True or False a row.")
+    masks = {OVERALL: np.ones(n, dtype=bool)}
+    for name, mask in (parts or {}).items():
+        values = np.asarray(mask)
+        if values.size == 0:
+            values = values.astype(bool)
+        if values.shape != (n,) or values.dtype != np.bool_:
+            raise PredictorError(
+                f"parts: {name!r} has shape {values.shape} and type {values.dtype} for {n} labels; "
+                "give one True or False a row."
+            )
+        masks[name] = values
+    if not masks[OVERALL].all():
+        raise PredictorError(f"parts: {OVERALL!r} leaves out rows; it means all of them, so choose another name.")
+    return masks
 
 
 def checked(

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from predictors.comparison import GROUPINGS, Comparison
 from predictors.datasets import PairTable
-from predictors.evaluation import METRICS, PARTS
+from predictors.evaluation import METRICS
+from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation.intervals import EvaluationWithIntervals, Interval
 from survey.services.base.writing import replace_file
 

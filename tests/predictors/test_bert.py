@@ -37,7 +37,7 @@ def test_the_packed_encoder_computes_what_transformers_computes(tiny_bert, lengt
         types=rng.integers(0, 2, total),
         segments=np.zeros(total, dtype=np.int64),
         lengths=np.array(lengths),
-        outcomes=np.zeros(len(lengths), dtype=np.int64),
+        numbers=np.empty((len(lengths), 0), dtype=np.float32),
     )
     device = torch.device("cpu")
     encoder = build_encoder(read_checkpoint(str(tiny_bert)), torch.float32, device)
@@ -242,9 +242,9 @@ def test_weight_decay_shrinks_every_matrix_and_no_bias(tiny_bert, tiny_params):
 
 def test_long_texts_are_trimmed_alike_and_the_mark_stays(tiny_bert):
     from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.text import EVIDENCE, TARGET, PairTokenizer
+    from predictors.estimators.text import FIRST, OTHERS, RowTokenizer
 
-    tokenizer = PairTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 20)
+    tokenizer = RowTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 20)
     vocabulary = tokenizer.tokenizer.get_vocab()
     long, short = " ".join(["red"] * 40), "blue old"
     pair = some_pairs(1)[0]
@@ -252,15 +252,15 @@ def test_long_texts_are_trimmed_alike_and_the_mark_stays(tiny_bert):
         tokenised = tokenizer.tokenise([pair._replace(evidence_text=evidence, target_text=target, outcome=0)])
         rows = tokenizer.lay_out(tokenised)
         assert rows.lengths.tolist() == [20] == [tokenizer.length(tokenised[0])]
-        assert ((rows.segments == EVIDENCE).sum(), (rows.segments == TARGET).sum()) == expected
+        assert ((rows.segments == FIRST).sum(), (rows.segments == OTHERS).sum()) == expected
         assert rows.ids[:3].tolist() == [vocabulary["[CLS]"], vocabulary["wrong"], vocabulary[":"]]
 
 
 def test_a_laid_out_pair_is_what_the_tokenizer_itself_would_build(tiny_bert):
     from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.text import PairTokenizer
+    from predictors.estimators.text import RowTokenizer
 
-    tokenizer = PairTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 64)
+    tokenizer = RowTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 64)
     pair = some_pairs(1)[0]._replace(outcome=1)
     rows = tokenizer.lay_out(tokenizer.tokenise([pair]))
     expected = tokenizer.tokenizer.encode(f"right: {pair.evidence_text}", pair.target_text)

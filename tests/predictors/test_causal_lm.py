@@ -163,7 +163,7 @@ def test_a_model_that_cannot_pick_places_gives_the_same(params):
 
 def test_answers_that_read_alike_are_refused(params, tmp_path):
     folder = save_tiny_llama(tmp_path / "blind", tokenizer=byte_tokenizer(_0="x", _1="x"))
-    with pytest.raises(CheckpointError, match="cannot tell the answers ' 0' and ' 1' apart"):
+    with pytest.raises(CheckpointError, match="reads the answers ' 0' and ' 1' as the same tokens"):
         _fitted({**params, "checkpoint": str(folder)})
 
 
@@ -392,7 +392,7 @@ def test_a_hub_out_of_reach_is_told(params, monkeypatch):
 def test_it_refuses_what_cannot_be_learnt_from(params, labels, message):
     with pytest.raises(PredictorError, match=message):
         _fitted(params, labels=labels)
-    with pytest.raises(PredictorError, match="pairs: there are none"):
+    with pytest.raises(PredictorError, match="rows: there are none"):
         _fitted(params, [], [])
 
 

@@ -9,7 +9,7 @@ from predictors import comparison, registry
 from predictors.comparison import Predictions, compare
 from predictors.datasets import PairTable
 from predictors.errors import PredictorError
-from predictors.evaluation import evaluate
+from predictors.evaluation import evaluate, parts_by_outcome
 from predictors.pairs import Pair
 
 
@@ -61,7 +61,7 @@ def test_every_predictor_has_its_metrics_and_all_but_the_reference_a_difference(
     assert list(found["metrics"]) == ["same_task", "bert", "hybrid"]
     assert list(found["differences"]) == ["same_task", "hybrid"]
     for one in made:
-        plain = evaluate(test_rows.labels, one.probabilities, test_rows.outcomes)
+        plain = evaluate(test_rows.labels, one.probabilities, parts_by_outcome(test_rows.outcomes))
         assert found["metrics"][one.name]["auc"] == plain["auc"]
     gap = found["differences"]["hybrid"]["auc"]["overall"]["difference"]
     areas = {name: one["auc"]["overall"] for name, one in found["metrics"].items()}
@@ -81,7 +81,7 @@ def test_only_rows_without_a_known_question_are_question_disjoint(test_rows):
     found = compare(test_rows, made, train=train, seed=0, samples=10)
     fresh = found["question_disjoint"]["a"]
     assert fresh["n"] == 40
-    plain = evaluate(test_rows.labels[20:], made[0].probabilities[20:], test_rows.outcomes[20:])
+    plain = evaluate(test_rows.labels[20:], made[0].probabilities[20:], parts_by_outcome(test_rows.outcomes[20:]))
     assert fresh["nll"] == plain["nll"]
     all_known = table_of(list(test_rows.pairs), np.ones(60))
     assert compare(test_rows, made, train=all_known, seed=0, samples=10)["question_disjoint"] is None
@@ -109,7 +109,7 @@ def test_counts_are_measured_where_labels_are_shares_of_known_answers():
     made = predictions(table, "a")
     found = compare(table, made, train=None, seed=0, samples=2)
     assert found["counts"]["a"]["answers"] == 40
-    plain = evaluate(table.labels[:10], made[0].probabilities[:10], table.outcomes[:10])
+    plain = evaluate(table.labels[:10], made[0].probabilities[:10], parts_by_outcome(table.outcomes[:10]))
     assert found["counts"]["a"]["nll_per_answer"] == pytest.approx(plain["nll"]["overall"])
     assert "counts" not in compare(some_table(20), made, train=None, seed=0, samples=2)
 
@@ -151,7 +151,7 @@ def test_majorities_of_several_answers_are_predicted_as_such_where_training_says
     for known in (False, True):
         train, test = people_and_majorities(known=known)
         one = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
-        found[known] = evaluate(test.labels, one.probabilities, test.outcomes)
+        found[known] = evaluate(test.labels, one.probabilities, parts_by_outcome(test.outcomes))
     assert found[True]["nll"]["overall"] < found[False]["nll"]["overall"] - 0.05
     assert found[True]["auc"] == found[False]["auc"]
 
@@ -171,7 +171,7 @@ class TellsMajorities:
         return responses / 100
 
 
-def test_an_estimator_that_tells_majorities_is_asked_for_those_rows_alone(monkeypatch):
+def test_an_estimator_that_predicts_majorities_is_asked_for_those_rows_alone(monkeypatch):
     monkeypatch.setattr(registry, "create", lambda *args: TellsMajorities())
     train, test = people_and_majorities(known=True)
     test.majority[:10] = False

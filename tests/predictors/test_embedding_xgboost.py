@@ -10,6 +10,7 @@ import pytest
 from predictors import artifacts, embeddings, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation import area_under_curve
+from predictors.features import Features, features_of
 from predictors.settings import EmbeddingXgboostSettings
 from tests.predictors.tiny import learnable_labels, some_pairs
 
@@ -41,6 +42,27 @@ def test_it_learns_what_the_pairs_hold(params):
     labels = learnable_labels(pairs)
     fitted = _fitted({**params, "trees": 100}, pairs[:400], labels[:400])
     assert area_under_curve(labels[400:], fitted.predict_proba(pairs[400:])[:, 1]) > 0.9
+
+
+def test_it_learns_from_the_texts_and_numbers_of_any_instrument(params, tmp_path):
+    pairs = some_pairs(500, seed=3)
+    numbers = np.random.default_rng(0).normal(size=500)
+    rows = [Features({"passage": one.target_text}, {"score": float(x)}) for one, x in zip(pairs, numbers, strict=True)]
+    labels = np.array([float(len(row.texts["passage"].split()) > 4 or row.numbers["score"] > 1) for row in rows])
+    fitted = _fitted({**params, "trees": 100}, rows[:400], labels[:400])
+    found = fitted.predict_proba(rows[400:])
+    assert area_under_curve(labels[400:], found[:, 1]) > 0.9
+    artifacts.save(fitted, tmp_path / "saved")
+    assert np.array_equal(artifacts.load(tmp_path / "saved").predict_proba(rows[400:]), found)
+    with pytest.raises(PredictorError, match="texts: the rows have no 'passage'; they have 'evidence', 'target'"):
+        fitted.predict_proba(pairs)
+    with pytest.raises(PredictorError, match="texts: the rows have none"):
+        _fitted(params, [Features({}, {"score": 1.0})] * 4, [0, 1, 0, 1])
+
+
+def test_trained_on_pairs_it_reads_pairs_as_features_too(params):
+    fitted = _fitted(params)
+    assert np.array_equal(fitted.predict_proba([features_of(pair) for pair in PAIRS]), fitted.predict_proba(PAIRS))
 
 
 def test_both_texts_are_read_in_their_places(params):
@@ -154,7 +176,7 @@ def test_progress_counts_texts_then_trees_and_may_stop_either(params):
 def test_it_refuses_what_cannot_be_learnt_from(params, labels, weights, message):
     with pytest.raises(PredictorError, match=message):
         _fitted(params, labels=labels, weights=weights)
-    with pytest.raises(PredictorError, match="pairs: there are none"):
+    with pytest.raises(PredictorError, match="rows: there are none"):
         _fitted(params, [], [])
 
 

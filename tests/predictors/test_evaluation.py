@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictors.errors import PredictorError
-from predictors.evaluation import area_under_curve, evaluate, negative_log_likelihood
+from predictors.evaluation import area_under_curve, evaluate, negative_log_likelihood, parts_by_outcome
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.floats(0.1, 10.0)), min_size=2, max_size=40).filter(
     lambda found: len({label for label, _, _ in found}) == 2
@@ -42,14 +42,14 @@ def test_a_fraction_counts_as_two_weighted_rows():
 def test_a_predictor_that_knows_only_the_outcome_is_no_better_than_chance_within_one():
     outcomes = np.array([1, 1, 1, 0, 0, 0])
     labels = np.array([0, 1, 0, 1, 1, 0])
-    found = evaluate(labels, np.where(outcomes == 1, 0.33, 0.67), outcomes)
+    found = evaluate(labels, np.where(outcomes == 1, 0.33, 0.67), parts_by_outcome(outcomes))
     assert found["auc"]["previous_correct"] == 0.5
     assert found["auc"]["previous_incorrect"] == 0.5
     assert found["auc"]["overall"] == pytest.approx(6 / 9)
 
 
 def test_each_part_is_measured_on_its_own_rows():
-    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], [1, 1, 0, 0])
+    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], parts_by_outcome([1, 1, 0, 0]))
     assert found["n"] == 4
     assert found["nll"]["previous_correct"] == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
     assert found["nll"]["previous_incorrect"] == pytest.approx(-(np.log(0.3) + np.log(0.4)) / 2)
@@ -57,29 +57,46 @@ def test_each_part_is_measured_on_its_own_rows():
 
 
 def test_what_cannot_be_measured_is_none():
-    found = evaluate([1, 1], [0.9, 0.2], [1, 1])
+    found = evaluate([1, 1], [0.9, 0.2], parts_by_outcome([1, 1]))
     assert found["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
     assert found["nll"]["previous_incorrect"] is None
-    assert evaluate([], [], [])["nll"]["overall"] is None
+    assert evaluate([], [], parts_by_outcome([]))["nll"] == found["auc"]
 
 
 def test_rows_without_weight_do_not_count():
-    found = evaluate([1, 0, 1], [0.9, 0.2, 0.0], [1, 0, 0], sample_weight=[1, 1, 0])
+    found = evaluate([1, 0, 1], [0.9, 0.2, 0.0], sample_weight=[1, 1, 0])
     assert found["n"] == 2
     assert found["auc"]["overall"] == 1.0
 
 
+def test_the_parts_are_the_callers_and_all_rows_come_first():
+    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], {"easy": [True, True, False, False]})
+    assert found["auc"] == {"overall": 0.75, "easy": 1.0}
+    assert list(evaluate([1, 0], [0.9, 0.2])["nll"]) == ["overall"]
+    named = evaluate([1, 0], [0.9, 0.2], {"late": [True, False], "overall": [True, True]})
+    assert list(named["auc"]) == ["overall", "late"]
+
+
 @pytest.mark.parametrize(
-    ("labels", "probabilities", "outcomes", "message"),
+    ("labels", "probabilities", "parts", "message"),
     [
-        ([1, 0], [0.5], [1, 1], "probabilities: shape"),
-        ([1, 2], [0.5, 0.5], [1, 1], "labels: must"),
-        ([1, 0], [0.5, 1.5], [1, 1], "probabilities: must"),
-        ([1, 0], [0.5, np.nan], [1, 1], "probabilities: holds"),
-        ([1, 0], [0.5, 0.5], [1, 2], "outcomes: use"),
-        ([1, 0], [0.5, 0.5], [1], "outcomes: shape"),
+        ([1, 0], [0.5], None, "probabilities: shape"),
+        ([1, 2], [0.5, 0.5], None, "labels: must"),
+        ([1, 0], [0.5, 1.5], None, "probabilities: must"),
+        ([1, 0], [0.5, np.nan], None, "probabilities: holds"),
+        ([1, 0], [0.5, 0.5], {"late": [True]}, r"parts: 'late' has shape \(1,\) and type bool for 2 labels"),
+        ([1, 0], [0.5, 0.5], {"late": [1, 0]}, "parts: 'late' has shape .* and type int64"),
+        ([1, 0], [0.5, 0.5], [1, 0], "parts: a list; give a mapping"),
+        ([1, 0], [0.5, 0.5], {"overall": [True, False]}, "parts: 'overall' leaves out rows"),
     ],
 )
-def test_input_that_cannot_be_evaluated_is_refused_by_name(labels, probabilities, outcomes, message):
+def test_input_that_cannot_be_evaluated_is_refused_by_name(labels, probabilities, parts, message):
     with pytest.raises(PredictorError, match=message):
-        evaluate(labels, probabilities, outcomes)
+        evaluate(labels, probabilities, parts)
+
+
+def test_outcomes_other_than_0_and_1_make_no_parts():
+    with pytest.raises(PredictorError, match="outcomes: use 1 for correct"):
+        parts_by_outcome([1, 2])
+    with pytest.raises(PredictorError, match="outcomes: shape"):
+        parts_by_outcome([[1, 0]])

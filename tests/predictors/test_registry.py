@@ -1,21 +1,120 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
-from predictors import registry
+from predictors import artifacts, registry, training
 from predictors.errors import PredictorError
+from predictors.estimators.base import SettingsEstimator, both_classes
+from predictors.features import Features
 from predictors.settings import BertSettings
+
+FEATURES = [Features({"text": "a river"}, {"length": 2.0}), Features({"text": "a city"}, {"length": 1.0})] * 10
 
 
 @pytest.mark.torch
-def test_every_predictor_has_settings_and_can_be_created():
+def test_every_predictor_has_settings_and_can_be_created_and_cloned():
     for name in registry.names():
         estimator = registry.create(name, {}, seed=3)
-        defaults = registry.default_params(name)
-        assert estimator.get_params() == {**defaults, "random_state": 3}
+        params = {**registry.default_params(name), **registry.declaration(name).fixed, "random_state": 3}
+        assert estimator.get_params() == clone(estimator).get_params() == params
+        assert registry.kind_of(estimator) == name
+
+
+def test_parameters_and_their_defaults_are_those_of_the_settings_class():
+    @dataclass(frozen=True)
+    class Depth:
+        depth: int = 4
+        trees: int = 10
+
+    class Mine(SettingsEstimator, settings=Depth):
+        pass
+
+    class OneTree(SettingsEstimator, settings=Depth, fixed={"trees": 1}):
+        pass
+
+    assert Mine().get_params() == {"depth": 4, "trees": 10, "random_state": 0}
+    assert clone(Mine(depth=7, random_state=2)).settings() == Depth(depth=7)
+    assert OneTree(depth=2).get_params() == {"depth": 2, "random_state": 0}
+    assert OneTree(depth=2).settings() == OneTree.from_params({"depth": 2, "trees": 1}).settings() == Depth(2, 1)
+    with pytest.raises(TypeError, match="'leaves'"):
+        Mine(leaves=3)
+    with pytest.raises(TypeError, match="'trees'"):
+        OneTree(trees=3)
+
+
+def test_every_saved_kind_is_a_declared_class_of_today():
+    kinds = registry.kinds()
+    stored = {"previous_correct", "same_task", "bert", "bert_member", "embedding_xgboost"}
+    stored |= {"causal_lm", "causal_lm_member", "llm_prompt", "hybrid"}
+    assert set(kinds) == stored | {"logistic"}
+    for path in kinds.values():
+        assert hasattr(registry.import_dotted(path), "load_files")
+
+
+@dataclass(frozen=True)
+class ShareSettings:
+    prior: float = 1.0
+
+
+class Share(SettingsEstimator, settings=ShareSettings):
+    """Predicts the training share of label 1 for every row."""
+
+    def fit(self, rows, labels, sample_weight=None, progress=None):
+        data = self.training_data(rows, labels, sample_weight)
+        self.share_ = float((data.labels.sum() + self.prior) / (len(data.rows) + 2 * self.prior))
+        self.loss_, self.n_iter_, self.n_examples_ = 0.5, 1, len(data.rows)
+        return self
+
+    def predict_proba(self, rows, progress=None):
+        return both_classes(np.full(len(self.checked_rows(rows)), self.share_))
+
+    def save_files(self, folder):
+        (folder / "share.json").write_text(json.dumps([self.get_params(), self.share_]))
+
+    @classmethod
+    def load_files(cls, folder):
+        params, share = json.loads((folder / "share.json").read_text())
+        loaded = cls(**params)
+        loaded.share_ = share
+        return loaded
+
+
+def test_one_declaration_is_all_that_a_new_predictor_needs(monkeypatch, tmp_path):
+    declared = registry.Declaration(f"{__name__}.Share", ShareSettings, "features", heavy=False)
+    monkeypatch.setitem(registry.DECLARATIONS, "share", declared)
+    assert "share" in registry.names() and registry.default_params("share") == {"prior": 1.0}
+    assert registry.reads("share") == "features" and not registry.is_heavy("share")
+    assert training.members_of("share") == 1
+    training.train_member("share", {"prior": 3.0}, 0, 0, FEATURES, [0.0] * 15 + [1.0] * 5, None, tmp_path / "model")
+    assert artifacts.verify(tmp_path / "model")["kind"] == "share"
+    assert training.score([tmp_path / "model"], FEATURES) == pytest.approx(8 / 26)
+    with pytest.raises(PredictorError, match="share does not know 'posterior'; it has prior"):
+        registry.create("share", {"posterior": 1})
+
+
+def test_it_is_known_what_a_predictor_reads_before_it_is_created():
+    assert {name for name in registry.names() if registry.reads(name) == "features"} == {
+        "bert", "embedding_xgboost", "logistic", "previous_correct", "same_task"
+    }  # fmt: skip
+    with pytest.raises(PredictorError, match="'bart' is not known"):
+        registry.reads("bart")
+
+
+@pytest.mark.parametrize("name", ["hybrid", "causal_lm", "llm_prompt"])
+def test_a_predictor_of_pairs_refuses_features_by_name(name, tmp_path):
+    message = f"predictor: {name} reads pairs of the belief update alone.*choose one of bert, embedding_xgboost, logi"
+    with pytest.raises(PredictorError, match=message):
+        registry.create(name).fit(FEATURES, [0.0, 1.0] * 10)
+    with pytest.raises(PredictorError, match=message):
+        training.train_member(name, {}, 0, 0, FEATURES, [0.0, 1.0] * 10, None, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_an_unknown_predictor_is_refused_with_the_known_ones():
@@ -63,16 +162,17 @@ def test_the_defaults_are_the_papers_recipe():
 
 def test_all_but_the_regressions_are_heavy():
     light = [name for name in registry.names() if not registry.is_heavy(name)]
-    assert light == ["previous_correct", "same_task"]
+    assert light == ["logistic", "previous_correct", "same_task"]
 
 
 def test_the_light_modules_import_nothing_heavy():
     code = """
 import sys
-import predictors, predictors.artifacts, predictors.errors, predictors.evaluation, predictors.pairs
+import predictors, predictors.artifacts, predictors.errors, predictors.evaluation, predictors.pairs, predictors.features
 import predictors.registry, predictors.settings, predictors.training
 for name in predictors.registry.names():
-    predictors.registry.default_params(name), predictors.registry.is_heavy(name), predictors.training.members_of(name)
+    predictors.registry.default_params(name), predictors.registry.is_heavy(name), predictors.registry.reads(name)
+    predictors.training.members_of(name)
 heavy = {"torch", "transformers", "sklearn", "scipy", "xgboost", "safetensors", "tokenizers", "django"}
 print(sorted(heavy & set(sys.modules)))
 """

@@ -113,6 +113,35 @@ def test_folds_are_of_about_equal_size_and_drawn_from_the_generator():
     assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
 
 
+@given(pairs_of, st.integers(0, 5))
+def test_with_labels_no_group_is_parted_either(pairs, seed):
+    groups = pair_groups(pairs)
+    if groups.max() < 2:
+        return
+    labels = np.random.default_rng(seed).random(len(pairs))
+    made = split(pairs, None, folds=3, rng=np.random.default_rng(seed), labels=labels)
+    assert sorted(np.concatenate([fold.test for fold in made]).tolist()) == list(range(len(pairs)))
+    assert not any(set(groups[fold.train]) & set(groups[fold.test]) for fold in made)
+
+
+def test_with_labels_every_fold_gets_its_share_of_each_class():
+    pairs = [pair(index, 1000 + index) for index in range(100)]
+    labels = np.where(np.arange(100) < 10, 0.9, 0.2)
+    one, same, other = (
+        split(pairs, None, folds=5, rng=np.random.default_rng(seed), labels=labels) for seed in (1, 1, 2)
+    )
+    assert [(len(fold.test), (labels[fold.test] > 0.5).sum()) for fold in one] == [(20, 2)] * 5
+    assert all((a.test == b.test).all() for a, b in zip(one, same, strict=True))
+    assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_class_with_fewer_rows_than_folds_is_dealt_as_it_comes():
+    pairs = [pair(index, 1000 + index) for index in range(20)]
+    made = split(pairs, None, folds=5, rng=np.random.default_rng(0), labels=np.eye(20)[0])
+    assert {len(fold.test) for fold in made} == {4}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

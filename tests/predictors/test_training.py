@@ -8,6 +8,7 @@ import pytest
 
 from predictors import artifacts, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
+from predictors.features import Features
 from tests.predictors.tiny import some_pairs
 
 PAIRS = some_pairs(24, seed=1)
@@ -31,6 +32,16 @@ def test_a_regression_is_trained_saved_and_scores(tmp_path):
     scores = training.score([tmp_path / "model"], PAIRS)
     assert scores.dtype == np.float32
     assert np.array_equal(scores, fitted.predict_proba(PAIRS)[:, 1].astype(np.float32))
+
+
+def test_features_of_any_instrument_are_trained_on_and_scored(tmp_path):
+    rows = [Features({"text": str(number)}, {"x": float(number % 5)}) for number in range(24)]
+    training.train_member("logistic", {"numbers": ["x"]}, 5, 0, rows, LABELS, None, tmp_path / "model")
+    scores = training.score([tmp_path / "model"], (row for row in rows), block=7)
+    expected = registry.create("logistic", {"numbers": ["x"]}).fit(rows, LABELS).predict_proba(rows)[:, 1]
+    assert np.array_equal(scores, expected.astype(np.float32))
+    with pytest.raises(PredictorError, match="numbers: the rows have no 'x'"):
+        training.score([tmp_path / "model"], PAIRS)
 
 
 @pytest.mark.torch

@@ -75,10 +75,10 @@ def auc_figure(metrics: Mapping[str, EvaluationWithIntervals], path: Path) -> No
         for part_index, (part, label) in enumerate(PARTS):
             places, areas, spans = [], [], []
             for index, found in enumerate(metrics.values()):
-                area = found["auc"][part]  # type: ignore[literal-required]
+                area = found["auc"][part]
                 if area is None:
                     continue
-                low, high = found["intervals"]["auc"][part] or (area, area)  # type: ignore[index]
+                low, high = found["intervals"]["auc"][part] or (area, area)
                 places.append(index + (part_index - 1) * width)
                 areas.append(area)
                 # A percentile interval may miss the estimate by a hair, and a bar has no negative length.

@@ -61,11 +61,9 @@ class BeliefLearning(Learning):
     ) -> dict[str, Any]:
         """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
         pairs, labels = self.examples(assignments)
-        outcomes = [pair.outcome for pair in pairs]
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         return dict(
-            evaluation.evaluate_with_intervals(
-                labels, scores, outcomes, sample_weight=weights, cluster=clusters, rng=rng
-            )
+            evaluation.evaluate_with_intervals(labels, scores, parts, sample_weight=weights, cluster=clusters, rng=rng)
         )
 
     def compare(
@@ -79,11 +77,11 @@ class BeliefLearning(Learning):
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         pairs, labels = self.examples(assignments)
-        outcomes = [pair.outcome for pair in pairs]
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         found = evaluation.paired_difference(
-            labels, scores, others, outcomes, sample_weight=weights, cluster=clusters, rng=rng
+            labels, scores, others, parts, sample_weight=weights, cluster=clusters, rng=rng
         )
-        return {metric: dict(parts) for metric, parts in found.items()}
+        return {metric: dict(cells) for metric, cells in found.items()}
 
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
         """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""

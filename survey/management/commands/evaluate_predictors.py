@@ -17,7 +17,7 @@ from predictors.comparison import Predictions
 from predictors.datasets import PairTable, join, read
 from predictors.errors import PredictorError
 from predictors.pairs import Progress
-from predictors.settings import settings_of
+from predictors.registry import settings_of
 from predictors.training import limit_threads
 from survey.console import predictor_report
 from survey.console.command import HunchCommand

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from predictors.evaluation import PARTS
+from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.services.answers.conditions import in_words, read_condition

@@ -17,7 +17,7 @@ import bandit
 from bandit import DesignError, Estimate, OfflineEstimate
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
-from predictors.settings import settings_of
+from predictors.registry import settings_of
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError, StateRefused

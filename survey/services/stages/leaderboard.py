@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from predictors.evaluation import METRICS, PARTS
+from predictors.evaluation import METRIC_TITLES, METRICS
+from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from survey.contracts.tables import Column
 from survey.models import Evaluation, PredictorRun, Study
 
@@ -156,7 +157,6 @@ def _lines(run: PredictorRun, found: Evaluation, level: str) -> list[Line]:
 
 # As a file
 
-METRIC_TITLES = {"nll": "Negative log likelihood", "auc": "Area under the ROC curve"}
 PART_TITLES = {
     "overall": "over all answers",
     "previous_correct": "after a correct answer",

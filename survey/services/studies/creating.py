@@ -10,9 +10,8 @@ from django.db import IntegrityError, transaction
 from pydantic import ValidationError
 
 from predictors.errors import PredictorError
-from predictors.registry import default_params
+from predictors.registry import default_params, settings_of
 from predictors.registry import names as predictor_names
-from predictors.settings import settings_of
 from predictors.training import members_of
 from survey import study_file
 from survey.contracts import instruments

@@ -191,7 +191,8 @@ def test_judging_waits_for_a_predictor_that_still_trains() -> None:
 
 def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray | None) -> Any:
     pairs, labels = instruments.of_study(answers[0].slot.stage.study).learning.examples(answers)
-    return evaluation.evaluate(labels, scores, [pair.outcome for pair in pairs], weights)
+    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+    return evaluation.evaluate(labels, scores, parts, weights)
 
 
 def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_beside() -> None:
@@ -255,9 +256,8 @@ def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[in
     pairs, labels = instruments.of_study(stage.study).learning.examples(answers)
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
-    found = evaluation.evaluate_with_intervals(
-        labels, scores, [pair.outcome for pair in pairs], cluster=clusters, rng=rng
-    )
+    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+    found = evaluation.evaluate_with_intervals(labels, scores, parts, cluster=clusters, rng=rng)
     return found["intervals"]["nll"]["overall"]
 
 
