@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: help install demo up test lint format bench lock clean
+.PHONY: help install demo up check test lint format bench lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -30,7 +30,10 @@ demo: install  ## Run the whole study with simulated respondents, then serve it 
 up: install  ## Start web, worker, ml worker and beat under one process manager
 	$(BIN)/python manage.py up $(ARGS)
 
-test: install  ## Run all tests
+check: install  ## Run the fast tests: no server, browser or torch (ARGS="--repeat 10" for ten orders)
+	$(BIN)/python -m tests.run --fast $(ARGS)
+
+test: install  ## Run all tests (ARGS="--repeat 3" for three orders, ARGS="--shuffle 7" for one of them again)
 	$(BIN)/python -m tests.run $(ARGS)
 
 lint: install  ## ruff, mypy (django-stubs), import-linter
