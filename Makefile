@@ -37,10 +37,10 @@ demo: install  ## Run the whole study with simulated respondents, then serve it 
 up: install  ## Start web, worker, ml worker and beat under one process manager
 	$(BIN)/python manage.py up $(ARGS)
 
-check: install  ## Run the fast tests: no server, no browser, no torch
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (browser or postgresql or redis or slow or torch)" $(ARGS)
+check: install  ## Run the fast tests: no server, browser or torch (ARGS="--repeat 10" for ten orders)
+	$(BIN)/python -m tests.run --fast $(ARGS)
 
-test: install  ## Run all tests
+test: install  ## Run all tests (ARGS="--repeat 3" for three orders, ARGS="--shuffle 7" for one of them again)
 	$(BIN)/python -m tests.run $(ARGS)
 
 lint: install  ## ruff, mypy (django-stubs), import-linter

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -13,13 +14,16 @@ import hypothesis
 import pytest
 from django.conf import settings
 
-from tests import servers
+from tests import databases, servers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
 hypothesis.settings.register_profile("hunch", deadline=None, database=None)
 hypothesis.settings.load_profile("hunch")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
+# What `make check` leaves out: everything that starts a process or loads torch, and what takes its time.
+SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow"}
+SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment"}
 CHROMIUM_FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -45,6 +49,7 @@ def unavailable(sentence: str) -> NoReturn:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
+    parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
 
 
 def uses_database(item: pytest.Item) -> bool:
@@ -53,17 +58,21 @@ def uses_database(item: pytest.Item) -> bool:
     )
 
 
+def is_fast(item: pytest.Item) -> bool:
+    return SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not any(
+        mark.name in SLOW_MARKS for mark in item.iter_markers()
+    )
+
+
+def says_something_of_the_database(item: pytest.Item) -> bool:
+    return uses_database(item) and not any(item.get_closest_marker(name) for name in ("browser", "any_database"))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--database-only"):
-        return
-    wanted = [
-        item
-        for item in items
-        if uses_database(item) and not any(item.get_closest_marker(name) for name in ("browser", "any_database"))
-    ]
-    unwanted = [item for item in items if item not in set(wanted)]
-    config.hook.pytest_deselected(items=unwanted)
-    items[:] = wanted
+    for option, wanted in (("--fast", is_fast), ("--database-only", says_something_of_the_database)):
+        if config.getoption(option):
+            config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+            items[:] = [item for item in items if wanted(item)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -89,8 +98,59 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
             for name, key in (("failed", "failed"), ("errors", "error"), ("passed", "passed"), ("skipped", "skipped"))
         },
         "not_tested": sorted(reason.split(NOT_TESTED, 1)[1] for reason in reasons if NOT_TESTED in reason),
+        "seconds": seconds_of_tests(reports),
     }
     Path(os.environ["HUNCH_TEST_SUMMARY"]).write_text(json.dumps(summary), encoding="utf-8")
+
+
+def seconds_of_tests(reports: dict[str, list[Any]]) -> dict[str, float]:
+    """How long each test took, with what it needed to be set up and taken down."""
+    seconds: dict[str, float] = {}
+    for report in chain.from_iterable(reports.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+    return seconds
+
+
+# Databases
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
+) -> Iterator[None]:
+    """In place of pytest-django's own, which migrates in every worker."""
+    with django_db_blocker.unblock():
+        made = databases.database_of_our_own()
+        made.__enter__()
+    yield
+    with django_db_blocker.unblock():
+        made.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def module_db(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[Any]:
+    """For fixtures of a module (`scope="module"`) that write rows: `with module_db.unblock(): ...`.
+
+    All tests of the module see them, and what a test itself writes is rolled back at its end. Hand out copies of the
+    objects (`copy.deepcopy`), for a test may change them.
+    """
+    with databases.shared_rows(django_db_blocker):
+        yield django_db_blocker
+
+
+@pytest.fixture(autouse=True)
+def _no_shared_rows_around_commits(request: pytest.FixtureRequest) -> None:
+    """A test that commits cannot run inside a module's transaction."""
+    if "module_db" in request.node.fixturenames:
+        marker = request.node.get_closest_marker("django_db")
+        commits = marker is not None and bool(marker.kwargs.get("transaction"))
+        assert not commits and {"transactional_db", "live_server"}.isdisjoint(request.node.fixturenames)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # The last one: xdist's workers have ended.
+        databases.drop_template()
 
 
 # Real parts

@@ -18,8 +18,9 @@ worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
 os.environ["HUNCH_VAR"] = str(Path(os.environ["HUNCH_TEST_FOLDER"], worker))
 redis_url = os.environ.setdefault("HUNCH_TEST_REDIS_URL", os.environ.get("REDIS_URL", ""))
 if redis_url.startswith("redis://"):
-    # Two xdist workers on one Redis would take each other's tasks: each gets a database of its own.
+    # Two workers on one Redis would take each other's tasks: each gets a database of its own.
     number = 0 if worker == "main" else int(worker.removeprefix("gw"))
+    number += int(os.environ.get("HUNCH_TEST_FIRST_REDIS", "0"))
     os.environ["REDIS_URL"] = urlsplit(redis_url)._replace(path=f"/{number}").geturl()
 
 from survey.settings import *  # noqa: E402, F403

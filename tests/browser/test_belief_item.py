@@ -33,11 +33,17 @@ def open_study(**options: Any) -> Study:
     return cast.open_study(blocks=BLOCKS, instrument={"kind": "belief_update", "options": options})
 
 
+def arrive(page: Any, screen: str) -> None:
+    """Wait for the screen and for its scripts: they run once the page is read, before it counts as loaded."""
+    page.wait_for_selector(f"[data-screen={screen}]")
+    page.wait_for_load_state()
+
+
 def begin(page: Any, live_server: Any) -> None:
     page.goto(f"{live_server.url}/s/cast/")
     page.get_by_role("link", name=CONTINUE).click()
     page.get_by_role("button", name="I agree").click()
-    page.wait_for_selector("[data-screen=prior]")
+    arrive(page, "prior")
 
 
 def go_on(page: Any) -> None:
@@ -100,7 +106,7 @@ def test_the_track_is_worked_by_keyboard_and_follows_what_is_typed(page: Any, li
     assert page.locator(VALUE).input_value() == "100"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[data-screen=posterior]")
+    arrive(page, "posterior")
     assert facts(last()) == (100, "track_keys", 30, 3)
 
 
@@ -134,16 +140,16 @@ def test_the_enter_key_in_the_number_sends_the_number_and_not_the_other_button(p
     begin(page, live_server)
     page.locator(VALUE).fill("60")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[data-screen=posterior]")
+    arrive(page, "posterior")
     look(page)
     page.locator(VALUE).fill("75")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[data-screen=prior]")
+    arrive(page, "prior")
     assert facts(last()) == (75, "typed", 75, 1)
     page.locator(VALUE).fill("20")
     go_on(page)
     page.get_by_role("button", name="My answer stays at 20 %").click()
-    page.wait_for_selector("[data-screen=prior]")
+    arrive(page, "prior")
     assert facts(last())[:2] == (20, "button")
 
 

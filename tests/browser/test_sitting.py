@@ -105,8 +105,7 @@ def test_an_error_takes_the_focus_and_leads_to_its_field_by_keyboard(
         page.get_by_role("button", name="Continue").click()
     page.get_by_label("Your answer in percent").fill("101")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".error-summary")
-    assert page.evaluate("document.activeElement.className") == "error-summary"
+    page.wait_for_function("document.activeElement.className === 'error-summary'")
     assert page.title().startswith("There is a problem")
     look(page)
     page.keyboard.press("Tab")

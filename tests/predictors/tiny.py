@@ -15,17 +15,24 @@ WORDS += ["sum", "two", "three", "plus", "long", "short", "red", "blue", "old", 
 def save_tiny_bert(folder: Path, *, seed: int = 0, pooler: bool = True) -> Path:
     """Write config, tokenizer and random safetensors weights, as a Hugging Face folder."""
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # Written down and not learnt: the trainer numbers its words in another order in every process, and with random
+    # weights another numbering is another network.
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    words = [*WORDS, *["right", "wrong", ":", "?", "!", "0", "1", "2", "3"]]
+    letters = sorted({letter for word in words for letter in word})
+    known = dict.fromkeys([*specials, *letters, *(f"##{letter}" for letter in letters), *words])
+    vocabulary = {word: number for number, word in enumerate(known)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.add_special_tokens(specials)
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=specials)
-    tokenizer.train_from_iterator([" ".join(WORDS), "right wrong : ? ! 0 1 2 3"] * 3, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(word, vocabulary[word]) for word in ("[CLS]", "[SEP]")],
     )
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))

@@ -1,5 +1,6 @@
 """Studies for figure 7: people who answer questions, people who say who will be right, and language models' answers."""
 
+import random
 from typing import Any
 
 from survey.models import Bank, LanguageModel, ModelAnswer, Study
@@ -38,6 +39,8 @@ def people_study(bank: Bank, *, right: Any, people: int = 3, slug: str = "people
 
 def belief_study(bank: Bank, *, posterior: Any, slug: str = "beliefs", **overrides: Any) -> Study:
     """Four people with three pairs each; `posterior(pair, sitting)` says what they end with."""
+    # Who takes which booklet is drawn by the process's own generator, and what is asked under a level follows from it.
+    random.seed(1)
     study = open_one(cast.study(slug, on=bank, **overrides))
     for _person in range(4):
         visitor = cast.Visitor(study).to_items()

@@ -8,7 +8,7 @@
     const field = box.querySelector("input:not([type=hidden], [type=range])");
     const track = box.querySelector("input[type=range]");
     const note = (fact) => box.querySelector(`[name="${field.name}_${fact}"]`);
-    const untouched = track.getAttribute("aria-valuetext");
+    const untouched = track.dataset.untouched;
     let last = whole(field.value);
     let pointing = false;
 

@@ -42,7 +42,12 @@ class NumberInput(forms.TextInput):
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        context["widget"] |= {"shown_with": self.shown_with, "prefilled": self.prefilled, "facts": self.facts}
+        context["widget"] |= {
+            "shown_with": self.shown_with,
+            "prefilled": self.prefilled,
+            "facts": self.facts,
+            "on_track": _whole(str(context["widget"]["value"] or "").strip(), most=100),
+        }
         return context
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.utils import translation
 
 from survey.contracts import instruments
 from survey.contracts.screens import Screen
@@ -18,6 +19,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.studies.amending import amend
 from tests import cast
+from tests.frontend.pages import read
 
 pytestmark = pytest.mark.django_db
 MODES = ("direction", "blank", "keep_button", "prefilled")
@@ -133,6 +135,31 @@ def test_it_refuses_kindly_at_the_field(mode: str, data: dict[str, str], field: 
 def test_only_prefilled_starts_with_a_number() -> None:
     started = {mode: form_of(mode)().fields["value"].initial for mode in MODES}
     assert started == {"direction": None, "blank": None, "keep_button": None, "prefilled": 60}
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "language", "said"),
+    [
+        ("blank", None, "en", "no answer yet"),
+        ("blank", None, "de", "noch keine Antwort"),
+        ("blank", {"value": "many"}, "de", "noch keine Antwort"),
+        ("blank", {"value": "101"}, "en", "no answer yet"),
+        ("blank", {"value": " 0 "}, "de", "0 %"),
+        ("prefilled", None, "en", "60 %"),
+    ],
+)
+def test_the_page_as_it_is_served_says_where_the_track_stands(
+    mode: str, data: dict[str, str] | None, language: str, said: str
+) -> None:
+    """A screen reader may be faster than the script, which says the same again."""
+    with translation.override(language):
+        page = read(str(form_of(mode)(data)["value"]))
+    (track,) = (field for field in page.inputs if field["type"] == "range")
+    assert track["aria-valuetext"] == said
+    assert track.get("value", "") == (said.removesuffix(" %") if said.endswith("%") else "")
+    assert ("untouched" in track.get("class", "")) == (not said.endswith("%"))
+    with translation.override(language):
+        assert track["data-untouched"] == translation.gettext("no answer yet")
 
 
 @pytest.mark.parametrize(
