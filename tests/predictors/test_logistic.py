@@ -8,6 +8,7 @@ import pytest
 from predictors import artifacts, registry
 from predictors.errors import PredictorError
 from predictors.features import Features, features_of
+from predictors.settings import LogisticSettings
 from tests.predictors.tiny import some_pairs
 
 
@@ -64,6 +65,16 @@ def test_pairs_of_one_outcome_alone_give_the_mean():
     assert changed.predict_proba(pairs)[:, 1].mean() == pytest.approx(0.2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_of_equally_good_solutions_the_smallest_is_taken():
+    pairs = [pair._replace(outcome=1) for pair in some_pairs(10)]
+    fitted = registry.create("previous_correct").fit(pairs, [1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
+    assert (fitted.intercept_[0], fitted.coef_[0, 0]) == pytest.approx((np.log(0.25) / 2,) * 2, abs=1e-9)
+    twice = [Features({}, {"x": x, "again": x}) for x in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    one, other = registry.create("logistic").fit(twice, [0, 1, 0, 1, 1]).coef_[0]
+    assert one == pytest.approx(other, abs=1e-9) and one > 0.1
+
+
 def test_it_refuses_to_predict_before_it_has_learnt():
     from sklearn.exceptions import NotFittedError
 
@@ -113,6 +124,11 @@ def test_numbers_that_the_rows_do_not_have_are_refused_by_name():
 def test_names_that_cannot_be_used_are_refused(numbers):
     with pytest.raises(PredictorError, match=r"^numbers: "):
         registry.create("logistic", {"numbers": numbers})
+
+
+def test_names_may_be_a_list_as_files_have_them():
+    settings = registry.settings_of("logistic", {"numbers": ["seen", "length"]})
+    assert settings == LogisticSettings(("seen", "length")) and hash(settings)
 
 
 def test_a_baseline_is_the_logistic_regression_on_its_numbers():
