@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.apps import apps
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
@@ -151,7 +152,8 @@ def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
     study = cast.study()
     Study.objects.update(stored_config={name: value for name, value in study.stored_config.items() if name != "roles"})
     migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
-    migration.keep_plans_as_they_were(apps, None)
+    before = MigrationExecutor(connection).loader.project_state([("survey", "0001_initial")]).apps
+    migration.keep_plans_as_they_were(before, None)
     roles = Study.objects.get().config.roles
     assert (roles.holdout, roles.controls) == (0, 0)
 

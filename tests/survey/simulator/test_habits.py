@@ -252,7 +252,7 @@ class Corridor:
 
 
 def journey(route: Corridor, **habit) -> Journey:
-    config = (Study.objects.first() or cast.study()).settings
+    config = (Study.objects.first() or cast.study()).config
     person = Person(config=config, items=None, seed=5, habit=Habit(**habit))  # type: ignore[arg-type]
     return Journey(route=route, person=person, go_on=lambda: True)
 
