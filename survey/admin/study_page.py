@@ -29,6 +29,7 @@ from survey.models import (
     Stratum,
     Study,
 )
+from survey.services.answers.counting import TRAINED, counting, in_time
 from survey.study_file import PROLIFIC_PARAMETERS
 
 CHUNK = 2000  # answers
@@ -71,7 +72,8 @@ class StratumLine:
     name: str
     candidates: int | None
     drawn: int
-    answered: int
+    in_time: int
+    counted: int
     mean: Mean | None
     lowest: float | None
     highest: float | None
@@ -101,6 +103,7 @@ class StageSection:
 
     stage: Stage
     slots: int
+    in_time: int
     counted: int
     late: int
     sittings: Mapping[str, int]
@@ -148,11 +151,8 @@ def sections(study: Study) -> list[StageSection]:
     evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
     candidates = {found.stage_id: found for found in CandidateSet.objects.filter(stage__in=stages)}
     drawn = _counts(Slot.objects.filter(stage__in=stages), "stage", "stratum")
-    answered = _counts(
-        Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.COUNTED),
-        "slot__stage",
-        "slot__stratum",
-    )
+    given = _counts(in_time(stages), "slot__stage", "slot__stratum")
+    counted = _counts(counting(stages), "slot__stage", "slot__stratum")
     late = _counts(
         Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
         "slot__stage",
@@ -174,14 +174,15 @@ def sections(study: Study) -> list[StageSection]:
         StageSection(
             stage=stage,
             slots=_total(drawn, stage.pk),
-            counted=_total(answered, stage.pk),
+            in_time=_total(given, stage.pk),
+            counted=_total(counted, stage.pk),
             late=_total(late, stage.pk),
             sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
             booklets=booklets.get(stage.pk, {}).get("all", 0),
             free_booklets=booklets.get(stage.pk, {}).get("free", 0),
             make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
             outcomes=outcomes[stage.pk],
-            strata=_stratum_lines(stage, strata[stage.pk], drawn, answered, outcomes[stage.pk]),
+            strata=_stratum_lines(stage, strata[stage.pk], drawn, given, counted, outcomes[stage.pk]),
             candidates=candidates.get(stage.pk),
             runs=[_run_line(run, evaluations, by_pk) for run in runs[stage.pk]],
             judged=_judgement(stage, evaluations, run_by_pk),
@@ -211,7 +212,8 @@ def _stratum_lines(
     stage: Stage,
     strata: Sequence[Stratum],
     drawn: Mapping[tuple[Any, ...], int],
-    answered: Mapping[tuple[Any, ...], int],
+    given: Mapping[tuple[Any, ...], int],
+    counted: Mapping[tuple[Any, ...], int],
     outcomes: Outcomes,
 ) -> list[StratumLine]:
     lines = [
@@ -219,20 +221,22 @@ def _stratum_lines(
             name=stratum.name,
             candidates=stratum.size,
             drawn=drawn.get((stage.pk, stratum.pk), 0),
-            answered=answered.get((stage.pk, stratum.pk), 0),
+            in_time=given.get((stage.pk, stratum.pk), 0),
+            counted=counted.get((stage.pk, stratum.pk), 0),
             mean=outcomes.by_stratum.get(stratum.pk),
             lowest=stratum.lowest_score,
             highest=stratum.highest_score,
         )
         for stratum in strata
     ]
-    if outside := drawn.get((stage.pk, None)):  # Controls, repeats, practice and checks were not drawn from a stratum.
+    if outside := drawn.get((stage.pk, None)):  # Controls and repeats were not drawn from a stratum.
         lines.append(
             StratumLine(
                 name="controls, repeats",
                 candidates=None,
                 drawn=outside,
-                answered=answered.get((stage.pk, None), 0),
+                in_time=given.get((stage.pk, None), 0),
+                counted=0,
                 mean=outcomes.by_stratum.get(None),
                 lowest=None,
                 highest=None,
@@ -329,10 +333,10 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
     their answers did, since reloading the page of an open stage must not read all of its answers each time.
     """
     now = now or timezone.now()
+    counted = counting(stages, roles=TRAINED, pilots=True)
     marks: dict[int, tuple[int, datetime]] = {
         stage: (n, newest)
-        for stage, n, newest in _answers(stages)
-        .order_by()
+        for stage, n, newest in counted.order_by()
         .values_list("slot__stage")
         .annotate(n=Count("pk"), newest=Max("completed_at"))
     }
@@ -342,19 +346,10 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
         for pk, mark in marks.items()
         if _cache_key(pk) in kept and _is_fresh(kept[_cache_key(pk)], mark, now)
     }
-    read = _read_outcomes(study, [stage for stage in stages if stage.pk in marks and stage.pk not in found])
+    changed = [pk for pk in marks if pk not in found]
+    read = _read_outcomes(study, counted.filter(slot__stage__in=changed)) if changed else {}
     cache.set_many({_cache_key(pk): _Kept(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY)
     return {stage.pk: found.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
-
-
-def _answers(stages: Sequence[Stage]) -> QuerySet[Assignment]:
-    """Those that count: without what a frozen stage leaves out."""
-    return Assignment.objects.filter(
-        slot__stage__in=stages,
-        slot__role=Slot.Role.SAMPLED,
-        state=Assignment.State.COUNTED,
-        sitting__exclusion__isnull=True,
-    )
 
 
 def _cache_key(stage: int) -> str:
@@ -366,16 +361,14 @@ def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
     return kept.mark == mark or now - kept.read_at < LITTLE_WHILE
 
 
-def _read_outcomes(study: Study, stages: Sequence[Stage]) -> dict[int, Outcomes]:
-    if not stages:
-        return {}
+def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}
     # An outcome is of the responses. What an item shows (two long questions) would take three times as long to read;
     # an instrument whose outcome needs it gets it all the same, by a query an answer.
     relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]
-    answers = _answers(stages).select_related("slot").prefetch_related("responses", *relations).order_by("pk")
+    answers = counted.select_related("slot").prefetch_related("responses", *relations).order_by("pk")
     rows = answers.iterator(chunk_size=CHUNK)
     values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     name = ""

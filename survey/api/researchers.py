@@ -115,6 +115,7 @@ class StageList(ResearcherView):
                     "design": stage.config.design.kind,
                     "pilot": stage.is_pilot,
                     "slots": progress.slots,
+                    "in_time": progress.in_time,
                     "counted": progress.counted,
                     "late": progress.late,
                     "booklets": progress.booklets,

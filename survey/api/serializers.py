@@ -440,7 +440,8 @@ class StudySerializer(serializers.Serializer[Any]):
                 "design": "uniform",
                 "pilot": False,
                 "slots": 300,
-                "counted": 120,
+                "in_time": 120,
+                "counted": 105,
                 "late": 2,
                 "booklets": 20,
                 "free_booklets": 11,
@@ -459,7 +460,11 @@ class StageSerializer(serializers.Serializer[Any]):
     design = serializers.CharField()
     pilot = serializers.BooleanField(help_text="A trial: its answers enter nothing but `answers.csv`.")
     slots = serializers.IntegerField()
-    counted = serializers.IntegerField(help_text="Answers that were complete in time.")
+    in_time = serializers.IntegerField(help_text="Slots with an answer that was complete in time.")
+    counted = serializers.IntegerField(
+        help_text="Of these, the answers that estimates are made of: to sampled and holdout slots, of sittings that no "
+        "rule leaves out, none of a pilot."
+    )
     late = serializers.IntegerField(help_text="Complete answers that do not count.")
     booklets = serializers.IntegerField()
     free_booklets = serializers.IntegerField()

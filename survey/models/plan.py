@@ -191,3 +191,14 @@ class Slot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stage} slot {self.number}"
+
+    @property
+    def design_weight(self) -> float:
+        """How many items of all there are an answer to it stands for: 1 / (inclusion_probability * pool_probability).
+
+        Raises:
+            ValueError: it was not drawn by chance (a control, a repeat), so that it stands for nothing but itself.
+        """
+        if self.inclusion_probability is None or self.pool_probability is None:
+            raise ValueError(f"{self} is a {self.role} slot: it has no probabilities, and so no design weight")
+        return 1.0 / (self.inclusion_probability * self.pool_probability)

@@ -15,7 +15,7 @@ from survey.console.tables import decimal, percent, table
 from survey.contracts import instruments
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
-from survey.services.answers.counting import counted_answers
+from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
 from survey.services.stages.leaderboard import figures_of
@@ -174,7 +174,7 @@ def verdict_on(study: Study, *, null: bool) -> Verdict:
 
 def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     """The first outcome of each counted answer, and whose it is."""
-    answers = counted_answers(stage)
+    answers = counted_answers(stage, roles=TRAINED)
     outcomes = instruments.estimates_of(instruments.of_study(stage.study)).outcomes(answers)
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 

@@ -36,13 +36,14 @@ def offered(client: Client, study: Study) -> dict[int, list[str]]:
 
 def test_it_counts_people_answers_and_places_by_stage(study: Study) -> None:
     first, second = sections(study)
-    assert (first.counted, first.slots, first.free_booklets, dict(first.sittings)) == (6, 6, 0, {"complete": 2})
-    assert (second.counted, second.slots, second.free_booklets) == (3, 9, 1)
-    assert dict(second.sittings) == {"complete": 1, "live": 1}
+    assert (first.in_time, first.counted, first.slots, first.free_booklets) == (6, 6, 6, 0)
+    assert (second.in_time, second.counted, second.slots, second.free_booklets) == (3, 3, 9, 1)
+    assert dict(first.sittings) == {"complete": 2} and dict(second.sittings) == {"complete": 1, "live": 1}
     strata = {line.name: line for line in second.strata}
     assert set(strata) == {"top", "rest"}
     assert sum(line.drawn for line in second.strata) == 9
-    assert sum(line.answered for line in second.strata) == 3
+    assert sum(line.in_time for line in second.strata) == 3
+    assert sum(line.counted for line in second.strata) == 3
 
 
 def test_it_shows_the_share_that_changed_by_stratum(study: Study) -> None:

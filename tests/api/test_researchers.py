@@ -60,7 +60,8 @@ def test_studies_and_stages_are_listed_with_their_counts(reader: Client, study: 
     (listed,) = reader.get("/api/v1/studies/").json()
     assert (listed["slug"], listed["stages"], listed["url"]) == ("cast", 2, "http://testserver/s/cast/")
     first, second = reader.get("/api/v1/studies/cast/stages/").json()
-    assert (first["state"], first["slots"], first["counted"], first["free_booklets"]) == ("open", 12, 3, 2)
+    assert (first["state"], first["slots"], first["in_time"], first["counted"]) == ("open", 12, 3, 3)
+    assert first["free_booklets"] == 2
     assert first["sittings"] == {"complete": 1, "live": 1}
     assert (second["state"], second["slots"]) == ("draft", 0)
 

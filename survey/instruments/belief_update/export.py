@@ -143,7 +143,7 @@ def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable
     for assignment in assignments:
         pair = assignment.slot.item.pair
         changed = beliefs_of(assignment).changed(threshold)
-        if pair.evidence is None or changed is None or assignment.state != assignment.State.COUNTED:
+        if pair.evidence is None or changed is None:
             continue
         yield (
             pair.evidence.text,

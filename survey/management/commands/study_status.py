@@ -34,7 +34,8 @@ class Command(HunchCommand):
                     str(sum(progress.sittings.values())),
                     str(progress.live),
                     str(max(0, free_capacity(stage))),
-                    f"{progress.counted} of {progress.slots}",
+                    f"{progress.in_time} of {progress.slots}",
+                    str(progress.counted),
                     percent(found.share if found else None),
                 ]
             )
@@ -42,7 +43,8 @@ class Command(HunchCommand):
             if lifecycle.waits_for_a_choice(stage):
                 waiting.append(stage.index)
         self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
-        self.stdout.write(table(["stage", "state", "sittings", "live", "free places", "answers", "share"], rows))
+        header = ["stage", "state", "sittings", "live", "free places", "in time", "counted", "share"]
+        self.stdout.write(table(header, rows))
         if steps:
             self.stdout.write("")
             self.stdout.write(

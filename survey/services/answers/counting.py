@@ -1,14 +1,27 @@
-"""Which answers count: in estimates, in training, in judging predictors."""
+"""Which answers count: on every page, in estimates, in exports, in training and in judging predictors.
 
-from collections.abc import Sequence
+Three sets, each a part of the one before: `in_time` (complete while the slot was theirs), `counting` (of the main
+stages, of sittings that no rule leaves out) and `frozen` (of these, what a stage's snapshot has). All else is read off
+them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from django.db.models import Q, QuerySet
 
 from survey.contracts import instruments
+from survey.exceptions import StateRefused
 from survey.models import Assignment, Item, Slot, Stage, Study
+from survey.services.answers.conditions import has_levels, in_words, relations_of
+from survey.services.answers.exclusions import left_out
 
 BATCH = 2000
+
+TRAINED = (Slot.Role.SAMPLED,)  # The roles that predictors learn from.
+ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates are made of: "answers that count".
+ALL_ROLES = tuple(Slot.Role)
 
 
 def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
@@ -25,24 +38,89 @@ def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Ass
     )
 
 
-def counted_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
-    """Complete answers given in time, in the order of the plan, without those that the frozen stage leaves out. Only
-    sampled slots train."""
-    rows = Assignment.objects.filter(
-        slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles, sitting__exclusion__isnull=True
-    )
-    return list(with_labels(rows, stage.study).order_by("slot__number"))
+def in_time(stages: Iterable[Stage], *, roles: Sequence[str] = ALL_ROLES) -> QuerySet[Assignment]:
+    """Answers that were complete while their slot was theirs, whether or not a rule leaves them out."""
+    return Assignment.objects.filter(slot__stage__in=list(stages), slot__role__in=roles, state=Assignment.State.COUNTED)
 
 
-def frozen_answers(stage: Stage, *, roles: Sequence[str] = (Slot.Role.SAMPLED,)) -> list[Assignment]:
-    """The snapshot's answers that no rule leaves out and that have not been withdrawn since."""
-    rows = Assignment.objects.filter(
-        snapshots__stage=stage,
-        snapshots__withdrawn_at__isnull=True,
-        slot__role__in=roles,
-        sitting__exclusion__isnull=True,
-    )
-    return list(with_labels(rows, stage.study).order_by("slot__number"))
+def counting(
+    stages: Iterable[Stage], *, roles: Sequence[str] = ESTIMATED, pilots: bool = False
+) -> QuerySet[Assignment]:
+    """The answers of these stages that count: given in time, to slots with one of these roles, of sittings that no rule
+    leaves out, and not withdrawn.
+
+    Whom the rules leave out was decided when a stage was frozen; before that, the flags as they are decide. A pilot's
+    answers count nowhere; `pilots` gives them all the same, by the same rules, to what is shown about the pilot itself.
+    """
+    wanted = [stage for stage in stages if pilots or not stage.is_pilot]
+    flagged = [sitting for stage in wanted if stage.state != Stage.State.FROZEN for sitting in left_out(stage)]
+    rows = in_time(wanted, roles=roles).filter(sitting__exclusion__isnull=True)
+    rows = rows.exclude(snapshots__withdrawn_at__isnull=False)
+    return rows.exclude(sitting__in=flagged) if flagged else rows
+
+
+def frozen(stages: Iterable[Stage], *, roles: Sequence[str] = TRAINED) -> QuerySet[Assignment]:
+    """The answers of these stages that count and stand in their snapshots."""
+    return counting(stages, roles=roles).filter(snapshots__isnull=False)
+
+
+def counted_answers(
+    stage: Stage,
+    *,
+    roles: Sequence[str] = ESTIMATED,
+    levels: Mapping[str, str] | None = None,
+    slots: Collection[int] | None = None,
+    pilots: bool = False,
+) -> list[Assignment]:
+    """`counting` of one stage, in the order of its plan, with what labels and estimates read.
+
+    Args:
+        levels: only the answers under these levels of the study's factors.
+        slots: only the answers to these slots.
+    """
+    rows = counting([stage], roles=roles, pilots=pilots)
+    if slots is not None:
+        rows = rows.filter(slot__in=slots)
+    answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study)).order_by("slot__number")
+    return [answer for answer in answers if has_levels(answer, levels or {})]
+
+
+def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
+    """The counted answers of all main stages, in the order of stages and plans.
+
+    Raises:
+        StateRefused: there are none.
+    """
+    found: list[Assignment] = []
+    for stage in study.main_stages():
+        stage.study = study
+        found += counted_answers(stage, levels=levels)
+    if not found:
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
+    return found
+
+
+def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assignment]:
+    """`frozen` of one stage, in the order of its plan, with what labels and estimates read."""
+    return list(with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number"))
+
+
+def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
+    """How many items each answer stands for by the design, shape (n,): see `Slot.design_weight`."""
+    return np.array([answer.slot.design_weight for answer in answers], dtype=np.float64)
+
+
+# Training
+
+
+def frozen_stages(study: Study, *, through: int | None = None) -> list[Stage]:
+    """The frozen main stages of the study up to and with number `through`, in order; all of them without it."""
+    stages = study.main_stages().filter(state=Stage.State.FROZEN)
+    found = list(stages if through is None else stages.filter(index__lte=through))
+    for stage in found:
+        stage.study = study
+    return found
 
 
 def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> list[Assignment]:
@@ -57,8 +135,7 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
     study = stage.study
     held_out = held_out_keys(study, through=kept_back_through)
     answers: list[Assignment] = []
-    for earlier in study.main_stages().filter(index__lte=stage.index, state=Stage.State.FROZEN).order_by("index"):
-        earlier.study = study
+    for earlier in frozen_stages(study, through=stage.index):
         if earlier.config.teaches:
             answers += frozen_answers(earlier)
     if not held_out:

@@ -22,14 +22,12 @@ from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Study
-from survey.services.answers.counting import training_examples
+from survey.services.answers.counting import TRAINED, counted_answers, training_examples
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
 from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest
 from survey.study_file import DESIGNS, DesignConfig
-
-from .estimating import counted
 
 AS_PLANNED = "as planned"
 EPSILONS = (0.05, 0.1, 0.2, 0.5)
@@ -180,7 +178,7 @@ def _compared(
     stage: Stage, policies: Sequence[DesignConfig], predictors: Sequence[str], say: Progress
 ) -> StageComparison:
     instrument = instruments.of_study(stage.study)
-    answers = counted(stage, [Slot.Role.SAMPLED])
+    answers = counted_answers(stage, roles=TRAINED)
     measures = instruments.estimates_of(instrument).estimands(answers).measures if answers else ()
     first = measures[0] if measures else None
     cluster = [answer.sitting.respondent_id for answer in answers]

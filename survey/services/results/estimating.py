@@ -6,7 +6,7 @@ how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,9 +21,8 @@ from survey.contracts.instruments import Instrument
 from survey.contracts.measures import Estimands
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
-from survey.services.answers.conditions import has_levels, in_words, read_condition, relations_of
-from survey.services.answers.counting import with_labels
-from survey.services.answers.exclusions import left_out
+from survey.services.answers.conditions import in_words, read_condition
+from survey.services.answers.counting import ESTIMATED, counted_answers, counting, in_time
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.hashing import digest
@@ -35,7 +34,6 @@ from . import estimators as analysis
 from .estimators import DivisionFigures, Figure, Part, Predictions
 
 KEPT_SECONDS = 24 * 3600
-COUNTING = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
 ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
 LOST, OPEN = "lost", "open"
 STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
@@ -177,7 +175,7 @@ def estimate(
     read = [
         found
         for stage in stages
-        for role in COUNTING
+        for role in ESTIMATED
         if (found := _read(stage, role, [s for s in slots if s.slot.stage_id == stage.pk], instrument, wanted, levels))
     ]
     if not read:
@@ -221,7 +219,7 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
 
 def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> Report:
     """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
-    answers = Assignment.objects.filter(slot__stage__study=study, state=Assignment.State.COUNTED)
+    answers = in_time(study.stages.all())
     mark = [
         *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
         SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
@@ -265,7 +263,7 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
         if relation.startswith("slot__item__")
     ]
     rows = list(
-        stage.slots.filter(role__in=COUNTING)
+        stage.slots.filter(role__in=ESTIMATED)
         .select_related("item", "stratum")
         .prefetch_related(*relations, Prefetch("assignments", queryset=Assignment.objects.order_by("pk")))
         .order_by("number")
@@ -277,46 +275,23 @@ def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
         if name == next(iter(estimates.divisions([])), None)
     }
     found = []
-    without = left_out(stage)
+    count = set(counting([stage]).values_list("pk", flat=True))
     for place, slot in enumerate(rows):
         given = list(slot.assignments.all())
-        in_time = [one for one in given if one.state == Assignment.State.COUNTED]
+        holding = [one for one in given if one.state == Assignment.State.COUNTED]
         late = [one for one in given if one.state == Assignment.State.LATE and one.is_complete]
-        if in_time:
-            state = EXCLUDED if in_time[0].sitting_id in without else ANSWERED
+        if holding:
+            state = ANSWERED if holding[0].pk in count else EXCLUDED
         elif late:
             state = LATE
         elif stage.state == Stage.State.FROZEN and any(one.state == Assignment.State.WITHDRAWN for one in given):
             state = WITHDRAWN
         else:
             state = LOST if stage.state == Stage.State.FROZEN else OPEN
-        taken = in_time or late or given
+        taken = holding or late or given
         at = taken[-1].position if taken else slot.position
         found.append(_SlotRow(slot, state, at, {name: str(labels[place]) for name, labels in divisions.items()}))
     return found
-
-
-def counted(
-    stage: Stage,
-    roles: Sequence[str],
-    levels: Mapping[str, str] | None = None,
-    *,
-    slots: Collection[int] | None = None,
-) -> list[Assignment]:
-    """Complete answers in time, in the order of the plan, without those that a rule leaves out or that were withdrawn
-    since the freeze. `levels`: only those under these levels of the study's factors; `slots`: only those to these."""
-    rows = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED, slot__role__in=roles).exclude(
-        snapshots__withdrawn_at__isnull=False
-    )
-    if slots is not None:
-        rows = rows.filter(slot__in=slots)
-    without = left_out(stage)
-    answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study))
-    return [
-        answer
-        for answer in answers.order_by("slot__number")
-        if answer.sitting_id not in without and has_levels(answer, levels or {})
-    ]
 
 
 def _read(
@@ -329,7 +304,7 @@ def _read(
 ) -> _Read | None:
     """One part; None where the stage has no such slots or no answers to them."""
     planned = [row for row in slots if row.slot.role == role]
-    answers = counted(stage, [role], levels)
+    answers = counted_answers(stage, roles=[role], levels=levels)
     if not planned or not answers:
         return None
     pool = planned[0].slot.pool_probability or 1.0
@@ -636,12 +611,12 @@ def _noise(
     """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
     controls, firsts, repeats = [], [], []
     for stage in stages:
-        controls += counted(stage, [Slot.Role.CONTROL], levels)
-        again = counted(stage, [Slot.Role.REPEAT], levels)
+        controls += counted_answers(stage, roles=[Slot.Role.CONTROL], levels=levels)
+        again = counted_answers(stage, roles=[Slot.Role.REPEAT], levels=levels)
         first: dict[tuple[int, int | None], Assignment] = {
             (answer.sitting_id, answer.slot_id): answer
-            for answer in counted(
-                stage, COUNTING, levels, slots={one.slot.repeat_of_id for one in again if one.slot.repeat_of_id}
+            for answer in counted_answers(
+                stage, levels=levels, slots={one.slot.repeat_of_id for one in again if one.slot.repeat_of_id}
             )
         }
         for answer in again:

@@ -6,7 +6,7 @@ import numpy as np
 
 from survey.contracts import instruments
 from survey.models import Stage
-from survey.services.answers.counting import counted_answers
+from survey.services.answers.counting import TRAINED, counted_answers
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class StageTable:
 
 
 def outcome_table(stage: Stage) -> StageTable | None:
-    """Mean of the instrument's first outcome, over all answers and by stratum; None where there is nothing to show."""
+    """Mean of the instrument's first outcome, over all sampled answers and by stratum; None where there is nothing to
+    show. A pilot has a table of its own answers."""
     study = stage.study
-    answers = counted_answers(stage)
+    answers = counted_answers(stage, roles=TRAINED, pilots=True)
     estimates = instruments.of_study(study).estimates
     outcomes = estimates.outcomes(answers) if answers and estimates is not None else {}
     if not outcomes:

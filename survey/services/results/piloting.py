@@ -18,14 +18,12 @@ from survey.models import (
     Response,
     ScreenTiming,
     Sitting,
-    Slot,
     Stage,
     Study,
 )
+from survey.services.answers.counting import counted_answers
 from survey.services.sittings.flow import current_step
 from survey.services.sittings.hourly_pay import HourlyPay, hourly_pay_by_pilot
-
-from .estimating import counted
 
 STEP_COLUMNS = ("kind", "name", "sitting", "taken_at", "server_ms")
 RESPONSE_COLUMNS = ("screen", "assignment__sitting", "answered_at", "server_ms")
@@ -192,7 +190,7 @@ def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, flo
     answers = []
     for stage in stages:
         stage.study = study
-        answers += counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT])
+        answers += counted_answers(stage, pilots=True)
     if not answers:
         return [], []
     estimates = instrument.estimates

@@ -28,13 +28,12 @@ from survey.models import (
     Respondent,
     Score,
     Sitting,
-    Slot,
     SnapshotAnswer,
     Stage,
     Submission,
     Withdrawal,
 )
-from survey.services.answers.counting import held_out_keys, pair_keys
+from survey.services.answers.counting import frozen, frozen_stages, held_out_keys, pair_keys
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 
@@ -149,19 +148,11 @@ def _content_of(model: type[models.Model], keys: set[int]) -> Iterable[tuple[typ
 
 def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
     """The predictors in whose training data the person's frozen answers were, ready or being trained."""
-    answers = list(
-        Assignment.objects.filter(
-            sitting__respondent=respondent,
-            snapshots__withdrawn_at__isnull=True,
-            snapshots__isnull=False,
-            slot__role=Slot.Role.SAMPLED,
-            sitting__exclusion__isnull=True,
-        ).select_related("slot__item", "slot__stage__study")
-    )
-    learning = [answer for answer in answers if answer.slot.stage.config.teaches]
+    study = respondent.study
+    teaching = [stage for stage in frozen_stages(study) if stage.config.teaches]
+    learning = list(frozen(teaching).filter(sitting__respondent=respondent).select_related("slot__item", "slot__stage"))
     if not learning:
         return []
-    study = respondent.study
     running = JobStep.objects.filter(predictor_run=models.OuterRef("pk"), state=JobStep.State.RUNNING)
     runs = (
         PredictorRun.objects.filter(stage__study=study)

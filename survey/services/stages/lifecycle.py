@@ -25,7 +25,7 @@ from survey.models import (
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
-from survey.services.answers.counting import with_answers
+from survey.services.answers.counting import in_time, with_answers
 from survey.services.answers.exclusions import decide_exclusions, exclusion_facts, snapshot_digest
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest, keyed_digest
@@ -169,10 +169,10 @@ def freeze(stage: Stage) -> dict[str, Any]:
     if sittings_inside(stage).exists():
         raise StillLive
     instrument = instruments.of_study(stage.study)
-    counted = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.COUNTED)
+    given = with_answers(in_time([stage]), stage.study).order_by("slot__number")
     rows = [
         SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
-        for number, answer in enumerate(with_answers(counted, stage.study).order_by("slot__number"), start=1)
+        for number, answer in enumerate(given, start=1)
     ]
     SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
     now = timezone.now()

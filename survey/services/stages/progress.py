@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from django.db.models import Count, Q
 
 from survey.models import Assignment, Sitting, Stage
+from survey.services.answers.counting import counting, in_time
 
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Counts of a stage as it stands."""
+    """Counts of a stage as it stands.
+
+    `in_time` of the `slots` have an answer that was complete in time; `counted` of these answers are what estimates
+    are made of: without controls, repeats, what a rule leaves out, and pilots.
+    """
 
     slots: int
+    in_time: int
     counted: int
     late: int
     sittings: dict[str, int]
@@ -24,15 +30,13 @@ class StageProgress:
 
 
 def stage_progress(stage: Stage) -> StageProgress:
-    assignments = Assignment.objects.filter(slot__stage=stage).aggregate(
-        counted=Count("pk", filter=Q(state=Assignment.State.COUNTED)),
-        late=Count("pk", filter=Q(state=Assignment.State.LATE, completed_at__isnull=False)),
-    )
+    late = Assignment.objects.filter(slot__stage=stage, state=Assignment.State.LATE, completed_at__isnull=False)
     booklets = stage.booklets.aggregate(all=Count("pk"), free=Count("pk", filter=Q(claimed_at__isnull=True)))
     return StageProgress(
         slots=stage.slots.count(),
-        counted=assignments["counted"],
-        late=assignments["late"],
+        in_time=in_time([stage]).count(),
+        counted=counting([stage]).count(),
+        late=late.count(),
         sittings=dict(stage.sittings.order_by().values_list("state").annotate(Count("pk"))),
         booklets=booklets["all"],
         free_booklets=booklets["free"],

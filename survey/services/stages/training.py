@@ -25,10 +25,10 @@ from survey.models import (
     JobStep,
     PredictorRun,
     Slot,
-    SnapshotAnswer,
     Stage,
     Study,
 )
+from survey.services.answers import counting
 from survey.services.answers.conditions import has_levels, in_words, relations_of
 from survey.services.answers.counting import frozen_answers, pair_keys, training_examples
 from survey.services.base import files
@@ -87,7 +87,8 @@ def train_member(held: Claim) -> None:
     run = stage.predictor_runs.get(job_steps=step)
     answers = training_examples(stage, kept_back_through=run.kept_back_through)
     inputs, labels = _learning(study).examples(answers)
-    kept_back = _sampled_answers(stage) - len(answers)
+    frozen = counting.frozen(counting.frozen_stages(study, through=stage.index))
+    kept_back = frozen.count() - len(answers)
     if reason := nothing_to_learn(labels):
         held.heartbeat(0, 0, reason)
         held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": kept_back})
@@ -119,16 +120,6 @@ def nothing_to_learn(labels: np.ndarray) -> str:
     if not len(labels):
         return "nothing to learn from: there are no answers"
     return f"nothing to learn from: the label of all {len(labels)} answers is {classes[0]:g}"
-
-
-def _sampled_answers(stage: Stage) -> int:
-    """How many sampled answers the snapshots up to and with the stage have, without those that a rule leaves out."""
-    return SnapshotAnswer.objects.filter(
-        stage__in=stage.study.main_stages().filter(index__lte=stage.index),
-        withdrawn_at=None,
-        assignment__slot__role=Slot.Role.SAMPLED,
-        assignment__sitting__exclusion__isnull=True,
-    ).count()
 
 
 # Evaluating
@@ -227,7 +218,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
     study = stage.study
     parts = {}
     if sampled := _judgeable(frozen_answers(stage), study):
-        parts["sampled"] = Part(sampled, {"weighted": design_weights(sampled), "naive": None})
+        parts["sampled"] = Part(sampled, {"weighted": _weights(sampled), "naive": None})
     if held_out := _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study):
         seen: set[frozenset[Any]] = set()
         for through in {run.kept_back_through for run in runs}:
@@ -235,7 +226,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
             seen.update(pair_keys([answer.slot.item for answer in trained], study))
         keys = pair_keys([answer.slot.item for answer in held_out], study)
         if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
-            parts["holdout"] = Part(unseen, {"holdout": design_weights(unseen)})
+            parts["holdout"] = Part(unseen, {"holdout": _weights(unseen)})
     return parts
 
 
@@ -244,12 +235,9 @@ def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
     return [answer for answer, is_fit in zip(answers, fit.tolist(), strict=True) if is_fit]
 
 
-def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
-    """How many items of all there are an answer stands for, over its mean (n,): 1 / (inclusion x pool probability)."""
-    probabilities = [
-        (answer.slot.inclusion_probability or 1.0) * (answer.slot.pool_probability or 1.0) for answer in answers
-    ]
-    weights: np.ndarray = 1.0 / np.asarray(probabilities, dtype=np.float64)
+def _weights(answers: Sequence[Assignment]) -> np.ndarray:
+    """The answers' design weights over their mean, shape (n,)."""
+    weights = counting.design_weights(answers)
     return weights / weights.mean()
 
 

@@ -7,9 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey.instruments.belief_update.reports.calibrating import _counted
 from survey.models import AttentionAnswer, Exclusion, FormAnswer, Response, Sitting, Stage
-from survey.services.answers.counting import counted_answers, frozen_answers, training_examples
+from survey.services.answers.counting import counted_answers, frozen_answers, study_answers, training_examples
 from survey.services.answers.exclusions import left_out
 from survey.services.answers.flags import flags_of, rules_in_words
 from survey.services.results import estimating
@@ -196,13 +195,11 @@ def test_what_is_left_out_is_in_no_training_estimate_or_calibration() -> None:
     stage = varied(full_stage(**LEAVE_OUT))
     out = sittings_of(stage)[0].pk
     # Before the freeze the flags as they are decide.
-    assert {one.sitting_id for one in estimating.counted(stage, ["sampled"])} == {
-        sitting.pk for sitting in sittings_of(stage)[1:]
-    }
+    assert {one.sitting_id for one in counted_answers(stage)} == {sitting.pk for sitting in sittings_of(stage)[1:]}
     frozen(stage)
     for answers in (
         counted_answers(stage), frozen_answers(stage), training_examples(stage),
-        estimating.counted(stage, ["sampled"]), _counted(stage.study), list(reading.CountedAnswers(stage.study)),
+        study_answers(stage.study), list(reading.CountedAnswers(stage.study)),
     ):  # fmt: skip
         assert len(answers) == 9 and out not in {one.sitting_id for one in answers}
 

@@ -201,8 +201,8 @@ def test_study_status_shows_stages_and_steps() -> None:
     jobs.run_inline(lifecycle.close_stage(study.stages.select_related("study__bank").get(index=1)))
     lines = run("study_status", "cast").splitlines()
     assert lines[0] == "cast: A study of the cast (cast version 1)"
-    assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +100\.0 %$", lines[3])
-    assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +-$", lines[4])
+    assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +3 +100\.0 %$", lines[3])
+    assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +0 +-$", lines[4])
     assert any(re.match(r" +1 +plan next stage +done", line) for line in lines)
 
 

@@ -237,7 +237,7 @@ def test_without_evidence_the_second_screen_shows_none() -> None:
 
 def test_controls_and_the_holdout_never_train_and_controls_never_count() -> None:
     stage = finished(cast.planned_stage(**{**MIXED, "stages": [{"sittings": 10}, {"sittings": 10}]}))
-    assert {answer.slot.role for answer in counted_answers(stage)} == {"sampled"}
+    assert {answer.slot.role for answer in counted_answers(stage)} == {"sampled", "holdout"}
     lifecycle.close_stage(stage)
     lifecycle.freeze(cast.stage_of(stage.study))
     trained = training_examples(cast.stage_of(stage.study))

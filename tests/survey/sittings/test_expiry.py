@@ -114,7 +114,7 @@ def test_a_short_booklet_is_dealt_only_when_nothing_else_is_free() -> None:
     last = cast.Visitor(stage.study).finish()
     assert last.states() == ["counted"] * 2
     assert last.step.outcome == "completed"
-    assert stage_progress(stage).counted == 6
+    assert stage_progress(stage).in_time == 6
 
 
 def test_leftovers_that_share_a_question_get_booklets_of_their_own() -> None:

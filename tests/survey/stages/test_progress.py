@@ -22,7 +22,7 @@ def test_progress_counts_answers_sittings_and_booklets() -> None:
     failed.check(right=False)
     failed.check(right=False)
     progress = stage_progress(stage)
-    assert (progress.slots, progress.counted, progress.late) == (12, 4, 0)
+    assert (progress.slots, progress.in_time, progress.counted, progress.late) == (12, 4, 4, 0)
     assert progress.sittings == {"complete": 1, "live": 1, "failed_checks": 1} and progress.live == 1
     assert (progress.booklets, progress.free_booklets) == (4, 2)
 
@@ -44,8 +44,8 @@ def test_only_sampled_slots_train() -> None:
     stage = cast.closed_stage()
     held_out = stage.slots.first()
     type(held_out).objects.filter(pk=held_out.pk).update(role="holdout")
-    assert len(counting.counted_answers(stage)) == 11
-    assert len(counting.counted_answers(stage, roles=("sampled", "holdout"))) == 12
+    assert len(counting.counted_answers(stage, roles=counting.TRAINED)) == 11
+    assert len(counting.counted_answers(stage)) == 12
     cast.lifecycle.freeze(stage)
     assert len(counting.frozen_answers(stage)) == 11
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from survey.exceptions import StateRefused
-from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
-from survey.services.answers.conditions import in_words, read_condition
+from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Study
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
-from survey.services.results.estimating import counted, estimate
+from survey.services.results.estimating import estimate
 
 from .alignment import PAPER_ALPHAS, Averages, Comparison, Difference, Score, Trial, averages_as_row
 from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
@@ -259,21 +260,11 @@ class _Answered:
 
 
 def _answers(study: Study, levels: Mapping[str, str]) -> _Answered:
-    found, weights = [], []
-    for stage in study.main_stages():
-        stage.study = study
-        given = counted(stage, [Slot.Role.SAMPLED, Slot.Role.HOLDOUT], levels)
-        found += given
-        weights += [
-            1.0 / ((one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0)) for one in given
-        ]
-    if not found:
-        under = f" under {in_words(levels)}" if levels else ""
-        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
+    found = study_answers(study, levels=levels)
     return _Answered(
         beliefs=belief_rows(found),
         respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),
-        weight=np.asarray(weights, dtype=np.float64),
+        weight=design_weights(found),
         score=np.asarray([np.nan if one.slot.score is None else one.slot.score for one in found], dtype=np.float64),
     )
 

@@ -4,7 +4,7 @@ Answerers are the people of a study in which they answer questions themselves, a
 bank's questions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,16 @@ import numpy as np
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.own_answers.instrument import OwnAnswers
 from survey.instruments.own_answers.rows import answer_rows
-from survey.models import Assignment, LanguageModel, ModelAnswer, Slot, Study
-from survey.services.answers.conditions import in_words, read_condition
+from survey.models import LanguageModel, ModelAnswer, Study
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.csv_lines import csv_line
-from survey.services.results.estimating import counted
 
 from .figure7 import COLUMNS, BeliefsAboutOthers, Calibration, RealAnswers, calibration, calibration_rows
 from .rows import belief_rows, belief_update_of
 
 PEOPLE, MODELS = "people", "language models"
-ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
 
 
 @dataclass(frozen=True)
@@ -98,32 +97,20 @@ def human_calibration(
     )
 
 
-def _counted(study: Study, levels: Mapping[str, str] | None = None) -> list[Assignment]:
-    found = []
-    for stage in study.main_stages():
-        stage.study = study
-        found += counted(stage, ROLES, levels)
-    if not found:
-        under = f" under {in_words(levels)}" if levels else ""
-        raise StateRefused(f"{study.slug}: no answer{under} counts yet")
-    return found
-
-
 def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
     belief_update_of(study)
     levels = read_condition(study, condition)
-    answers = _counted(study, levels)
+    answers = study_answers(study, levels=levels)
     if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = belief_rows(answers)
-    chances = [(one.slot.inclusion_probability or 1.0) * (one.slot.pool_probability or 1.0) for one in answers]
     return BeliefsAboutOthers(
         posterior=rows.posterior,
         respondent=np.array([one.sitting.respondent_id for one in answers], dtype=np.int64),
         evidence=rows.evidence,
         outcome=rows.outcome,
         target=rows.target,
-        weight=1 / np.array(chances, dtype=np.float64),
+        weight=design_weights(answers),
     )
 
 
@@ -133,7 +120,7 @@ def _people(study: Study) -> RealAnswers:
             f"{study.slug}: {study.instrument} does not have people answer questions themselves; take a study of the "
             f"kind {OwnAnswers.name}"
         )
-    answers = _counted(study)
+    answers = study_answers(study)
     rows = answer_rows(answers)
     who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
     # In a repeated measurement somebody can meet a question again: the first answer is the fresh one.

@@ -11,8 +11,8 @@ from typing import Any
 
 from survey.contracts import instruments
 from survey.models import Assignment, Slot, Study
-from survey.services.answers.conditions import has_levels
-from survey.services.answers.counting import with_answers
+from survey.services.answers.conditions import has_levels, relations_of
+from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import left_out
 from survey.services.answers.flags import marks_of
 from survey.services.results.export.columns import AFTER, BEFORE, Row
@@ -21,9 +21,6 @@ CHUNK = 500  # slots
 
 
 NO_LEVELS: Mapping[str, str] = MappingProxyType({})
-
-
-COUNTING_ROLES = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)
 
 
 def chunks(
@@ -108,13 +105,11 @@ class CountedAnswers:
     levels: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Assignment]:
-        for rows in chunks(self.study, stage=self.stage, levels=self.levels):
-            for row in rows:
-                if (
-                    row.assignment is not None
-                    and not row.slot.stage.is_pilot
-                    and row.assignment.state == Assignment.State.COUNTED
-                    and not row.excluded
-                    and row.slot.role in COUNTING_ROLES
-                ):
-                    yield row.assignment
+        for stage in self.study.main_stages():
+            if self.stage not in (None, stage.index):
+                continue
+            stage.study = self.study
+            answers = with_answers(counting([stage]), self.study).prefetch_related(*relations_of(self.study))
+            for answer in answers.order_by("slot__number").iterator(CHUNK):
+                if has_levels(answer, self.levels):
+                    yield answer

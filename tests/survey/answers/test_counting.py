@@ -1,0 +1,169 @@
+"""Every screen says the same number of answers that count."""
+
+import csv
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from survey.instruments.belief_update.models import Belief
+from survey.models import Assignment, Respondent, Sitting, Slot, Stage, Study
+from survey.services.answers import counting
+from survey.services.results.estimating import estimate, kept_estimate
+from survey.services.results.export.files import write_export
+from survey.services.results.outcome_table import outcome_table
+from survey.services.results.piloting import pilot_report
+from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
+from survey.services.stages import jobs, lifecycle
+from tests.survey import cast, filled
+
+pytestmark = pytest.mark.django_db
+
+ENTER = {Slot.Role.SAMPLED, Slot.Role.HOLDOUT}
+
+
+@pytest.fixture
+def study() -> Study:
+    """A pilot that is over, and a main stage that is full, but for a lost and two late answers, and open."""
+    study = cast.study(
+        on=cast.bank(120, name="wide"),
+        stages=[{"sittings": 3, "pilot": True}, {"sittings": 10}],
+        sitting={"items": 10},
+        roles={"holdout": 0.2, "controls": 0.3},
+        flags={"same_answers": {"share": 1.0, "items": 3}},
+        exclusions={"flags": ["same_answers"]},
+        predictor={"name": "same_task"},
+    )
+    filled.answer(lifecycle.open_stage(cast.stage_of(study, 1)))
+    jobs.run_inline(lifecycle.close_stage(cast.stage_of(study, 1)))
+    filled.answer(lifecycle.open_stage(cast.stage_of(study, 2)), seed=4, lose=1, late=2)
+    return Study.objects.get(pk=study.pk)
+
+
+def people(study: Study) -> list[Respondent]:
+    return [sitting.respondent for sitting in Sitting.objects.filter(stage__study=study, stage__index=2).order_by("pk")]
+
+
+def answer_alike(person: Respondent) -> None:
+    """They say 50 throughout, which the study leaves out."""
+    Belief.objects.filter(response__assignment__sitting__respondent=person).update(value=50)
+
+
+def on_the_screens(study: Study, client: Client, folder: Path) -> dict[str, int]:
+    """The number of answers that count, as each screen says it."""
+    study = Study.objects.get(pk=study.pk)
+    main = cast.stage_of(study, 2)
+    page = client.get(f"/admin/survey/study/{study.pk}/change/").context["sections"]
+    stages = client.get(f"/api/v1/studies/{study.slug}/stages/").json()
+    answers = client.get(f"/api/v1/studies/{study.slug}/answers/?stage=2").json()["results"]
+    listed = StringIO()
+    call_command("study_status", study.slug, stdout=listed)
+    _title, header, _line, *rows = [line.split("  ") for line in listed.getvalue().splitlines()]
+    names = [cell.strip() for cell in header if cell.strip()]
+    lines = [[cell.strip() for cell in row if cell.strip()] for row in rows[:2]]
+    write_export(study, folder)
+    exported = list(csv.DictReader((folder / "answers.csv").open(encoding="utf-8")))
+    paper = list(csv.DictReader((folder / "belief_changes.csv").open(encoding="utf-8")))
+    report = estimate(study)
+    return {
+        "study page": sum(section.counted for section, _actions in page),
+        "its strata": sum(line.counted for section, _actions in page for line in section.strata),
+        "API": sum(stage["counted"] for stage in stages),
+        "study_status": sum(int(line[names.index("counted")]) for line in lines),
+        "estimate": report.answers,
+        "its strata's slots": sum(line.answered for part in report.parts for line in part.strata),
+        "the estimates page": kept_estimate(study).answers,
+        "answers.csv": sum(enters(row) for row in exported),
+        "the API's answers": sum(enters(row) for row in answers),
+        "belief_changes.csv": len(paper),
+        "sampled and holdout": len(counting.counted_answers(main, roles=counting.TRAINED))
+        + len(counting.counted_answers(main, roles=[Slot.Role.HOLDOUT])),
+        "the study's answers": len(counting.study_answers(study)),
+    }
+
+
+def enters(row: dict[str, str]) -> bool:
+    """As the codebook says it."""
+    return (
+        row["status"] == "counted"
+        and not row["excluded"]
+        and row["pilot"] in ("0", 0, False)
+        and row["role"] in ("sampled", "holdout")
+    )
+
+
+def by_hand(study: Study, left_out: Respondent) -> int:
+    """Counted from the rows, one by one."""
+    given = Assignment.objects.filter(slot__stage__study=study).select_related("slot__stage", "sitting")
+    return sum(
+        one.state == "counted"
+        and one.slot.stage.index == 2
+        and one.slot.role in ("sampled", "holdout")
+        and one.sitting.respondent_id != left_out.pk
+        for one in given
+    )
+
+
+def test_all_screens_say_one_number_before_and_after_the_freeze(
+    study: Study, admin_client: Client, tmp_path: Path
+) -> None:
+    alike, gone, later, *_others = people(study)
+    everybody = on_the_screens(study, admin_client, tmp_path)
+    assert set(everybody.values()) == {by_hand(study, Respondent())}
+    answer_alike(alike)
+    withdraw(respondent=gone, now=timezone.now())
+    Sitting.objects.filter(respondent=alike).update(last_seen_at=timezone.now())  # Flags follow pages that were sent.
+    expected = by_hand(study, alike)
+    assert 0 < expected < max(everybody.values()) - 10
+    found = on_the_screens(study, admin_client, tmp_path)
+    assert found == dict.fromkeys(found, expected)
+    jobs.run_inline(lifecycle.close_stage(cast.stage_of(study, 2)))
+    assert cast.stage_of(study, 2).state == Stage.State.FROZEN
+    found = on_the_screens(study, admin_client, tmp_path)
+    assert found == dict.fromkeys(found, expected)
+    withdraw(respondent=later, now=timezone.now())
+    found = on_the_screens(study, admin_client, tmp_path)
+    assert found == dict.fromkeys(found, by_hand(study, alike)) and by_hand(study, alike) < expected
+
+
+def test_training_judging_and_withdrawal_rest_on_the_same_answers(study: Study) -> None:
+    alike, other, *_others = people(study)
+    answer_alike(alike)
+    main = cast.stage_of(study, 2)
+    before = counting.counted_answers(main, roles=counting.TRAINED)
+    table = outcome_table(main)
+    assert table is not None and table.answers == len(before)
+    jobs.run_inline(lifecycle.close_stage(main))
+    main = cast.stage_of(study, 2)
+    assert [one.pk for one in counting.frozen_answers(main)] == [one.pk for one in before]
+    for step in main.job_steps.filter(kind="train"):
+        assert step.result["n_examples"] + step.result["kept_back"] == len(before)
+    assert runs_that_learnt_from(alike) == [] and runs_that_learnt_from(other)
+
+
+def test_a_pilot_is_shown_by_the_same_rules_and_counts_nowhere(study: Study, admin_client: Client) -> None:
+    pilot = cast.stage_of(study, 1)
+    assert counting.counted_answers(pilot) == [] and counting.frozen_answers(pilot) == []
+    own = counting.counted_answers(pilot, pilots=True)
+    roles = {one.slot.role for one in own}
+    assert len(own) == pilot.slots.filter(role__in=ENTER).count() > 0 and roles == ENTER
+    (_outcome, _mean, n) = pilot_report(study).outcomes[0]
+    assert n == len(own)
+    section = admin_client.get(f"/admin/survey/study/{study.pk}/change/").context["sections"][0][0]
+    assert (section.counted, section.in_time) == (0, pilot.slots.count())
+    assert section.outcomes.overall.n == sum(one.slot.role == "sampled" for one in own)
+
+
+def test_weights_are_one_over_both_probabilities_and_controls_have_none(study: Study) -> None:
+    main = cast.stage_of(study, 2)
+    answers = counting.counted_answers(main)
+    for answer, weight in zip(answers, counting.design_weights(answers), strict=True):
+        slot = answer.slot
+        assert slot.inclusion_probability and slot.pool_probability
+        assert weight * slot.inclusion_probability * slot.pool_probability == pytest.approx(1)
+    control = main.slots.filter(role="control").first()
+    with pytest.raises(ValueError, match="is a control slot: it has no probabilities"):
+        _weight = control.design_weight
