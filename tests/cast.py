@@ -1,19 +1,45 @@
-"""The cast of the tests: a bank, studies on it, and people in their sittings, all made by the services."""
+"""The cast of the tests: banks, studies on them, and people in their sittings, all made by the services.
+
+Two studies are known by heart. `study()` has a block of every kind and two stages, for pages, API and browser.
+`small_study()` has the fewest blocks and one stage of four people with three items each, for the services below them;
+it asks for beliefs as studies did before there were answer modes: a prior, then a posterior.
+"""
 
 import copy
+import itertools
 import json
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
-from survey.models import Bank, Question, Sitting, Stage, Study, Task
-from survey.services.plans.planning import plan_stage
+from django.utils import timezone
+
+from survey import study_file
+from survey.instruments.belief_update.models import Belief
+from survey.instruments.belief_update.options import OLDER
+from survey.models import (
+    Assignment,
+    Bank,
+    JobStep,
+    Question,
+    Respondent,
+    Response,
+    Sitting,
+    Slot,
+    Stage,
+    Study,
+    Task,
+)
+from survey.services.base.seeds import derive
+from survey.services.plans import planning
+from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.services.sittings.flow import Step, current_step
 from survey.services.sittings.identities import PanelIds
-from survey.services.stages.lifecycle import open_stage
+from survey.services.stages import jobs, lifecycle
 from survey.services.studies.creating import create_study
+from survey.study_file import StudyConfig
 
 TASKS = ("algebra", "biology", "cooking", "drawing")
 # What a text may hold and no page or file may change: real questions hold all of it.
@@ -23,6 +49,7 @@ ODD_TEXTS = (
     '<script>alert("x")</script> Which tag is this, "quoted", and what is 5 > 3?',
     "=1+1 <br>-- two  spaces, a comma,\nand a new line; é 漢 🎲",
 )
+WORDS = ("river", "city", "metal", "planet", "sum", "red", "blue", "old", "new", "long")
 BASE: dict[str, Any] = {
     "slug": "cast",
     "title": "A study of the cast",
@@ -64,30 +91,62 @@ BASE: dict[str, Any] = {
     ],
     "texts": {"welcome": "Welcome to the cast.", "minutes": 3, "contact": "cast@example.org"},
 }
+CHECK = {"name": "ready", "question": "What do you judge?", "options": ["Language models", "People"], "hint": "Models."}
+BLOCKS: list[dict[str, Any]] = [
+    {"kind": "consent", "text": "You may stop at any time.", "version": "3"},
+    {"kind": "checks", "checks": [CHECK]},
+    {"kind": "items"},
+    {"kind": "end", "text": "Thank you."},
+]
+SMALL: dict[str, Any] = {
+    "title": "A small study",
+    "candidates": {"size": 400},
+    "sitting": {"items": 3, "expires_after_minutes": 30},
+    "stages": [{"sittings": 4}],
+    "blocks": BLOCKS,
+    "texts": {},
+    "instrument": {"kind": "belief_update", "options": dict(OLDER)},
+}
 PROLIFIC = {"kind": "prolific", "completion_url": "https://panel.example/complete?cc={code}"}
 
 
-def bank(n: int = 40, *, name: str = "cast", texts: tuple[str, ...] = ODD_TEXTS) -> Bank:
-    """A bank of n questions in four tasks; the first questions have `texts`."""
-    made = Bank.objects.create(name=name, version=1, sha256="0" * 64, question_count=n)
-    tasks = Task.objects.bulk_create([Task(bank=made, name=task, domain=f"{task} domain") for task in TASKS])
+def bank(
+    size: int = 40,
+    *,
+    name: str = "cast",
+    texts: tuple[str, ...] = ODD_TEXTS,
+    tasks: int = len(TASKS),
+    domains: bool = True,
+    keyless: int = 0,
+) -> Bank:
+    """A bank of `size` questions in as many of the TASKS. The first ones have `texts`, the last `keyless` no answer."""
+    made = Bank.objects.create(name=name, version=1, sha256="0" * 64, question_count=size)
+    rows = Task.objects.bulk_create(
+        [Task(bank=made, name=task, domain=f"{task} domain" if domains else "") for task in TASKS[:tasks]]
+    )
     Question.objects.bulk_create(
         [
             Question(
                 bank=made,
-                task=tasks[position % len(tasks)],
+                task=rows[position % len(rows)],
                 position=position,
                 external_id=f"q{position}",
                 text=texts[position]
                 if position < len(texts)
                 else f"<b>Question number {position}?</b><br>A. a<br>B. b",
-                answer=f"KEY-{position}-KEY",
+                answer="" if position >= size - keyless else f"KEY-{position}-KEY",
                 reason=f"REASON-{position}-REASON",
             )
-            for position in range(n)
+            for position in range(size)
         ]
     )
     return made
+
+
+def small_bank(size: int = 40, *, name: str = "small", tasks: int = len(TASKS), keyless: int = 0) -> Bank:
+    """One with short texts, and without domains."""
+    texts = tuple(f"<b>what is the {WORDS[position % len(WORDS)]}</b><br>of {position}" for position in range(size))
+    return bank(size, name=name, texts=texts, tasks=tasks, domains=False, keyless=keyless)
 
 
 def study_text(**overrides: Any) -> str:
@@ -104,6 +163,33 @@ def study(**overrides: Any) -> Study:
     return create_study(text=study_text(**overrides), source_name="cast.toml")
 
 
+def small_study(slug: str = "small", *, on: Bank | None = None, **overrides: Any) -> Study:
+    """The small study; `overrides` replace top-level keys of its file."""
+    on = on or Bank.objects.filter(name="small").first() or small_bank()
+    return study(**{**SMALL, "slug": slug, "bank": on.name, **overrides})
+
+
+def small_config(**overrides: Any) -> StudyConfig:
+    """What the small study's file says; not stored, and checked by the schema alone."""
+    return study_file.parse(study_text(**{**SMALL, "slug": "small", "bank": "small", **overrides}))
+
+
+def stored_study(slug: str = "small", *, on: Bank | None = None, **overrides: Any) -> Study:
+    """The small study as rows that are there already, with a file that would be refused today: what it asks for cannot
+    be drawn, as where the bank has lost questions since, or where an older version checked less."""
+    made = small_study(slug)
+    config = small_config(slug=slug, **overrides)
+    made.bank, made.instrument, made.seed = on or made.bank, config.instrument.kind, config.seed
+    made.stored_config = config.model_dump(mode="json")
+    made.save()
+    made.stages.all().delete()
+    Stage.objects.bulk_create(
+        Stage(study=made, index=index, seed=derive(made.seed, "stage", index))
+        for index in range(1, len(config.stages) + 1)
+    )
+    return Study.objects.get(pk=made.pk)
+
+
 def open_study(**overrides: Any) -> Study:
     """A study whose first stage is planned and open."""
     made = study(**overrides)
@@ -112,7 +198,7 @@ def open_study(**overrides: Any) -> Study:
 
 
 def open_first_stage(made: Study) -> Stage:
-    return open_stage(plan_stage(made.stages.select_related("study__bank").get(index=1)))
+    return lifecycle.open_stage(planning.plan_stage(made.stages.select_related("study__bank").get(index=1)))
 
 
 def begin(made: Study, ids: PanelIds | None = None) -> Sitting:
@@ -164,6 +250,197 @@ def walk(sitting: Sitting, *, until: str = "end", screen: str = "") -> Step:
         if step.kind == "end" or (step.kind == until and (not screen or (step.screen and step.screen.name == screen))):
             return step
         advance(sitting=sitting, step=step.number, data=answers_for(step))
+
+
+# The small study's stages and people
+
+
+def stage_of(study: Study, index: int = 1) -> Stage:
+    return Stage.objects.select_related("study__bank").get(study=study, index=index)
+
+
+def planned_stage(slug: str = "small", **overrides: Any) -> Stage:
+    return planning.plan_stage(stage_of(small_study(slug, **overrides)))
+
+
+def open_stage(slug: str = "small", **overrides: Any) -> Stage:
+    return lifecycle.open_stage(stage_of(small_study(slug, **overrides)))
+
+
+_numbers = itertools.count(1)
+
+
+def person(name: str = "") -> PanelIds:
+    return PanelIds("open", name or f"person-{next(_numbers)}")
+
+
+class Visitor:
+    """A person walking through a study by the services that pages and API call."""
+
+    def __init__(self, study: Study, *, ids: PanelIds | None = None) -> None:
+        self.ids = ids or person()
+        self.sitting = begin_sitting(study=study, ids=self.ids)
+
+    def reload(self) -> Sitting:
+        self.sitting = Sitting.objects.select_related("stage__study__bank", "respondent", "booklet").get(
+            pk=self.sitting.pk
+        )
+        return self.sitting
+
+    @property
+    def step(self) -> Step:
+        return current_step(self.reload())
+
+    def post(self, **data: Any) -> Step:
+        return advance(sitting=self.sitting, step=self.step.number, data=data)
+
+    def check(self, *, right: bool = True) -> Step:
+        """Answer the comprehension checks. A form carries the place at which an option is shown."""
+        places = {
+            check.name: next(place for place, (index, _text) in enumerate(check.options, 1) if (index == 0) == right)
+            for check in self.step.checks
+        }
+        return self.post(**places)
+
+    def to_items(self) -> "Visitor":
+        step = self.step
+        while step.kind not in ("item", "end"):
+            step = self.check() if step.kind == "checks" else self.post()
+        return self
+
+    def answer(self, prior: int = 50, posterior: int = 70) -> Step:
+        """Answer one pair."""
+        return advance(sitting=self.sitting, step=self.post(value=prior).number, data={"value": posterior})
+
+    def finish(self, *, changes: bool | None = None) -> "Visitor":
+        """Answer all pairs; without `changes` every second pair changes the belief."""
+        step = self.to_items().step
+        while step.kind != "end":
+            data: dict[str, Any] = {}
+            if step.kind == "item" and step.screen:
+                changed = step.position % 2 == 0 if changes is None else changes
+                data = {"value": 70 if changed and step.screen.name == "posterior" else 50}
+            step = advance(sitting=self.sitting, step=step.number, data=data)
+        return self
+
+    def expire(self) -> "Visitor":
+        """Leave, long enough ago."""
+        Sitting.objects.filter(pk=self.sitting.pk).update(last_seen_at=timezone.now() - timedelta(hours=2))
+        assert expiry.expire_sitting(self.sitting.pk, now=timezone.now())
+        self.reload()
+        return self
+
+    def states(self) -> list[str]:
+        """The states of its assignments, in order."""
+        return list(self.sitting.assignments.order_by("position").values_list("state", flat=True))
+
+    def code_for(self, outcome: str) -> str:
+        """The study's code for somebody who ends so."""
+        return self.sitting.stage.study.completion_code(outcome)
+
+    def slots(self) -> list[int]:
+        return list(self.sitting.assignments.order_by("position").values_list("slot_id", flat=True))
+
+
+def fill(stage: Stage, *, people: int | None = None) -> list[Visitor]:
+    """Let people take part until the stage is full."""
+    return [Visitor(stage.study).finish() for _ in range(people or stage.config.sittings)]
+
+
+def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
+    """A stage of the belief update that is full of answers and closing, with nothing run yet.
+
+    The rows are written directly: what the walk through a sitting stores is tested where it is walked.
+    """
+    return lifecycle.close_stage(full_of_answers(open_stage(slug, **overrides)))
+
+
+def full_of_answers(stage: Stage) -> Stage:
+    """The open stage of the belief update with every slot answered in time."""
+    now = timezone.now()
+    booklets = list(stage.booklets.order_by("number"))
+    people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
+    sittings = Sitting.objects.bulk_create(
+        Sitting(
+            respondent=who,
+            stage=stage,
+            booklet=booklet,
+            state="complete",
+            started_at=now,
+            last_seen_at=now,
+            ended_at=now,
+        )
+        for who, booklet in zip(people, booklets, strict=True)
+    )
+    stage.booklets.update(claimed_at=now)
+    by_booklet = {sitting.booklet_id: sitting for sitting in sittings}
+    given = Assignment.objects.bulk_create(
+        Assignment(
+            sitting=by_booklet[slot.booklet_id],
+            slot=slot,
+            position=slot.position,
+            state="counted",
+            assigned_at=now,
+            completed_at=now,
+        )
+        for slot in stage.slots.all()
+    )
+    kinds = ("prior", "posterior")
+    responses = Response.objects.bulk_create(
+        Response(assignment=answer, number=number, screen=kind, screen_sha256="0" * 64, answered_at=now, server_ms=900)
+        for answer in given
+        for number, kind in enumerate(kinds, start=1)
+    )
+    Belief.objects.bulk_create(
+        Belief(response=row, kind=row.screen, value=70 if row.number == 2 and row.assignment.position % 2 == 0 else 50)
+        for row in responses
+    )
+    return stage
+
+
+def step_of(stage: Stage, kind: str, member: int = 0) -> JobStep:
+    return stage.job_steps.get(kind=kind, member=member)
+
+
+def run_until(stage: Stage, kind: str) -> JobStep:
+    """Run the steps before the first one of that kind, and return that one."""
+    while True:
+        stage.refresh_from_db()
+        steps = lifecycle.next_steps(stage)
+        if wanted := [step for step in steps if step.kind == kind]:
+            return wanted[0]
+        waiting = next(step for step in steps if step.state == JobStep.State.QUEUED)
+        assert jobs.run_step(waiting.pk), JobStep.objects.get(pk=waiting.pk).error
+
+
+# Bare rows, for what the database alone must refuse
+
+
+def sitting(stage: Stage, **values: Any) -> Sitting:
+    now = timezone.now()
+    respondent = values.pop("respondent", None) or Respondent.objects.create(study=stage.study)
+    return Sitting.objects.create(
+        respondent=respondent, stage=stage, **{"started_at": now, "last_seen_at": now, **values}
+    )
+
+
+def assignment(sitting: Sitting, slot: Slot, **values: Any) -> Assignment:
+    given = {"position": 1, "assigned_at": timezone.now(), **values}
+    return Assignment.objects.create(sitting=sitting, slot=slot, **given)
+
+
+def response(assignment: Assignment, number: int = 1, at: datetime | None = None) -> Response:
+    return Response.objects.create(
+        assignment=assignment,
+        number=number,
+        screen="prior",
+        screen_sha256="0" * 64,
+        answered_at=at or timezone.now(),
+        server_ms=0,
+    )
+
+
+# Files
 
 
 def _write_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:

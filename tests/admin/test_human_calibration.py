@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from survey.instruments.belief_update.reports.calibrating import human_calibration
 from survey.models import ApiToken, Study
+from tests import cast
 from tests.admin.conftest import client_of
-from tests.survey import cast
 from tests.survey.foresight import N, belief_study, even, model, people_study
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
@@ -22,7 +22,7 @@ API = "/api/v1/studies/beliefs/human-calibration/"
 @pytest.fixture
 def beliefs() -> Study:
     """People foresee everything; three people and two models have answered all questions."""
-    bank = cast.bank(N, tasks=2)
+    bank = cast.small_bank(N, tasks=2)
     people_study(bank, right=even)
     model(bank, "<b>always</b>")
     model(bank, "never", right=lambda position: False)
@@ -78,7 +78,7 @@ def test_figure_and_table_are_downloaded_as_the_page_shows_them(beliefs: Study, 
 
 
 def test_what_cannot_be_shown_is_said_and_cannot_be_downloaded(as_superuser: Client) -> None:
-    alone = cast.study("beliefs", on=cast.bank(N, tasks=2))
+    alone = cast.small_study("beliefs", on=cast.small_bank(N, tasks=2))
     assert "create one with the instrument own_answers" in as_superuser.get(page_of(alone)).content.decode()
     for name in ("figure7.csv", "figure7.png"):
         assert as_superuser.get(reverse("admin:survey_study_figure7", args=[alone.pk, name])).status_code == 404

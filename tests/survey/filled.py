@@ -8,7 +8,7 @@ from django.utils import timezone
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Response, Sitting, Stage, Study
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast
+from tests import cast
 
 NO_ROLES: dict[str, Any] = {"roles": {"holdout": 0, "controls": 0}}
 
@@ -79,7 +79,7 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stag
 
 def run_study(slug: str = "small", *, seed: int = 1, lose: int = 0, late: int = 0, **overrides: Any) -> Study:
     """A study all of whose stages were answered and closed, with what follows from closing done in this process."""
-    study = cast.study(slug, **overrides)
+    study = cast.small_study(slug, **overrides)
     for stage in study.stages.select_related("study__bank").order_by("index"):
         lifecycle.open_stage(stage)
         answer(stage, seed=seed + stage.index, lose=lose, late=late)

@@ -6,7 +6,7 @@ from typing import Any
 from survey.models import Bank, LanguageModel, ModelAnswer, Study
 from survey.services.sittings.answering import advance
 from survey.services.stages import lifecycle
-from tests.survey import cast
+from tests import cast
 
 N = 16
 
@@ -19,7 +19,7 @@ def open_one(study: Study) -> Study:
 def people_study(bank: Bank, *, right: Any, people: int = 3, slug: str = "people") -> Study:
     """Everybody answers all questions; `right(person, position)` says how."""
     study = open_one(
-        cast.study(
+        cast.small_study(
             slug,
             on=bank,
             instrument={"kind": "own_answers", "options": {"answers_per_question": people}},
@@ -31,8 +31,8 @@ def people_study(bank: Bank, *, right: Any, people: int = 3, slug: str = "people
         visitor = cast.Visitor(study).to_items()
         step = visitor.step
         while step.kind == "item":
-            position = step.assignment.slot.item.asked_question.question.position
-            said = str(position if right(person, position) else 999)
+            asked = step.assignment.slot.item.asked_question.question
+            said = asked.answer if right(person, asked.position) else "something else"
             step = advance(sitting=visitor.sitting, step=step.number, data={"answer": said})
     return study
 
@@ -41,7 +41,7 @@ def belief_study(bank: Bank, *, posterior: Any, slug: str = "beliefs", **overrid
     """Four people with three pairs each; `posterior(pair, sitting)` says what they end with."""
     # Who takes which booklet is drawn by the process's own generator, and what is asked under a level follows from it.
     random.seed(1)
-    study = open_one(cast.study(slug, on=bank, **overrides))
+    study = open_one(cast.small_study(slug, on=bank, **overrides))
     for _person in range(4):
         visitor = cast.Visitor(study).to_items()
         step = visitor.step

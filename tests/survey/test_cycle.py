@@ -17,9 +17,8 @@ from django.utils import timezone
 from survey.models import Evaluation, JobStep, PredictorRun, Response, SnapshotAnswer
 from survey.services.base import leases
 from survey.services.stages import lifecycle
-from tests import servers
+from tests import cast, servers
 from tests.conftest import unavailable
-from tests.survey import cast
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

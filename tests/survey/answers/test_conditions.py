@@ -11,8 +11,7 @@ from survey.models import Assignment, AssignmentCondition, Sitting, Slot, Study
 from survey.services.answers import conditions
 from survey.services.sittings import expiry
 from survey.services.studies import creating
-from tests import cast as pages_cast
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 FRAMED: dict[str, Any] = {
@@ -107,10 +106,10 @@ def test_the_pages_say_what_an_items_level_says() -> None:
 
 
 def refused(**overrides: Any) -> str:
-    if not pages_cast.Bank.objects.filter(name="cast").exists():
-        pages_cast.bank()
+    if not cast.Bank.objects.filter(name="cast").exists():
+        cast.bank()
     with pytest.raises(FileErrors) as found:
-        creating.create_study(text=pages_cast.study_text(**overrides), source_name="cast.toml")
+        creating.create_study(text=cast.study_text(**overrides), source_name="cast.toml")
     assert not Study.objects.exists()
     return found.value.message
 
@@ -130,7 +129,7 @@ def test_it_refuses_options_of_strange_levels_and_texts_of_single_items() -> Non
 
 
 def test_a_filter_names_factors_and_levels_that_there_are() -> None:
-    made = cast.study(conditions=[FRAMED, SHOWN])
+    made = cast.small_study(conditions=[FRAMED, SHOWN])
     wanted = conditions.read_condition(made, ["framing=anybody", "reply=shown"])
     assert wanted == {"framing": "anybody", "reply": "shown"}
     assert conditions.in_words(wanted) == "framing=anybody, reply=shown"

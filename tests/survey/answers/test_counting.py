@@ -18,7 +18,8 @@ from survey.services.results.outcome_table import outcome_table
 from survey.services.results.piloting import pilot_report
 from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast, filled
+from tests import cast
+from tests.survey import filled
 
 pytestmark = pytest.mark.django_db
 
@@ -28,8 +29,8 @@ ENTER = {Slot.Role.SAMPLED, Slot.Role.HOLDOUT}
 @pytest.fixture
 def study() -> Study:
     """A pilot that is over, and a main stage that is full, but for a lost and two late answers, and open."""
-    study = cast.study(
-        on=cast.bank(120, name="wide"),
+    study = cast.small_study(
+        on=cast.small_bank(120, name="wide"),
         stages=[{"sittings": 3, "pilot": True}, {"sittings": 10}],
         sitting={"items": 10},
         roles={"holdout": 0.2, "controls": 0.3},

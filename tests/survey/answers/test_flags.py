@@ -16,7 +16,7 @@ from survey.services.results.export import columns, contents, reading
 from survey.services.sittings.withdrawal import runs_that_learnt_from
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
-from tests.survey import cast
+from tests import cast
 from tests.survey.filled import answer, run_study
 
 pytestmark = pytest.mark.django_db

@@ -13,14 +13,14 @@ from survey.services.banks.question_flags import flag_questions, read_ids
 from survey.services.plans import planning
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
 from survey.services.results.export import files
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def bank() -> Bank:
-    return cast.bank()
+    return cast.small_bank()
 
 
 def test_it_keeps_who_flagged_when_and_why(bank: Bank) -> None:
@@ -64,7 +64,7 @@ def test_it_refuses_strange_kinds_missing_reasons_and_unknown_questions_and_writ
 
 
 def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(bank: Bank) -> None:
-    stage = cast.stage_of(cast.study(on=bank))
+    stage = cast.stage_of(cast.small_study(on=bank))
     drawn = draw_candidates(stage, drawable_questions(stage))
     store_candidates(stage, drawn, questions_sha256=question_set_digest(stage.study))
     with pytest.raises(StateRefused, match="plan it first"):
@@ -72,24 +72,24 @@ def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(bank: Ba
 
 
 def test_a_plan_that_is_drawn_keeps_its_slots_and_the_next_one_has_none(bank: Bank) -> None:
-    made = cast.study(on=bank, stages=[{"sittings": 4}, {"sittings": 4}])
+    made = cast.small_study(on=bank, stages=[{"sittings": 4}, {"sittings": 4}])
     first = planning.plan_stage(cast.stage_of(made))
     position = int(Slot.objects.filter(stage=first).first().item.key.rpartition(">")[2])  # type: ignore[union-attr]
     planned = set(first.slots.values_list("item__key", flat=True))
     flag_questions(bank=bank, external_ids=[f"q{position}"], kind="broken", reason="a typing error")
     assert set(first.slots.values_list("item__key", flat=True)) == planned
-    again = planning.plan_stage(cast.stage_of(cast.study("later", on=bank)))
+    again = planning.plan_stage(cast.stage_of(cast.small_study("later", on=bank)))
     keys = again.slots.values_list("item__key", flat=True)
     assert not any(str(position) in (key.partition(":")[0], key.rpartition(">")[2]) for key in keys)
 
 
 def test_the_export_says_which_questions_are_flagged(bank: Bank, tmp_path: Path) -> None:
-    made = cast.study(on=bank)
+    made = cast.small_study(on=bank)
     flag_questions(bank=bank, external_ids=["q3"], kind="sensitive", reason="faith, and more")
     files.write_export(made, tmp_path)
     lines = (tmp_path / "questions.csv").read_text().splitlines()
     assert lines[0] == "position,id,task,domain,flag,flag_reason,flagged_at" and len(lines) == 1 + 40
-    assert lines[4].startswith('3,q3,task_3,,sensitive,"faith, and more",2') and lines[5] == "4,q4,task_0,,,,"
+    assert lines[4].startswith('3,q3,drawing,,sensitive,"faith, and more",2') and lines[5] == "4,q4,algebra,,,,"
 
 
 def test_the_command_takes_ids_or_a_file_with_reasons_of_its_own(

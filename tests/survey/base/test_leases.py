@@ -12,7 +12,7 @@ from django.utils import timezone
 from predictors.errors import Stopped
 from survey.models import AnswerCollection, JobStep, LanguageModel, Leased
 from survey.services.base import leases
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def a_step() -> Leased:
 
 def a_collection() -> Leased:
     model = LanguageModel.objects.create(name="parrot")
-    return AnswerCollection.objects.create(language_model=model, bank=cast.bank(), model="m")
+    return AnswerCollection.objects.create(language_model=model, bank=cast.small_bank(), model="m")
 
 
 MAKERS: dict[type[Leased], Callable[[], Leased]] = {JobStep: a_step, AnswerCollection: a_collection}

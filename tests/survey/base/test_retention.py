@@ -9,7 +9,7 @@ from survey.exceptions import StateRefused
 from survey.models import Stage
 from survey.services.base.retention import is_over
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def keep_until(stage: Stage, until: str | None) -> None:
     [({}, "data.retention_until: is missing"), ({"retention_until": "2020-01-01"}, "2020-01-01 is past")],
 )
 def test_a_stage_does_not_open_without_a_term_that_lies_ahead(data: dict[str, Any], words: str) -> None:
-    stage = cast.stage_of(cast.study(data=data))
+    stage = cast.stage_of(cast.small_study(data=data))
     with pytest.raises(StateRefused, match=words):
         lifecycle.open_stage(stage)
     assert fresh(stage).state == "draft"
@@ -45,7 +45,7 @@ def test_a_paused_stage_does_not_go_on_after_it() -> None:
 
 
 def test_the_last_day_is_still_in_it(time_machine: Any) -> None:
-    stage = cast.stage_of(cast.study(data={"retention_until": "2030-06-01"}))
+    stage = cast.stage_of(cast.small_study(data={"retention_until": "2030-06-01"}))
     time_machine.move_to("2030-06-01T20:00:00Z")
     assert not is_over(stage.study) and lifecycle.open_stage(stage).state == "open"
     time_machine.move_to("2030-06-02T00:00:01Z")

@@ -12,7 +12,7 @@ from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, 
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.results.estimating import estimate
-from tests.survey import cast
+from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
 pytestmark = pytest.mark.django_db
@@ -139,7 +139,7 @@ def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:
 def test_without_models_people_or_scores_it_says_what_is_missing(study: Study) -> None:
     with pytest.raises(StateRefused, match="import_answers"):
         aligning.alignment_of(study)
-    fresh = cast.study("fresh")
+    fresh = cast.small_study("fresh")
     with pytest.raises(StateRefused, match="uniform pool"):
         aligning.alignment_of(fresh)
     with pytest.raises(StateRefused, match="no answer counts"):

@@ -13,7 +13,7 @@ import bandit
 from survey.exceptions import FileErrors
 from survey.instruments.belief_update.reports import budget, budgeting
 from survey.instruments.belief_update.reports.budget import Policy, Setting, World
-from tests.survey import cast
+from tests import cast
 
 ROOT = Path(__file__).parents[3]
 SMALL = """
@@ -131,10 +131,10 @@ def test_who_comes_back_too_late_gives_fewer_answers_that_count() -> None:
 
 @pytest.mark.django_db
 def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
-    cast.bank(40)
+    cast.small_bank(40)
     named = SMALL.replace("questions = 60\ntasks = 6\ndomains = 3", 'name = "small"')
     world = budgeting.world_of(budgeting.read_budget(write(tmp_path, named)))
-    assert (len(world.tasks), set(world.tasks)) == (40, {f"task_{number}" for number in range(4)})
+    assert (len(world.tasks), set(world.tasks)) == (40, set(cast.TASKS))
 
 
 @pytest.mark.parametrize(

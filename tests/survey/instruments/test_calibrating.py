@@ -11,14 +11,14 @@ from django.core.management import call_command
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.belief_update.reports.calibrating import human_calibration, people_studies
 from survey.models import Bank, Question, Sitting, Task
-from tests.survey import cast
+from tests import cast
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
 
 
 @pytest.fixture
 def bank() -> Bank:
     """Sixteen questions; the key of each is its position."""
-    return cast.bank(N, tasks=2)
+    return cast.small_bank(N, tasks=2)
 
 
 @pytest.mark.django_db
@@ -81,7 +81,7 @@ def test_beliefs_can_be_those_of_one_condition(bank: Bank) -> None:
 def test_it_refuses_what_cannot_be_compared(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
     people = people_study(bank, right=even)
-    other = people_study(cast.bank(N, name="other", tasks=2), right=even, slug="elsewhere")
+    other = people_study(cast.small_bank(N, name="other", tasks=2), right=even, slug="elsewhere")
     with pytest.raises(StateRefused, match="elsewhere asks questions of other version 1, beliefs of small version 1"):
         human_calibration(beliefs, people_study=other)
     with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):
@@ -92,7 +92,7 @@ def test_it_refuses_what_cannot_be_compared(bank: Bank) -> None:
         human_calibration(beliefs, people_study=people, models=["gull"])
     with pytest.raises(HunchError, match="condition: beliefs has no 'answerer=model'; there are: none"):
         human_calibration(beliefs, people_study=people, condition=["answerer=model"])
-    empty = open_one(cast.study("empty", on=bank, instrument={"kind": "own_answers"}, sitting={"items": 2}))
+    empty = open_one(cast.small_study("empty", on=bank, instrument={"kind": "own_answers"}, sitting={"items": 2}))
     with pytest.raises(StateRefused, match="empty: no answer counts yet"):
         human_calibration(beliefs, people_study=empty)
 
@@ -100,15 +100,15 @@ def test_it_refuses_what_cannot_be_compared(bank: Bank) -> None:
 @pytest.mark.django_db
 def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> None:
     beliefs = belief_study(
-        bank, posterior=lambda _pair, _sitting: 90, questions={"tasks": ["task_0"]}, sitting={"items": 2}, seed=11
+        bank, posterior=lambda _pair, _sitting: 90, questions={"tasks": ["algebra"]}, sitting={"items": 2}, seed=11
     )
-    assert Task.objects.filter(name="task_1").exists()
+    assert Task.objects.filter(name="biology").exists()
     people = open_one(
-        cast.study(
+        cast.small_study(
             "others",
             on=bank,
             instrument={"kind": "own_answers"},
-            questions={"tasks": ["task_1"]},
+            questions={"tasks": ["biology"]},
             sitting={"items": 2},
             stages=[{"sittings": 1}],
         )
@@ -125,8 +125,8 @@ def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> Non
 def test_studies_in_which_people_answer_the_same_bank_are_offered(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
     people = people_study(bank, right=even)
-    people_study(cast.bank(N, name="other", tasks=2), right=even, slug="elsewhere")
-    cast.study("more-beliefs", on=bank)
+    people_study(cast.small_bank(N, name="other", tasks=2), right=even, slug="elsewhere")
+    cast.small_study("more-beliefs", on=bank)
     assert people_studies(beliefs) == [people]
 
 

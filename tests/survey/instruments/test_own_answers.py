@@ -21,8 +21,8 @@ from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies.creating import create_study, read_study_file
+from tests import cast
 from tests.frontend.pages import arrive
-from tests.survey import cast
 
 ROOT = Path(__file__).parents[3]
 SECRET = "KEYWORD"
@@ -52,7 +52,7 @@ def bank(tasks: int = 2, each: int = 6) -> Bank:
 def quiz(**options: Any) -> Study:
     items = options.pop("items", 6)
     sittings = options.pop("sittings", 4)
-    return cast.study(
+    return cast.small_study(
         "quiz",
         on=bank(tasks=options.pop("tasks", 2)),
         instrument={"kind": "own_answers", "options": {"answers_per_question": 4, **options}},
@@ -236,7 +236,7 @@ def test_several_people_answer_the_same_question_each_with_its_exact_chance() ->
 
 @pytest.mark.django_db
 def test_one_answer_a_question_is_all_there_is_by_default() -> None:
-    study = cast.study("once", on=bank(), instrument={"kind": "own_answers"}, sitting={"items": 6})
+    study = cast.stored_study("once", on=bank(), instrument={"kind": "own_answers"}, sitting={"items": 6})
     instrument = instruments.of_study(study)
     questions = eligible_questions(study)
     assert instrument.universe_size(questions) == len(questions) == 12
@@ -291,7 +291,7 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
 @pytest.mark.django_db
 def test_it_says_what_it_does_not_ask() -> None:
     study = quiz()
-    beliefs = cast.study("beliefs", on=study.bank)
+    beliefs = cast.small_study("beliefs", on=study.bank)
     with pytest.raises(StateRefused, match="own_answers does not ask what people expect"):
         human_calibration(study, people_study=beliefs)
     with pytest.raises(StateRefused, match="belief_update does not have people answer questions themselves"):

@@ -22,9 +22,9 @@ from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.services.studies.creating import create_study, remarks_on
-from tests import cast as core
+from tests import cast
 from tests.frontend.pages import go_to
-from tests.survey import cast, filled
+from tests.survey import filled
 
 REPLY = 'The answer is <script>alert("B")</script> &amp; so on.'
 REAL = {"kind": "belief_update", "options": {"evidence": "real", "language_model": "parrot"}}
@@ -42,14 +42,14 @@ def answered(bank: Any, *, name: str = "parrot", leave_out: int = 0, response: s
 
 
 def real_study(slug: str = "small", *, leave_out: int = 0, **overrides: Any) -> Study:
-    bank = cast.bank()
+    bank = cast.small_bank()
     answered(bank, leave_out=leave_out)
-    return cast.study(slug, on=bank, **{"instrument": REAL, **overrides})
+    return cast.small_study(slug, on=bank, **{"instrument": REAL, **overrides})
 
 
 def refused(**overrides: Any) -> str:
     with pytest.raises(FileErrors) as error:
-        create_study(text=core.study_text(**overrides), source_name="study.toml")
+        create_study(text=cast.study_text(**overrides), source_name="study.toml")
     return str(error.value)
 
 
@@ -94,7 +94,7 @@ def test_all_pairs_that_happened_are_candidates_where_the_pool_is_large_enough()
 
 @pytest.mark.django_db
 def test_the_unbound_instrument_still_draws_hypothetical_outcomes() -> None:
-    study = cast.study()
+    study = cast.small_study()
     assert instruments.of_study(study).universe_size(eligible_questions(study)) == 2 * 40 * 39
     drawn = candidates.draw_candidates(cast.stage_of(study), eligible_questions(study))
     outcomes = Counter(drawn.rows["outcome"].tolist())
@@ -129,7 +129,7 @@ def test_a_plan_can_be_drawn_again_from_its_manifest() -> None:
 
 @pytest.mark.django_db
 def test_studies_without_real_evidence_keep_the_hash_of_their_questions() -> None:
-    study = cast.study()
+    study = cast.small_study()
     before = candidates.question_set_digest(study)
     answered(study.bank)
     assert candidates.question_set_digest(study) == before
@@ -140,9 +140,9 @@ def test_studies_without_real_evidence_keep_the_hash_of_their_questions() -> Non
 
 @pytest.mark.django_db
 def test_what_the_model_wrote_is_shown_as_text_with_the_evidence_and_not_before(client: Client) -> None:
-    bank = core.bank(texts=())
+    bank = cast.bank(texts=())
     answered(bank)
-    core.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
+    cast.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
     page = go_to(client, "item", screen="prior")
     assert "given_answer" not in page.parts and "alert" not in page.text
     page = go_to(Client(), "item", screen="posterior")
@@ -153,18 +153,18 @@ def test_what_the_model_wrote_is_shown_as_text_with_the_evidence_and_not_before(
 
 @pytest.mark.django_db
 def test_a_reply_that_was_collected_empty_is_shown_as_such(client: Client) -> None:
-    bank = core.bank(texts=())
+    bank = cast.bank(texts=())
     answered(bank, response=" ")
     ModelAnswer.objects.update(request_sha256="0" * 64)
-    core.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
+    cast.open_study(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
     assert go_to(client, "item", screen="posterior").parts["given_answer"] == "(an empty reply)"
 
 
 @pytest.mark.django_db
 def test_the_reply_is_shown_only_where_the_study_asks_for_it(client: Client) -> None:
-    bank = core.bank(texts=())
+    bank = cast.bank(texts=())
     answered(bank)
-    core.open_study(instrument=REAL)
+    cast.open_study(instrument=REAL)
     assert "given_answer" not in go_to(client, "item", screen="posterior").parts
 
 
@@ -193,7 +193,7 @@ def test_an_estimate_says_whose_outcomes_it_is_over() -> None:
 
 @pytest.mark.django_db
 def test_alignment_looks_at_the_model_that_was_shown_alone() -> None:
-    bank = cast.bank()
+    bank = cast.small_bank()
     answered(bank)
     answered(bank, name="other")
     study = filled.run_study(
@@ -228,7 +228,7 @@ def test_alignment_looks_at_the_model_that_was_shown_alone() -> None:
     ],
 )
 def test_it_refuses_options_that_cannot_be_shown(options: dict[str, Any], said: str) -> None:
-    bank = core.bank()
+    bank = cast.bank()
     answered(bank)
     answered(bank, name="shy", leave_out=39)
     assert said in refused(instrument={"kind": "belief_update", "options": options})
@@ -236,16 +236,16 @@ def test_it_refuses_options_that_cannot_be_shown(options: dict[str, Any], said: 
 
 @pytest.mark.django_db
 def test_it_refuses_to_show_replies_that_were_not_imported() -> None:
-    answered(core.bank(), response="")
+    answered(cast.bank(), response="")
     said = refused(instrument={"kind": "belief_update", "options": {**REAL["options"], "show_answer": True}})
     assert "show_answer: 40 answers of parrot were imported without the reply, which cannot be shown: q0, q1" in said
 
 
 @pytest.mark.django_db
 def test_the_command_says_what_was_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    answered(core.bank(), leave_out=3)
+    answered(cast.bank(), leave_out=3)
     file = tmp_path / "study.toml"
-    file.write_text(core.study_text(instrument=REAL))
+    file.write_text(cast.study_text(instrument=REAL))
     call_command("create_study", str(file))
     assert "note: 3 questions that parrot has not answered are left out: q37, q38, q39" in capsys.readouterr().out
 
@@ -255,7 +255,7 @@ def test_the_command_says_what_was_left_out(capsys: pytest.CaptureFixture[str], 
 
 @pytest.mark.django_db
 def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client) -> None:
-    core.open_study(instrument={"kind": "belief_update", "options": {"answerer": "ai_or_person"}})
+    cast.open_study(instrument={"kind": "belief_update", "options": {"answerer": "ai_or_person"}})
     page = go_to(client, "item", screen="prior")
     assert page.parts["answerer"] and "an AI system or a person" in page.text
     page = go_to(Client(), "item", screen="posterior")
@@ -265,11 +265,11 @@ def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client
 
 @pytest.mark.django_db
 def test_a_condition_of_that_factor_changes_the_words_of_the_items() -> None:
-    core.open_study(conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}])
+    cast.open_study(conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}])
     seen = set()
     for _person in range(4):
         page = go_to(Client(), "item", screen="prior")
-        level = core.Sitting.objects.order_by("pk").last().levels()["answerer"]
+        level = cast.Sitting.objects.order_by("pk").last().levels()["answerer"]
         assert ("AI system or a person" in page.text) == (level == "ai_or_person")
         assert ("A large language model is asked" in page.text) == (level == "model")
         seen.add(level)
@@ -278,7 +278,7 @@ def test_a_condition_of_that_factor_changes_the_words_of_the_items() -> None:
 
 @pytest.mark.django_db
 def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
-    core.bank()
+    cast.bank()
     said = refused(conditions=[{"factor": "answerer", "levels": ["model", "oracle"]}])
     assert "conditions.1.levels: the factor answerer changes the words of the items" in said and "not oracle" in said
 
@@ -286,8 +286,8 @@ def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
 @pytest.mark.django_db
 def test_the_screens_of_other_studies_have_no_new_part() -> None:
     older = {"answer_mode": "blank", "models": "unsaid"}
-    study = core.open_study(instrument={"kind": "belief_update", "options": older})
-    visitor = core.walk(core.begin(study), until="item", screen="posterior")
+    study = cast.open_study(instrument={"kind": "belief_update", "options": older})
+    visitor = cast.walk(cast.begin(study), until="item", screen="posterior")
     assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}
 
 

@@ -14,7 +14,7 @@ from survey.services.results.outcome_table import outcome_table
 from survey.services.sittings.answering import advance
 from survey.services.sittings.expiry import deal_make_up_booklets
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast
+from tests import cast
 from tests.toy_instrument.models import Guess
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -22,8 +22,8 @@ TOY = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "stages": [{"s
 
 
 def open_toy() -> Stage:
-    keyless = cast.bank(40, name="keyless", keyless=40)
-    return lifecycle.open_stage(cast.stage_of(cast.study("toy", on=keyless, **TOY)))
+    keyless = cast.small_bank(40, name="keyless", keyless=40)
+    return lifecycle.open_stage(cast.stage_of(cast.small_study("toy", on=keyless, **TOY)))
 
 
 def play(visitor: cast.Visitor) -> cast.Visitor:

@@ -47,7 +47,7 @@ from survey.models import (
     UnfinishedScreen,
     WebhookEvent,
 )
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

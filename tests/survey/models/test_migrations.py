@@ -6,13 +6,13 @@ import pytest
 from django.apps import apps
 
 from survey.models import CompletionCode
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_study_from_before_gets_a_code_for_those_screened_out_and_keeps_its_others() -> None:
-    old, new = cast.study("old"), cast.study("new")
+    old, new = cast.small_study("old"), cast.small_study("new")
     CompletionCode.objects.filter(study=old, outcome="screened_out").delete()
     before = dict(old.codes.values_list("outcome", "code")), dict(new.codes.values_list("outcome", "code"))
     migration = import_module("survey.migrations.0006_blocks")

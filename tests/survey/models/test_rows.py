@@ -7,7 +7,7 @@ from django.db.models import ProtectedError
 from survey.models import ApiToken, AuditEntry, Question, Sitting, Stage
 from survey.models.question import plain_text, render_text
 from survey.services.base.auditing import record
-from tests.survey import cast
+from tests import cast
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_predictor_reads_a_question_as_people_do() -> None:
 
 @pytest.mark.django_db
 def test_a_text_is_stored_byte_for_byte() -> None:
-    question = cast.bank(1).questions.get()
+    question = cast.small_bank(1).questions.get()
     text = "  <b>\ta</b>\r\n\u00a0é<BR> "
     Question.objects.filter(pk=question.pk).update(text=text)
     question.refresh_from_db()

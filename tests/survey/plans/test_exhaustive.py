@@ -14,7 +14,7 @@ from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.stages import jobs
 from survey.services.stages.verifying import verify_stage
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -220,7 +220,7 @@ def test_the_lists_of_the_admin_show_fidelity(scorer: list[dict[str, Any]], admi
 
 def real_bank(**overrides: Any) -> dict[str, Any]:
     """A bank that a model has answered, right but for every third question, and a study on it."""
-    bank = cast.bank()
+    bank = cast.small_bank()
     model = LanguageModel.objects.create(name="parrot")
     ModelAnswer.objects.bulk_create(
         ModelAnswer(language_model=model, question=question, correct=question.position % 3 != 0)

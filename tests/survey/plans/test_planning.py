@@ -1,18 +1,19 @@
 """A plan: drawn once from stored seeds, dealt without conflicts, refused with its sizes."""
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum
+from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
 from survey.services.plans import candidates, planning
-from survey.study_file import StudyConfig
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -24,9 +25,9 @@ TWO_STAGES = {
 }
 
 
-def scored_second_stage(slug: str = "small", **overrides: object) -> Stage:
+def scored_second_stage(slug: str = "small", *, of: Callable[..., Study] = cast.small_study, **overrides: Any) -> Stage:
     """A second stage whose candidates have scores, as the first stage's predictor would have left them."""
-    study = cast.study(slug, **{**TWO_STAGES, **overrides})
+    study = of(slug, **{**TWO_STAGES, **overrides})
     first, second = cast.stage_of(study), cast.stage_of(study, 2)
     run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
     pool = candidates.draw_candidates(second, candidates.drawable_questions(second))
@@ -63,7 +64,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 
 
 def test_stages_of_one_study_draw_from_seeds_of_their_own() -> None:
-    study = cast.study(stages=[{"sittings": 4}, {"sittings": 4}])
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}])
     plans = [planning.plan_stage(cast.stage_of(study, index)).plan_sha256 for index in (1, 2)]
     assert plans[0] != plans[1]
 
@@ -118,7 +119,9 @@ def test_scored_candidates_give_the_same_plan_again() -> None:
 
 
 def test_items_are_shared_between_stages() -> None:
-    study = cast.study(stages=[{"sittings": 4}, {"sittings": 4}], questions={"tasks": ["task_0"]}, sitting={"items": 2})
+    study = cast.small_study(
+        stages=[{"sittings": 4}, {"sittings": 4}], questions={"tasks": ["algebra"]}, sitting={"items": 2}
+    )
     for index in (1, 2):
         planning.plan_stage(cast.stage_of(study, index))
     assert Slot.objects.count() == 16
@@ -135,19 +138,21 @@ def refused(stage: Stage) -> str:
 
 
 def test_more_slots_than_candidates_are_refused_with_both_numbers() -> None:
-    message = refused(cast.stage_of(cast.study(candidates={"size": 10})))
+    message = refused(cast.stage_of(cast.stored_study(candidates={"size": 10})))
     assert "12" in message and "10" in message
 
 
 def test_a_bank_too_small_for_the_booklets_is_refused() -> None:
-    small = cast.bank(5, name="tiny", tasks=1)
-    message = refused(cast.stage_of(cast.study(on=small, candidates={"size": 40})))
+    small = cast.small_bank(5, name="tiny", tasks=1)
+    message = refused(cast.stage_of(cast.stored_study(on=small, candidates={"size": 40})))
     assert message.startswith("stage 1 cannot be dealt") and "plan_stage small 1 --short-booklets" in message
 
 
 def test_a_person_may_choose_more_and_shorter_booklets_with_the_same_slots() -> None:
-    small = cast.bank(5, name="tiny", tasks=1)
-    stage = planning.plan_stage(cast.stage_of(cast.study(on=small, candidates={"size": 40})), short_booklets=True)
+    small = cast.small_bank(5, name="tiny", tasks=1)
+    stage = planning.plan_stage(
+        cast.stage_of(cast.stored_study(on=small, candidates={"size": 40})), short_booklets=True
+    )
     assert stage.slots.count() == 12 and stage.booklets.count() > 4
     for booklet in stage.booklets.all():
         pairs = [slot.item.pair for slot in booklet.slots.select_related("item__pair")]
@@ -164,37 +169,37 @@ def test_candidates_scored_before_a_flag_was_set_are_never_planned() -> None:
 
 
 def test_a_stratum_that_is_too_small_is_refused() -> None:
-    second = scored_second_stage(candidates={"size": 50})
+    second = scored_second_stage(of=cast.stored_study, candidates={"size": 50})
     assert "stage 2 cannot be planned" in refused(second)
 
 
 def test_a_question_without_a_key_is_refused_by_name() -> None:
-    keyless = cast.bank(40, name="keyless", keyless=2)
-    message = refused(cast.stage_of(cast.study(on=keyless)))
+    keyless = cast.small_bank(40, name="keyless", keyless=2)
+    message = refused(cast.stage_of(cast.stored_study(on=keyless)))
     assert "2 questions have no answer key" in message and "q38, q39" in message
 
 
 def test_a_flagged_question_is_never_drawn() -> None:
-    keyless = cast.bank(40, name="keyless", keyless=2)
+    keyless = cast.small_bank(40, name="keyless", keyless=2)
     keyless.questions.filter(answer="").update(flag="excluded", flag_reason="no key")
-    stage = planning.plan_stage(cast.stage_of(cast.study(on=keyless)))
+    stage = planning.plan_stage(cast.stage_of(cast.small_study(on=keyless)))
     assert stage.manifest["questions"]["count"] == 38
 
 
 def test_filters_that_leave_too_little_are_refused() -> None:
-    assert "leave 0 of the bank's questions" in refused(cast.stage_of(cast.study(questions={"max_words": 1})))
+    assert "leave 0 of the bank's questions" in refused(cast.stage_of(cast.stored_study(questions={"max_words": 1})))
 
 
 def test_filters_choose_by_task_and_length() -> None:
-    study = cast.study(questions={"tasks": ["task_1"], "max_characters": 23})
+    study = cast.stored_study(questions={"tasks": ["biology"], "max_characters": 23})
     questions = eligible_questions(study)
-    assert {question.task.name for question in questions} == {"task_1"}
+    assert {question.task.name for question in questions} == {"biology"}
     assert all(len(question.plain) <= 23 for question in questions)
-    assert 0 < len(questions) < Question.objects.filter(task__name="task_1").count()
+    assert 0 < len(questions) < Question.objects.filter(task__name="biology").count()
 
 
 def test_a_stage_that_draws_by_score_waits_for_the_scores() -> None:
-    second = cast.stage_of(cast.study(**TWO_STAGES), 2)
+    second = cast.stage_of(cast.small_study(**TWO_STAGES), 2)
     with pytest.raises(StateRefused, match="close stage 1 first"):
         planning.plan_stage(second)
     assert not CandidateSet.objects.exists()
@@ -208,7 +213,7 @@ def test_scores_are_not_lost_to_somebody_who_plans_by_hand() -> None:
 
 
 def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = cast.stage_of(cast.study())
+    stage = cast.stage_of(cast.small_study())
     draft = planning._draft
 
     def slowly(*args: object, **options: object) -> object:
@@ -222,9 +227,8 @@ def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch:
     assert not Slot.objects.exists()
 
 
-def checked(**overrides: object) -> None:
-    config = StudyConfig.model_validate(cast.study(**overrides).stored_config)
-    planning.check_designs(config, universe_size=3120)
+def checked(**overrides: Any) -> None:
+    planning.check_designs(cast.small_config(**overrides), universe_size=3120)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from survey.services.results.export import columns, reading
 from survey.services.sittings import expiry
 from survey.services.stages import lifecycle
 from survey.study_file import DesignConfig, StudyConfig
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -136,7 +136,7 @@ def test_a_repeat_asks_an_earlier_item_of_its_own_booklet() -> None:
 
 def test_a_stage_may_differ_from_the_studys_roles() -> None:
     stages = [{"sittings": 10}, {"sittings": 10, "roles": {"holdout": 0, "control_kinds": ["repeat"]}}]
-    study = cast.study(**{**MIXED, "stages": stages})
+    study = cast.small_study(**{**MIXED, "stages": stages})
     first, second = (planning.plan_stage(cast.stage_of(study, index)) for index in (1, 2))
     assert set(roles_of(first)) == {"sampled", "holdout", "control", "repeat"}
     assert roles_of(second) == {"sampled": 51, "repeat": 9}
@@ -149,7 +149,7 @@ def test_a_study_without_roles_is_planned_as_before_there_were_any() -> None:
 
 
 def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
-    study = cast.study()
+    study = cast.small_study()
     Study.objects.update(stored_config={name: value for name, value in study.stored_config.items() if name != "roles"})
     migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
     before = MigrationExecutor(connection).loader.project_state([("survey", "0001_initial")]).apps
@@ -172,7 +172,7 @@ def test_the_manifest_holds_all_that_a_plan_follows_from() -> None:
 
 
 def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:
-    config = cast.study(**MIXED).stored_config
+    config = cast.small_study(**MIXED).stored_config
     config = StudyConfig.model_validate(
         {**config, "roles": {}, "sitting": {"items": 15}, "stages": [{"sittings": 100}]}
     )
@@ -196,15 +196,15 @@ def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:
 )
 def test_roles_that_do_not_fit_are_refused_with_their_sizes(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanRefused, match=message):
-        cast.planned_stage(**{**MIXED, **changes})
+        planning.plan_stage(cast.stage_of(cast.stored_study(**{**MIXED, **changes})))
     assert not Slot.objects.exists()
 
 
 def test_evidence_cannot_be_unrelated_in_a_bank_of_one_task() -> None:
-    one = cast.bank(40, name="one", tasks=1)
+    one = cast.small_bank(40, name="one", tasks=1)
     roles = {"holdout": 0, "controls": 0.1, "control_kinds": ["unrelated_evidence"]}
     with pytest.raises(PlanRefused, match=r"6 with unrelated evidence need .* and there are 0"):
-        planning.plan_stage(cast.stage_of(cast.study(on=one, **{**MIXED, "roles": roles})))
+        planning.plan_stage(cast.stage_of(cast.stored_study(on=one, **{**MIXED, "roles": roles})))
 
 
 def finished(stage: Stage) -> Stage:
@@ -313,8 +313,8 @@ def test_simulated_people_are_noisy_where_controls_measure_noise() -> None:
 
 
 def test_an_instrument_without_controls_of_its_own_still_repeats() -> None:
-    keyless = cast.bank(40, name="keyless", keyless=40)
-    study = cast.study(
+    keyless = cast.small_bank(40, name="keyless", keyless=40)
+    study = cast.small_study(
         "toy",
         on=keyless,
         **{**MIXED, "candidates": {"size": 40}, "stages": [{"sittings": 6}], "instrument": {"kind": "toy"}},
@@ -327,7 +327,7 @@ def test_an_instrument_without_controls_of_its_own_still_repeats() -> None:
 
 def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_chance() -> None:
     """4 pairs over 12 questions in one booklet: most draws share a question and are drawn again."""
-    questions = drawable_questions(cast.stage_of(cast.study(on=cast.bank(12, name="tiny"))))
+    questions = drawable_questions(cast.stage_of(cast.small_study(on=cast.small_bank(12, name="tiny"))))
     recipe = Recipe(seed=0, sittings=2, items=4, design=DesignConfig(), holdout=0.5)
     instrument = instruments.kind("belief_update")()
     counts: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from survey.models import Assignment, CandidateSet, Study
 from survey.services.base import files
 from survey.services.results import comparing
 from survey.study_file import DesignConfig
-from tests.survey import cast
+from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
 pytestmark = pytest.mark.django_db

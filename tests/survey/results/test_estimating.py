@@ -20,7 +20,7 @@ from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results import estimating
 from survey.services.stages import lifecycle
-from tests.survey import cast
+from tests import cast
 from tests.survey.filled import NO_ROLES, answer, run_study
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,7 @@ def by_hand(
 
 
 def test_a_census_of_all_pairs_gives_their_plain_mean() -> None:
-    small = cast.bank(12, name="tiny")
+    small = cast.small_bank(12, name="tiny")
     study = run_study(on=small, stages=[{"sittings": 88}], candidates={"size": 5000}, **NO_ROLES)
     assert study.stages.get().slots.count() == bandit.universe_size(12) == 264
     rows, report = rows_of(study), estimating.estimate(study)
@@ -201,7 +201,7 @@ def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive:
 
 
 def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
-    study = cast.study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
+    study = cast.small_study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
     first, second = cast.stage_of(study), cast.stage_of(study, 2)
     answer(lifecycle.open_stage(first))
     run = PredictorRun.objects.create(stage=first, name="same_task", seed=1, input_sha256="0" * 64, example_count=12)
@@ -325,7 +325,7 @@ def test_a_withdrawn_answer_no_longer_counts(plain: Study) -> None:
 
 
 def test_conditions_divide_the_people() -> None:
-    study = cast.study(
+    study = cast.small_study(
         stages=[{"sittings": 36}], conditions=[{"factor": "framing", "levels": ["plain", "warm"]}], **NO_ROLES
     )
     stage = answer(lifecycle.open_stage(cast.stage_of(study)))
@@ -346,7 +346,7 @@ def test_conditions_divide_the_people() -> None:
 
 
 def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candidates() -> None:
-    study = cast.study(
+    study = cast.small_study(
         stages=[{"sittings": 36}],
         conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}],
         **NO_ROLES,
@@ -372,7 +372,7 @@ def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candid
 def test_an_unknown_condition_is_refused_and_one_without_answers_said(plain: Study) -> None:
     with pytest.raises(HunchError, match=r"condition: .* has no 'mode=field'; there are: none"):
         estimating.estimate(plain, condition=["mode=field"])
-    study = cast.study("levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}], **NO_ROLES)
+    study = cast.small_study("levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}], **NO_ROLES)
     answer(lifecycle.open_stage(cast.stage_of(study)))
     with pytest.raises(StateRefused, match="no answer under mode=field counts yet"):
         estimating.estimate(study, condition=["mode=field"])

@@ -10,7 +10,7 @@ from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, FormAnswer, Response, Sitting
 from survey.services.sittings.answering import advance, sitting_for
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_a_sitting_goes_from_consent_to_its_code(visitor: cast.Visitor) -> None:
         seen.append((step.position, step.total, step.screen.name))
         visitor.post(value=50)
     assert seen == [(item, 3, screen) for item in (1, 2, 3) for screen in ("prior", "posterior")]
-    assert (step.kind, step.outcome, step.code) == ("end", "completed", "COMPLETED-small")
+    assert (step.kind, step.outcome, step.code) == ("end", "completed", visitor.code_for("completed"))
     assert visitor.reload().state == "complete" and visitor.sitting.ended_at is not None
     assert visitor.states() == ["counted"] * 3
 
@@ -108,7 +108,7 @@ def test_two_failed_attempts_at_the_checks_end_the_sitting() -> None:
     again = visitor.check(right=False)
     assert (again.kind, again.attempt, again.hints) == ("checks", 2, ("Models.",))
     end = visitor.check(right=False)
-    assert (end.kind, end.outcome, end.code) == ("end", "failed_checks", "FAILED_CHECKS-small")
+    assert (end.kind, end.outcome, end.code) == ("end", "failed_checks", visitor.code_for("failed_checks"))
     assert visitor.reload().state == "failed_checks" and visitor.sitting.booklet is None
     assert visitor.post().code == end.code
     assert visitor.sitting.check_attempts.count() == 2

@@ -29,8 +29,9 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import free_capacity
 from survey.services.sittings.comments import MOST_REPORTS, report_question
 from survey.services.sittings.flow import Step
+from survey.services.stages import lifecycle
 from survey.services.studies.creating import remarks_on
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -176,11 +177,11 @@ def test_a_sitting_that_expired_at_its_last_check_is_gone_on_with() -> None:
 def test_a_long_study_with_too_few_checks_gets_a_remark() -> None:
     few = {"items": 3, "attention_checks": [READ]}
     long, short = {"minutes": 5}, {"minutes": 4}
-    (note,) = remarks_on(cast.study("few", sitting=few, texts=long))
+    (note,) = remarks_on(cast.small_study("few", sitting=few, texts=long))
     assert note.field == "sitting.attention_checks" and note.message.startswith("1; panels ask for 2 failed ones")
-    assert "attention_checks: none;" in str(remarks_on(cast.study("none", texts=long))[0])
-    assert not remarks_on(cast.study("two", texts=long, **WITH_CHECKS))
-    assert not remarks_on(cast.study("short", texts=short))
+    assert "attention_checks: none;" in str(remarks_on(cast.small_study("none", texts=long))[0])
+    assert not remarks_on(cast.small_study("two", texts=long, **WITH_CHECKS))
+    assert not remarks_on(cast.small_study("short", texts=short))
 
 
 # Comprehension checks
@@ -312,7 +313,7 @@ def test_who_is_screened_out_ends_with_a_code_of_that_outcome_and_holds_no_place
     stage = Stage.objects.get()
     before = free_capacity(stage)
     end = visitor.post(adult="No")
-    assert (end.kind, end.outcome, end.code) == ("end", "screened_out", "SCREENED_OUT-small")
+    assert (end.kind, end.outcome, end.code) == ("end", "screened_out", visitor.code_for("screened_out"))
     assert end.text.startswith("Thank you for your answers.")
     sitting = visitor.reload()
     assert (sitting.state, sitting.booklet, sitting.is_over) == ("screened_out", None, True)
@@ -353,7 +354,7 @@ def test_who_lets_the_data_be_used_goes_on() -> None:
 def test_who_withdraws_is_finished_and_paid_and_nothing_of_the_answers_is_left() -> None:
     visitor = at_choice()
     end = visitor.post(my_data="withdraw")
-    assert (end.kind, end.outcome, end.code) == ("end", "completed", "COMPLETED-small")
+    assert (end.kind, end.outcome, end.code) == ("end", "completed", visitor.code_for("completed"))
     assert end.text == "We have deleted your answers, as you wished. Thank you for your time."
     sitting = visitor.reload()
     assert sitting.state == "complete" and sitting.withdrawn_at is not None
@@ -525,7 +526,9 @@ def test_in_another_language_the_same_is_asked_and_the_same_is_stored() -> None:
         "options": [{"en": "often", "de": "oft"}, {"en": "never", "de": "nie"}],
     }
     blocks = [*cast.BLOCKS[:3], {"kind": "form", "ready": "ai_use"}, cast.BLOCKS[3]]
-    stage = cast.open_stage(blocks=blocks, texts=both, sitting={"items": 3, "attention_checks": [read]})
+    # Its other texts are in one language, which a study file of today may not be.
+    sitting = {"items": 3, "attention_checks": [read]}
+    stage = lifecycle.open_stage(cast.stage_of(cast.stored_study(blocks=blocks, texts=both, sitting=sitting)))
     visitor = cast.Visitor(stage.study)
     Sitting.objects.filter(pk=visitor.sitting.pk).update(language="de")
     step = to_kind(visitor, "attention")

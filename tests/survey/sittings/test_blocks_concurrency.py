@@ -10,7 +10,7 @@ from survey.services.sittings.comments import MOST_REPORTS, report_question
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.flow import Step
 from survey.services.sittings.withdrawal import withdraw
-from tests.survey import cast
+from tests import cast
 
 from .test_blocks import WITH_CHECKS, at_choice, place_of, report, to_kind
 from .test_concurrency import no_errors, together

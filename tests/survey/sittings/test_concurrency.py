@@ -18,7 +18,7 @@ from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast
+from tests import cast
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
@@ -219,7 +219,7 @@ def test_make_up_booklets_are_dealt_once_by_many_beats() -> None:
 
 
 def test_a_stage_planned_by_many_at_once_is_planned_once() -> None:
-    stage = cast.stage_of(cast.study())
+    stage = cast.stage_of(cast.small_study())
     results = together(*[lambda: planning.plan_stage(stage)] * 4)
     no_errors(results)
     assert len({planned.plan_sha256 for planned in results}) == 1
@@ -227,7 +227,7 @@ def test_a_stage_planned_by_many_at_once_is_planned_once() -> None:
 
 
 def test_two_stages_are_never_open_at_once() -> None:
-    study = cast.study(stages=[{"sittings": 4}, {"sittings": 4}])
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}])
     stages = [planning.plan_stage(cast.stage_of(study, index)) for index in (1, 2)]
     together(*[lambda stage=stage: lifecycle.open_stage(stage) for stage in stages])
     assert list(Stage.objects.filter(state="open").values_list("index", flat=True)) == [1]

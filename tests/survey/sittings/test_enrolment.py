@@ -13,7 +13,7 @@ from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.identities import PanelIds, seal, unseal
 from survey.services.stages import lifecycle
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +81,7 @@ def test_a_full_stage_refuses_before_consent_and_stores_nothing() -> None:
 
 @pytest.mark.parametrize("state", ["draft", "planned", "paused", "closing"])
 def test_only_an_open_stage_admits(state: str) -> None:
-    stage = cast.stage_of(cast.study()) if state == "draft" else cast.planned_stage()
+    stage = cast.stage_of(cast.small_study()) if state == "draft" else cast.planned_stage()
     if state in ("paused", "closing"):
         stage = lifecycle.open_stage(stage)
         (lifecycle.pause_stage if state == "paused" else lifecycle.close_stage)(stage)
@@ -163,16 +163,18 @@ def test_a_changed_seal_opens_nothing() -> None:
     ],
 )
 def test_a_broken_panel_link_is_refused(query: dict[str, str]) -> None:
-    study = cast.study(panel=PROLIFIC)
+    study = cast.small_study(panel=PROLIFIC)
     with pytest.raises(EntryRefused) as caught:
         enrolment.read_panel_ids(study, query)
     assert (caught.value.code, caught.value.status) == ("bad_panel_ids", 400)
 
 
 def test_panel_ids_are_read_where_the_study_has_a_panel() -> None:
-    assert enrolment.read_panel_ids(cast.study("a", panel=PROLIFIC), WHO) == PanelIds("prolific", "5f1", "s1", "x1")
-    assert enrolment.read_panel_ids(cast.study("b", panel=PROLIFIC), {}) is None
-    assert enrolment.read_panel_ids(cast.study("c"), WHO) is None
+    assert enrolment.read_panel_ids(cast.small_study("a", panel=PROLIFIC), WHO) == PanelIds(
+        "prolific", "5f1", "s1", "x1"
+    )
+    assert enrolment.read_panel_ids(cast.small_study("b", panel=PROLIFIC), {}) is None
+    assert enrolment.read_panel_ids(cast.small_study("c"), WHO) is None
 
 
 def test_an_unknown_study_is_not_found() -> None:

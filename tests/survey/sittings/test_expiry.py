@@ -11,7 +11,7 @@ from survey.services.sittings import expiry
 from survey.services.sittings.capacity import free_booklets, free_capacity, slots_without_holder
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -187,7 +187,7 @@ def test_one_who_left_before_the_items_gives_the_place_away_and_may_find_the_sta
     assert free_capacity(stage) == 1
     cast.Visitor(stage.study).finish()
     end = early.check()
-    assert (end.outcome, end.code) == ("study_full", "STUDY_FULL-small")
+    assert (end.outcome, end.code) == ("study_full", early.code_for("study_full"))
     assert early.reload().state == "turned_away"
 
 
@@ -203,7 +203,7 @@ def test_one_who_comes_back_after_closing_answers_late_gets_the_code_and_holds_n
     visitor.post(value=50)
     assert visitor.states() == ["counted", "late", "late"]
     assert lifecycle.freeze(stage)["answers"] == 1
-    assert visitor.finish().step.code == "COMPLETED-small"
+    assert visitor.finish().step.code == visitor.code_for("completed")
 
 
 def test_one_who_comes_back_to_a_closed_stage_without_a_booklet_is_turned_away() -> None:

@@ -12,7 +12,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.links import ids_of_link, make_links
 from survey.services.sittings.timing import record_unfinished
-from tests.survey import cast
+from tests import cast
 
 from .test_concurrency import no_errors, together
 

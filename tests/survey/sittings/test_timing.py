@@ -9,7 +9,7 @@ from survey.models.timing import MOST_UNFINISHED
 from survey.services.results.export import contents
 from survey.services.sittings.answering import advance
 from survey.services.sittings.timing import client_facts, is_named_in, record_unfinished
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

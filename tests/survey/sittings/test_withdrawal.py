@@ -36,7 +36,7 @@ from survey.services.sittings.timing import record_unfinished
 from survey.services.sittings.withdrawal import plan_withdrawal, runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
-from tests.survey import cast
+from tests import cast
 
 from .test_concurrency import no_errors, together
 

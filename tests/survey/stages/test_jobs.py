@@ -20,7 +20,7 @@ from survey.models.predictor import TRIES
 from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from survey.models import ApiToken, Evaluation, PredictorRun, Stage, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import contents
 from survey.services.stages.leaderboard import COLUMNS, SORTS, Line, leaderboard
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def run_after(stage: Stage, name: str, role: str, **values: Any) -> PredictorRun
 @pytest.fixture
 def study() -> Study:
     """A predictor and a compared one judged by stage 2, with a holdout; the predictor of stage 2 by nothing yet."""
-    study = cast.study(stages=[{"sittings": 4}, {"sittings": 4}, {"sittings": 4}])
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}, {"sittings": 4}])
     first, second, _third = study.stages.order_by("index")
     main = run_after(first, "bert", "main", params={"members": 2})
     other = run_after(first, "same_task", "compared", params={})
@@ -70,7 +70,7 @@ def study() -> Study:
         },
     )
     # Of another study: never among its lines.
-    stranger = cast.stage_of(cast.study("other"))
+    stranger = cast.stage_of(cast.small_study("other"))
     run_after(stranger, "bert", "main")
     return study
 
@@ -143,7 +143,7 @@ def test_the_command_prints_a_line_each(study: Study, capsys: pytest.CaptureFixt
     assert lines[8].split()[:6] == ["bert", "main", "2", "-", "-", "-"]
     call_command("leaderboard", "small", "--part", "previous_incorrect")
     assert "0.900" not in capsys.readouterr().out
-    cast.study("fresh")
+    cast.small_study("fresh")
     call_command("leaderboard", "fresh")
     assert "has trained no predictor yet" in capsys.readouterr().out
 
@@ -159,7 +159,7 @@ def test_the_export_brings_it_along(study: Study) -> None:
 
 
 def test_an_instrument_without_a_label_has_no_leaderboard() -> None:
-    toy = cast.study("toy", instrument={"kind": "toy"})
+    toy = cast.small_study("toy", instrument={"kind": "toy"})
     assert "leaderboard.csv" not in [extra.name for extra in contents.extra_files(toy)]
 
 

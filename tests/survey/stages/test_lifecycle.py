@@ -8,7 +8,7 @@ from survey.services.answers.counting import frozen_answers, training_examples
 from survey.services.plans import planning
 from survey.services.stages import lifecycle
 from survey.services.stages.lifecycle import StillLive
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -19,13 +19,13 @@ def test_opening_the_first_stage_plans_it() -> None:
     stage = cast.open_stage()
     assert stage.state == "open" and stage.opened_at and stage.plan_sha256
     done = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
-    assert done == ["plan_stage", "lock_study", "open_stage"]
+    assert done == ["create_study", "plan_stage", "lock_study", "open_stage"]
 
 
 def test_who_did_it_is_written_down(django_user_model: type) -> None:
     researcher = django_user_model.objects.create_user("researcher")
-    lifecycle.open_stage(cast.stage_of(cast.study()), by=researcher, via="admin")
-    entry = AuditEntry.objects.first()
+    lifecycle.open_stage(cast.stage_of(cast.small_study()), by=researcher, via="admin")
+    entry = AuditEntry.objects.get(action="open_stage")
     assert (entry.actor, entry.via, entry.subject) == (researcher, "admin", "small stage 1")
 
 
@@ -48,7 +48,7 @@ def test_those_inside_a_paused_stage_finish() -> None:
 
 @pytest.mark.parametrize("state", ["draft", "planned", "open", "paused", "closing"])
 def test_the_second_stage_waits_until_the_first_is_frozen(state: str) -> None:
-    study = cast.study(stages=TWO)
+    study = cast.small_study(stages=TWO)
     first, second = cast.stage_of(study), cast.stage_of(study, 2)
     planning.plan_stage(second)
     if state != "draft":
@@ -64,7 +64,7 @@ def test_the_second_stage_waits_until_the_first_is_frozen(state: str) -> None:
 
 
 def test_a_later_stage_is_not_opened_unplanned() -> None:
-    study = cast.study(stages=TWO)
+    study = cast.small_study(stages=TWO)
     with pytest.raises(StateRefused, match="stage 2 is not planned"):
         lifecycle.open_stage(cast.stage_of(study, 2))
 

@@ -17,8 +17,7 @@ from survey.services.results.export.reading import CountedAnswers, answer_rows
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.stages import jobs, lifecycle
 from survey.study_file import StudyFileError
-from tests import cast as pages_cast
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +34,7 @@ def stage(study: Study, index: int) -> Stage:
 
 def frozen_pilot(**overrides: Any) -> Study:
     """A study whose pilot is over, with nothing opened since."""
-    first = cast.closed_stage(on=cast.bank(300, name="wide"), **{**THREE, **overrides})
+    first = cast.closed_stage(on=cast.small_bank(300, name="wide"), **{**THREE, **overrides})
     jobs.run_inline(first)
     return first.study
 
@@ -57,7 +56,7 @@ def test_closing_it_trains_and_plans_nothing_and_is_done() -> None:
 
 
 def test_the_first_main_stage_is_planned_when_it_is_opened_and_not_before_the_pilot_is_over() -> None:
-    study = cast.open_stage(on=cast.bank(300, name="wide"), **THREE).study
+    study = cast.open_stage(on=cast.small_bank(300, name="wide"), **THREE).study
     with pytest.raises(StateRefused, match="stage 1 is still open"):
         lifecycle.open_stage(stage(study, 2))
     assert stage(study, 2).state == "draft"
@@ -88,7 +87,11 @@ def test_main_stages_follow_and_precede_main_stages() -> None:
 def test_what_it_held_out_or_planned_binds_no_main_stage() -> None:
     study = frozen_pilot(
         roles={"holdout": 0.34, "controls": 0},
-        stages=[PILOT, {"sittings": 4}, {"sittings": 2, "design": {"kind": "test_set"}}],
+        stages=[
+            PILOT,
+            {"sittings": 4},
+            {"sittings": 2, "design": {"kind": "test_set", "pairs": 2, "responses_per_pair": 3}},
+        ],
     )
     assert stage(study, 1).slots.filter(role=Slot.Role.HOLDOUT).exists()
     assert held_out_keys(study) == set()
@@ -121,7 +124,7 @@ def test_the_export_has_its_answers_and_says_so() -> None:
 
 
 def test_who_was_in_the_pilot_is_not_let_into_the_main_study() -> None:
-    study = cast.open_stage(on=cast.bank(300, name="wide"), **THREE).study
+    study = cast.open_stage(on=cast.small_bank(300, name="wide"), **THREE).study
     first = cast.Visitor(study).finish()
     lifecycle.close_stage(stage(study, 1))
     jobs.run_inline(stage(study, 1))
@@ -133,7 +136,7 @@ def test_who_was_in_the_pilot_is_not_let_into_the_main_study() -> None:
 
 
 def test_it_can_be_planned_beforehand_as_any_uniform_stage() -> None:
-    study = cast.study(on=cast.bank(300, name="wide"), **THREE)
+    study = cast.small_study(on=cast.small_bank(300, name="wide"), **THREE)
     assert planning.plan_stage(stage(study, 1)).state == "planned"
 
 
@@ -159,9 +162,9 @@ REFUSED = {
 def test_the_study_file_refuses_a_pilot(name: str) -> None:
     stages, message = REFUSED[name]
     with pytest.raises(StudyFileError, match=message):
-        study_file.parse(pages_cast.study_text(stages=stages, predictor={"name": "same_task"}))
+        study_file.parse(cast.study_text(stages=stages, predictor={"name": "same_task"}))
 
 
 def test_two_pilots_may_follow_each_other() -> None:
-    config = study_file.parse(pages_cast.study_text(stages=[PILOT, PILOT, {"sittings": 2}]))
+    config = study_file.parse(cast.study_text(stages=[PILOT, PILOT, {"sittings": 2}]))
     assert config.pilots == 2

@@ -8,7 +8,7 @@ from survey.services.answers import counting
 from survey.services.results import outcome_table
 from survey.services.sittings import capacity
 from survey.services.stages.progress import stage_progress
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

@@ -29,7 +29,7 @@ from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.runs import runs_in_force
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 

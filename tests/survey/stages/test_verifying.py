@@ -15,7 +15,7 @@ from survey.services.plans import planning
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
-from tests.survey import cast
+from tests import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ TWO: dict[str, Any] = {
 
 
 def planned(**overrides: Any) -> Stage:
-    wide = cast.bank(300, name="wide")
+    wide = cast.small_bank(300, name="wide")
     return cast.planned_stage(on=wide, **{**TWO, **overrides})
 
 
@@ -46,7 +46,7 @@ def test_a_plan_with_every_role_is_rebuilt(kind: str) -> None:
 
 
 def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
-    wide = cast.bank(300, name="wide")
+    wide = cast.small_bank(300, name="wide")
     first = cast.closed_stage(on=wide, **TWO)
     jobs.run_inline(first)
     second = cast.stage_of(first.study, 2)
@@ -66,7 +66,7 @@ def test_dealing_again_and_new_flags_change_nothing_about_the_plan() -> None:
 
 
 def test_withdrawn_answers_are_counted_and_are_no_difference() -> None:
-    stage = cast.closed_stage(on=cast.bank(300, name="wide"), **TWO)
+    stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)
     stage.snapshot.filter(number__in=[1, 2]).update(withdrawn_at=timezone.now())
     stage.snapshot.filter(number=3).update(withdrawn_at=timezone.now(), assignment=None)
@@ -133,7 +133,7 @@ def test_what_was_changed_is_named(change: Any, message: str) -> None:
 
 
 def test_an_answer_that_was_changed_is_found_by_its_number() -> None:
-    stage = cast.closed_stage(on=cast.bank(300, name="wide"), **TWO)
+    stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)
     answer = stage.snapshot.get(number=4).assignment
     Belief.objects.filter(response__assignment=answer, kind="prior").update(value=1)
@@ -143,7 +143,7 @@ def test_an_answer_that_was_changed_is_found_by_its_number() -> None:
 
 def test_a_draft_has_nothing_to_verify() -> None:
     with pytest.raises(StateRefused, match="stage 1 is not planned yet"):
-        verify_stage(cast.stage_of(cast.study()))
+        verify_stage(cast.stage_of(cast.small_study()))
 
 
 def test_a_plan_of_before_there_were_roles_is_rebuilt() -> None:
@@ -158,7 +158,7 @@ def test_a_plan_of_before_there_were_roles_is_rebuilt() -> None:
 
 
 def test_the_command_says_that_the_hashes_agree() -> None:
-    stage = cast.closed_stage(on=cast.bank(300, name="wide"), **TWO)
+    stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)
     stage.snapshot.filter(number=1).update(withdrawn_at=timezone.now())
     out = StringIO()
