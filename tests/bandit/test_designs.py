@@ -69,7 +69,7 @@ def test_epsilon_greedy_needs_scores():
 
 
 def test_a_single_candidate_leaves_an_empty_stratum_and_is_refused():
-    with pytest.raises(DesignError, match="nobody in rest"):
+    with pytest.raises(DesignError, match="leaves none in rest"):
         EpsilonGreedy().strata([1.0], np.random.default_rng(1))
     with pytest.raises(DesignError, match="stratum rest is empty"):
         EpsilonGreedy().allocate(1, (5, 0))
@@ -252,5 +252,5 @@ def test_a_test_set_out_of_range_is_refused(settings_, message):
 def test_a_test_set_with_other_slots_or_overlapping_ends_is_refused():
     with pytest.raises(DesignError, match="492 pairs with 9 responses each are 4428 slots, not 1320"):
         TestSet().allocate(1320, (400, 400, 30000))
-    with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave nobody between"):
+    with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave none between"):
         TestSet(top_fraction=0.5, bottom_fraction=0.5).ends(10)
