@@ -1,4 +1,4 @@
-"""Writes THIRD_PARTY_NOTICES.md: what the locks install beside Hunch, and under which licence.
+"""Writes THIRD_PARTY_NOTICES.md: the packages that the locks install, and their licences.
 
     .venv/bin/python tools/third_party_notices.py
 
@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
 LOCKS = {"web": "web", "ml": "ml worker", "dev": "development"}
-# Those whose metadata names no licence; from the licence files of their own packages.
+# Packages whose metadata names no licence. These come from the licence files in the packages.
 UNNAMED = {"axe-playwright-python": "MIT"}
-# Short names that say less than the SPDX identifier, or differ from it.
+# Short names that are less precise than the SPDX identifier, or differ from it.
 SPDX = {
     "Apache": "Apache-2.0",
     "Apache 2": "Apache-2.0",
@@ -78,7 +78,7 @@ def licence(name: str) -> str:
     short = [line.strip() for line in str(known.get("license", "")).splitlines() if line.strip()]
     named = [
         str(known.get("license_expression", "")),
-        short[0] if len(short) == 1 else "",  # Some put the whole text here.
+        short[0] if len(short) == 1 else "",  # Some packages put the whole licence text here.
         " OR ".join(classified),
         UNNAMED.get(name, ""),
     ]
