@@ -101,7 +101,7 @@ def test_a_floor_keeps_every_chance_near_the_uniform_one():
     plain, floored = EpsilonGreedy(epsilon=0.1), EpsilonGreedy(epsilon=0.1, floor=0.5)
     assert plain.allocate(100, (100, 900)) == (90, 10)
     assert floored.allocate(100, (100, 900)) == (55, 45)
-    # The other way round: epsilon 1 gives top nothing, and the floor does.
+    # With epsilon 1 the shares would give top no slots; the floor gives it some.
     assert EpsilonGreedy(epsilon=1.0, floor=0.5).allocate(100, (100, 900)) == (5, 95)
     assert Uncertainty(epsilon=0.1, floor=0.5).allocate(100, (100, 900)) == (55, 45)
 
