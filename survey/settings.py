@@ -411,7 +411,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # early acks: nothing would run twice
-CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; the ml worker's pool spawns processes, each of which imports everything again
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; each process of the ml worker's pool imports everything again
 CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
 # Each message expires before many more follow, so that they do not pile up while the workers are down.
 CELERY_BEAT_SCHEDULE = {

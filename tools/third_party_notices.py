@@ -35,9 +35,9 @@ SPDX = {
 HEAD = """# Third-party notices
 
 Hunch itself is licensed under Apache-2.0 ([LICENSE](LICENSE)); its starter bank of questions under CC BY 4.0
-([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` contains no files of
-other people. The packages that it needs are installed with it, unchanged and under their own licences, whose texts are in
-each package (`*.dist-info/licenses`).
+([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` contains no files of other people. The
+packages that it needs are installed with it, unchanged and under their own licences, whose texts are in each package
+(`*.dist-info/licenses`).
 
 `tools/third_party_notices.py` writes this page from the locks in `requirements/` and the metadata of the packages. The
 last column says what needs a package: the web side (all processes), the ml worker, or development with tests and demo.

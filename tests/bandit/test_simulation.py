@@ -340,7 +340,7 @@ def test_speeders_must_be_told_for_all_people() -> None:
 
 
 def test_beliefs_have_the_averages_and_the_shape_that_were_found() -> None:
-    """Prior 0.629, posterior 0.663 and 0.551. Most beliefs stay; others move in fives, and further after "incorrect"."""
+    """Prior 0.629, posterior 0.663 and 0.551. Most beliefs stay; others move in fives, further after "incorrect"."""
     truth = truth_of()
     rng = np.random.default_rng(6)
     pairs = uniform_pool(n_questions=len(IDS), size=20_000, rng=rng).pairs
