@@ -1,7 +1,8 @@
 """Adaptive sampling with known probabilities: candidate sets, designs, draws, booklets, estimates, simulated people.
 
-The library knows numpy and the standard library, and nothing of Django, of the survey or of predictors: a question is
-its index in a bank's fixed order, a score is a number in an array, and chance is a `numpy.random.Generator` handed in.
+The library uses numpy and the standard library only. It knows nothing of Django, the survey or predictors: a question
+is its index in a bank's fixed order, a score is a number in an array, and the caller passes in a
+`numpy.random.Generator` for everything random.
 """
 
 from bandit.booklets import deal

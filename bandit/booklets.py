@@ -1,7 +1,8 @@
 """Dealing a stage's slots into booklets, one booklet a sitting. Numpy alone: a slot is its place in the input.
 
 A booklet holds a conflict key (for belief pairs: a question) at most once, since a respondent who has seen a question
-cannot meet it afresh. Groups (stratum and role) are spread over the booklets as evenly as whole slots allow.
+would answer it differently the second time. Groups (stratum and role) are spread over the booklets as evenly as whole
+slots allow.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def deal(
     """Deals slots 0..n-1 into ceil(n / size) booklets of `size` slots, each in random order; the last may be shorter.
 
     `conflict_keys`: each slot's keys; `groups`: each slot's group. Per group, the counts of two booklets of equal size
-    differ by at most 1, unless the conflicts do not let them. The same Generator state gives the same booklets.
+    differ by at most 1, unless the conflict keys make that impossible. The same Generator state gives the same
+    booklets.
     Raises DesignError if a key is in more slots than there are booklets, or if no way to deal was found.
     """
     n = len(conflict_keys)
@@ -51,8 +53,9 @@ def deal(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The slots in numbers: `keys[i]` the keys of slot i, also as rows of `padded` (n, most keys of a slot) where the
-    number of keys stands for none; `group` (n,); `room` (booklets,) places in each booklet."""
+    """The slots as numbers: `keys[i]` holds the keys of slot i. So does row i of `padded` (n, most keys of a slot),
+    where the number of keys fills empty places. `group` (n,); `room` (booklets,) is the number of places in each
+    booklet."""
 
     keys: list[NDArray[np.int64]]
     padded: NDArray[np.int64]
@@ -85,7 +88,7 @@ class _Problem:
 
 
 def _dealt(problem: _Problem, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The booklet of each slot, shape (n,): evenly mixed if that is found, else as evenly as swaps can make it."""
+    """The booklet of each slot, shape (n,): evenly mixed if such a deal is found, else as even as swaps make it."""
     n = problem.group.size
     for _ in range(EVEN_TRIES):
         table = _Table.empty(problem, problem.group, _quotas(problem.group, problem.room, rng))
@@ -127,7 +130,8 @@ def _quotas(group: NDArray[np.int64], room: NDArray[np.int64], rng: np.random.Ge
 @dataclass(eq=False)
 class _Table:
     """A deal under way. `open_places` (booklets, groups) counts free places, `held_by` (keys + 1, booklets) is the slot
-    that holds a key in a booklet or -1 (the last row is the padding's), `booklet_of` (n,) is -1 for a slot in hand."""
+    that holds a key in a booklet or -1 (the last row is for the padding), `booklet_of` (n,) is -1 for a slot that has
+    no booklet yet."""
 
     problem: _Problem
     group: NDArray[np.int64]
@@ -147,7 +151,7 @@ class _Table:
         )
 
     def fill(self, rng: np.random.Generator, *, evictions: int) -> bool:
-        """Places every slot, the most constrained first; True if it succeeds within so many evictions."""
+        """Places every slot, the most constrained first; True if it succeeds with at most `evictions`."""
         hardness = np.array([self.problem.key_counts[keys].sum() for keys in self.problem.keys])
         for slot in np.lexsort((rng.random(hardness.size), -hardness)):
             if not self._place_freely(int(slot), rng):
@@ -171,7 +175,7 @@ class _Table:
         self._put(other, first)
 
     def exchangeable(self, slot: int, others: NDArray[np.int64], booklet: int) -> NDArray[np.bool_]:
-        """For each placed other: could `slot` take its place, and it one in `booklet` (which `slot` may be leaving)?"""
+        """For each of `others`: could `slot` take its place while it moves to `booklet` (which `slot` may leave)?"""
         left_behind = self.held_by[self.problem.keys[slot]][:, self.booklet_of[others]]
         ahead = self.held_by[self.problem.padded[others], booklet]
         return ((left_behind < 0) | (left_behind == others)).all(axis=0) & ((ahead < 0) | (ahead == slot)).all(axis=1)
@@ -213,7 +217,7 @@ class _Table:
         return False
 
     def _place_by_eviction(self, slot: int, rng: np.random.Generator) -> int:
-        """Puts the slot where the fewest others must leave (back into hand), and returns how many did."""
+        """Puts the slot where the fewest others must be taken out again, and returns how many were taken out."""
         group, keys = self.group[slot], self.problem.keys[slot]
         holders = self.held_by[keys]
         cost = (holders >= 0).sum(axis=0) + (self.open_places[:, group] <= 0)

@@ -98,9 +98,9 @@ def uniform_pool(
 
     `exclude`: strictly increasing ranks of pairs never to be drawn, for instance those already answered; the others
     then have probability size / (universe - excluded). Memory grows with the sample, not with the universe.
-    `outcome`: the one outcome, 0 or 1, that each question has as evidence (N,), where outcomes really happened and only
-    these can be drawn: the universe is then the N (N - 1) ordered pairs, and excluded ranks of other outcomes are none
-    of it.
+    `outcome`: given where outcomes really happened: the one outcome, 0 or 1, that each question has as evidence, shape
+    (N,). Only pairs with these outcomes can then be drawn: the universe is the N (N - 1) ordered pairs, and excluded
+    ranks with other outcomes have no effect.
     Raises DesignError for a size under 1 or if nothing is left to draw from.
     """
     universe = universe_size(n_questions)
@@ -109,7 +109,7 @@ def uniform_pool(
     left_out = checked_ranks([] if exclude is None else exclude, universe, "exclude", increasing=True)
     happened = None if outcome is None else _outcomes(outcome, n_questions)
     if happened is not None:
-        # Counted through without outcomes, which follow from the evidence.
+        # Here a rank does not count the outcome, since the evidence question decides it.
         universe //= 2
         left_out = left_out[left_out % 2 == happened[left_out // 2 // (n_questions - 1)]] // 2
     available = universe - left_out.size

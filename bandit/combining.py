@@ -32,8 +32,8 @@ class Agreement:
 class Combined:
     """The mean over stages, each stage's weight in it (0 for those left out), and whether the stages agree.
 
-    `left_out`: places (from 0) of stages that cannot speak for the whole universe, since they give some pair
-    probability 0. `agreement` is None for a single stage and where a stage's answers do not vary.
+    `left_out`: places (from 0) of stages that say nothing about some pairs, since they give those pairs probability 0.
+    `agreement` is None for a single stage and where a stage's answers do not vary.
     """
 
     estimate: Estimate
@@ -43,22 +43,24 @@ class Combined:
 
 
 def design_weight(*, sizes: Sequence[int], slots: Sequence[int]) -> float:
-    """What a stratified stage's plan is worth: its slots over Kish's design effect, N^2 / sum of N_h^2 / n_h.
+    """The effective size of a stratified stage's plan: its slots divided by Kish's design effect.
+
+    That is N^2 / (sum of N_h^2 / n_h).
 
     `sizes`, `slots`: candidates and planned slots of each stratum. 0 if a stratum with candidates gets no slot.
     """
     if len(sizes) != len(slots) or not sizes or sum(sizes) < 1:
-        raise DesignError(f"slots: {len(slots)} for {len(sizes)} strata with candidates; give one a stratum")
+        raise DesignError(f"slots: {len(slots)} for {len(sizes)} strata with candidates; give one for each stratum")
     if any(n == 0 < size for size, n in zip(sizes, slots, strict=True)):
         return 0.0
     return sum(sizes) ** 2 / sum(size**2 / n for size, n in zip(sizes, slots, strict=True) if size)
 
 
 def kish_size(inclusion_probability: ArrayLike) -> float:
-    """The same for a plan with chances of its own: Kish's effective size of all planned slots, shape (n,)."""
+    """The same for a plan in which every slot has its own chance, shape (n,): Kish's effective size of all slots."""
     chance = np.asarray(inclusion_probability, dtype=np.float64)
     if chance.ndim != 1 or not chance.size or not ((chance > 0) & (chance <= 1)).all():
-        raise DesignError("inclusion_probability: needs a flat array of chances above 0 and at most 1, one a slot")
+        raise DesignError("inclusion_probability: needs chances above 0 and at most 1, one for each slot")
     weight = 1 / chance
     return float(weight.sum() ** 2 / np.dot(weight, weight))
 
@@ -71,7 +73,7 @@ def combine_stages(*, estimates: Sequence[Estimate | None], design_weights: Sequ
     has no estimate, or has answers of one respondent only.
     """
     if len(estimates) != len(design_weights):
-        raise DesignError(f"design_weights: {len(design_weights)} for {len(estimates)} stages; give one a stage")
+        raise DesignError(f"design_weights: {len(design_weights)} for {len(estimates)} stages; give one for each stage")
     if any(not (weight >= 0 and math.isfinite(weight)) for weight in design_weights):
         raise DesignError("design_weights: must be numbers of at least 0")
     kept: list[tuple[float, Estimate]] = []

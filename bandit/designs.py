@@ -1,8 +1,8 @@
 """How a stage's slots are shared out over its candidates. Numpy alone: scores come in as an array.
 
 Every design knows the exact chance with which each candidate comes into the plan. Epsilon-greedy over a finite
-candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax gives every candidate a
-chance of its own.
+candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax gives every candidate its
+own chance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Strata:
 class Ends:
     """Where a design cuts `size` candidates in the order of their scores: so many highest, so many lowest.
 
-    `names` are those of the highest, of the lowest and of what is between, as far as the design has them.
+    `names` are the strata's names: the highest, the lowest and what lies between, as far as the design has them.
     """
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class Design(ABC):
 
     @abstractmethod
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """How many candidates each stratum gives for `n` slots; refused if they do not fit."""
+        """How many candidates each stratum gives for `n` slots. Raises DesignError if they do not fit."""
 
     def inclusion_probabilities(
         self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
@@ -134,12 +134,12 @@ class EpsilonGreedy(Design):
     def ends(self, size: int) -> Ends:
         """
         Raises:
-            DesignError: the top fraction leaves nobody in rest.
+            DesignError: the top fraction leaves no candidate in rest.
         """
         return _greedy_ends("top", self.top_fraction, size)
 
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """round((1 - epsilon) * n) slots to top, halves to the even number, the others to rest; refused if too many."""
+        """round((1 - epsilon) * n) slots to top (a half rounds to even), the others to rest; refused if too many."""
         return _greedy_allocation(n, sizes, names=("top", "rest"), epsilon=self.epsilon, floor=self.floor)
 
 
@@ -147,8 +147,8 @@ class EpsilonGreedy(Design):
 class Uncertainty(Design):
     """Epsilon-greedy for what the predictor knows least about: `uncertain` gets a share 1 - epsilon of the slots.
 
-    `by` "closeness" ranks by how near the score, a probability, is to 1/2; "disagreement" by the numbers handed over
-    beside the scores, for instance the standard deviation between an ensemble's members.
+    `by` "closeness" ranks by how near the score, a probability, is to 1/2. "disagreement" ranks by the second array of
+    numbers, `disagreement`, for instance the standard deviation between an ensemble's members.
     """
 
     epsilon: float = 0.1
@@ -196,7 +196,7 @@ class Softmax(Design):
     """Chances that grow with the score: proportional to exp(score / temperature), above a floor of floor * n / M.
 
     One stratum, `all`. The chance of candidate i is floor * n / M + c * exp(score_i / temperature), with the one c that
-    makes the sum n; chances that would pass 1 are 1 and what they leave goes to the others in proportion.
+    makes the sum n. Chances that would exceed 1 are set to 1, and the rest is shared among the others in proportion.
     With floor 0 a low temperature gives some candidates no chance, and no estimate for all candidates is possible.
     """
 
@@ -244,7 +244,7 @@ class TestSet(Design):
     Each drawn candidate gets `responses_per_pair` slots, its replicates, which dealing puts into different booklets.
     """
 
-    __test__ = False  # pytest would collect it for its name
+    __test__ = False  # its name would make pytest collect it
 
     pairs: int = 492
     responses_per_pair: int = 9
@@ -258,7 +258,7 @@ class TestSet(Design):
                 raise DesignError(f"{name}: must be at least 1, not {count}")
         for name, fraction in (("top_fraction", self.top_fraction), ("bottom_fraction", self.bottom_fraction)):
             if not 0 < fraction < 1:
-                raise DesignError(f"{name}: must lie between 0 and 1, both left out, not {fraction}")
+                raise DesignError(f"{name}: must lie above 0 and below 1, not {fraction}")
         if not 0 <= self.top_share <= 1:
             raise DesignError(f"top_share: must lie in 0..1, not {self.top_share}")
 
@@ -268,7 +268,7 @@ class TestSet(Design):
 
     @property
     def slots(self) -> int:
-        """The slots of the stage: every pair as often as it is answered."""
+        """The slots of the stage: the pairs times the responses to each."""
         return self.pairs * self.responses_per_pair
 
     def strata(
@@ -288,13 +288,13 @@ class TestSet(Design):
     def ends(self, size: int) -> Ends:
         """
         Raises:
-            DesignError: the two ends leave nobody between them.
+            DesignError: the two ends leave no candidate between them.
         """
         highest, lowest = _ceiling(self.top_fraction, size), _ceiling(self.bottom_fraction, size)
         if highest + lowest >= size:
             raise DesignError(
-                f"top_fraction, bottom_fraction: {highest} and {lowest} of {size} candidates leave nobody between "
-                "the ends; add candidates"
+                f"top_fraction, bottom_fraction: {highest} and {lowest} of {size} candidates leave none between the "
+                "ends; add candidates"
             )
         return Ends(names=("top", "bottom", "middle"), highest=highest, lowest=lowest, size=size)
 
@@ -319,7 +319,7 @@ class TestSet(Design):
 
 
 def checked_scores(scores: ArrayLike, *, field: str = "scores") -> NDArray[np.float64]:
-    """The scores as float64 of shape (M,); NaN and infinity are refused, since they have no place in an order."""
+    """The scores as float64 of shape (M,). NaN and infinity are refused, since they cannot be put in order."""
     score = np.asarray(scores, dtype=np.float64)
     if score.ndim != 1 or score.size == 0:
         raise DesignError(f"{field}: must be a flat array with one score a candidate, not of shape {score.shape}")
@@ -350,9 +350,9 @@ def _check_greed(*, epsilon: float, top_fraction: float, floor: float) -> None:
     if not 0 <= epsilon <= 1:
         raise DesignError(f"epsilon: must lie in 0..1, not {epsilon}")
     if not 0 < top_fraction < 1:
-        raise DesignError(f"top_fraction: must lie between 0 and 1, both left out, not {top_fraction}")
+        raise DesignError(f"top_fraction: must lie above 0 and below 1, not {top_fraction}")
     if not 0 <= floor < 1:
-        raise DesignError(f"floor: must lie in 0..1 of the uniform chance, 1 left out, not {floor}; or use Uniform")
+        raise DesignError(f"floor: must be at least 0 and below 1 of the uniform chance, not {floor}; or use Uniform")
 
 
 def _one_stratum(scores: ArrayLike | None, n_candidates: int | None) -> Strata:
@@ -366,7 +366,7 @@ def _one_stratum(scores: ArrayLike | None, n_candidates: int | None) -> Strata:
 def _greedy_ends(name: str, top_fraction: float, size: int) -> Ends:
     n_top = _ceiling(top_fraction, size)
     if n_top >= size:
-        raise DesignError(f"top_fraction: {top_fraction} of {size} candidates leaves nobody in rest; add candidates")
+        raise DesignError(f"top_fraction: {top_fraction} of {size} candidates leaves none in rest; add candidates")
     return Ends(names=(name, "rest"), highest=n_top, lowest=0, size=size)
 
 

@@ -14,7 +14,7 @@ from bandit.unequal import systematic
 
 @dataclass(frozen=True)
 class Stratum:
-    """One stratum of a draw: its candidates, its slots, and its candidates' scores (None without).
+    """One stratum of a draw: its candidates, its slots, and its candidates' scores (None if there are none).
 
     `n` counts slots: as many as drawn candidates, or that many times the design's replicates.
     """
@@ -33,7 +33,7 @@ class Draw:
 
     `selected` (int64) indexes the candidates, `stratum` (int8) indexes `strata`, `inclusion_probability` (float64) is
     the exact chance that the candidate is in the draw, given the candidates and their cut: n_h / N_h, unless the design
-    gives chances of their own. `replicate` (int16) counts a candidate's slots from 1: all 1 but in a test set.
+    gives each its own. `replicate` (int16) counts a candidate's slots from 1: always 1, except in a test set.
     """
 
     selected: NDArray[np.int64]
@@ -54,8 +54,8 @@ def draw(
 ) -> Draw:
     """Draws `n` slots from `n_candidates` by the design, without replacement inside each stratum.
 
-    `scores`: one a candidate, higher is better, shape (n_candidates,), or None for a design that needs none;
-    `disagreement`: of the ensemble about each candidate, likewise, for the one design that asks for it.
+    `scores`: one per candidate, higher is better, shape (n_candidates,), or None for a design that needs none;
+    `disagreement`: how much the ensemble disagrees about each candidate, same shape, for the design that needs it.
     Raises DesignError, with the sizes, if the design does not fit the candidates.
     """
     score, cut, allocation, chance = _planned(
@@ -95,9 +95,9 @@ def inclusion_probabilities(
     rng: np.random.Generator,
     disagreement: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """The chance of every candidate, float64 of shape (n_candidates,), in a draw that need not be made.
+    """The chance of every candidate, float64 of shape (n_candidates,), without making the draw.
 
-    Arguments and errors as for `draw`; chance breaks the ties at a cut. They sum to the number of drawn candidates.
+    Arguments and errors as for `draw`; ties at a cut are broken at random. They sum to the number of drawn candidates.
     """
     _score, _cut, _allocation, chance = _planned(
         design=design, n=n, scores=scores, n_candidates=n_candidates, rng=rng, disagreement=disagreement
@@ -114,7 +114,7 @@ def _planned(
     rng: np.random.Generator,
     disagreement: ArrayLike | None,
 ) -> tuple[NDArray[np.float64] | None, Strata, tuple[int, ...], NDArray[np.float64]]:
-    """The checked scores, the cut, the candidates to draw a stratum, and each candidate's chance."""
+    """The checked scores, the cut, the number to draw from each stratum, and each candidate's chance."""
     if n < 1:
         raise DesignError(f"n: a stage needs at least 1 slot, not {n}")
     score = None if scores is None else checked_scores(scores)
@@ -122,7 +122,7 @@ def _planned(
         raise DesignError(f"scores: {score.size} scores for {n_candidates} candidates; give one score a candidate")
     if disagreement is not None and np.size(disagreement) != n_candidates:
         raise DesignError(
-            f"disagreement: {np.size(disagreement)} numbers for {n_candidates} candidates; give one a candidate"
+            f"disagreement: {np.size(disagreement)} numbers for {n_candidates} candidates; give one for each candidate"
         )
     cut = design.strata(score, rng, n_candidates=n_candidates, disagreement=disagreement)
     allocation = design.allocate(n, cut.sizes)

@@ -2,4 +2,4 @@
 
 
 class DesignError(ValueError):
-    """A design, draw, deal or estimate that cannot be had; the message names the sizes and the way out."""
+    """A design, draw, deal or estimate is not possible. The message names the sizes and says what to change."""

@@ -1,6 +1,6 @@
 """What a stage's answers say about all its candidates, and whether one stage finds more than another. Numpy alone.
 
-Answers of one respondent hang together, so every standard error here is between respondents ("clusters"): the variance
+Answers of one respondent are correlated, so every standard error here is between respondents ("clusters"): the variance
 of linearised cluster totals (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapters 4 to 6).
 The questions are fixed and the people are not, so no finite-population correction applies to answers.
 
@@ -62,7 +62,7 @@ class Estimate:
 
     @property
     def too_few(self) -> str:
-        """Why the interval is not to be relied on, empty if it is."""
+        """Why the interval is not reliable; empty if it is."""
         reasons = []
         if self.n_clusters < FEWEST_RESPONDENTS:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
@@ -153,10 +153,11 @@ def stratified_difference(
     second: ArrayLike,
     universe_size: int | None = None,
 ) -> Estimate:
-    """The mean over the candidates in `second` less that over those in `first`, two domains of one stage.
+    """The mean over the candidates in `second` minus the mean over those in `first`, two domains of one stage.
 
     Arguments as for `stratified_mean`; the domains are true or false for each answer. People who answered in both count
-    once, with both. For instance the prior by the outcome that is shown later, which chance alone may make differ.
+    once, with both. One use is a check on the prior: between outcomes that are shown later it may differ only by
+    chance.
     """
     fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster)
     one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
@@ -184,7 +185,7 @@ def stratified_effect(
     domain: ArrayLike | None = None,
     universe_size: int | None = None,
 ) -> Estimate:
-    """The mean over all candidates under one level of a factor (`second`) less that under another one (`first`).
+    """The mean over all candidates under one level of a factor (`second`) minus the mean under another (`first`).
 
     Levels are drawn at random for people or for answers, so that the answers under a level stand for all candidates by
     themselves: an answer's weight is N_h / r_h with r_h the answers of its stratum under its own level. `first` and
@@ -228,23 +229,23 @@ def difference_mean(
     prediction_variances: Sequence[float] | None = None,
     universe_size: int | None = None,
 ) -> Estimate:
-    """The model-assisted mean over all candidates: the mean prediction plus the mean of what it misses.
+    """The model-assisted mean over all candidates: the mean prediction plus the mean prediction error.
 
-    `predictions`: of each answer's item, shape (n,), by a predictor that has not seen the answers (trained on earlier
-    stages, or by folds); `prediction_means`: its mean over all candidates of each stratum. The estimate is right on
-    average however bad the predictor is, and narrower the better it is (the difference estimator, Särndal and others,
-    chapter 6; AIPW elsewhere). `prediction_variances`, of the predictions over the candidates of each stratum, are
-    needed with a `universe_size`. The other arguments as for `stratified_mean`.
+    `predictions`: one for each answer's item, shape (n,), by a predictor that has not seen the answers (trained on
+    earlier stages, or by folds); `prediction_means`: its mean over all candidates of each stratum. The estimate is
+    right on average however bad the predictor is, and narrower the better it is (the difference estimator, Särndal and
+    others, chapter 6; AIPW elsewhere). `prediction_variances`, of the predictions over the candidates of each stratum,
+    are needed with a `universe_size`. The other arguments as for `stratified_mean`.
     """
     value = _values(values)
     prediction = _values(predictions, field="predictions")
     if prediction.size != value.size:
-        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one an answer")
+        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one for each answer")
     for name, given in (("prediction_means", prediction_means), ("prediction_variances", prediction_variances)):
         if given is not None and len(given) != len(sizes):
-            raise DesignError(f"{name}: {len(given)} for {len(sizes)} strata; give one a stratum")
+            raise DesignError(f"{name}: {len(given)} for {len(sizes)} strata; give one for each stratum")
     if universe_size is not None and prediction_variances is None:
-        raise DesignError("prediction_variances: a pool out of more pairs needs them, one a stratum")
+        raise DesignError("prediction_variances: a pool out of more pairs needs them, one for each stratum")
     fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster)
     means = fit.means(fit.value)
     by_stratum = np.array(prediction_means, dtype=np.float64) + means
@@ -283,7 +284,7 @@ def cross_fit_folds(
     _, thing = np.unique(np.asarray(item), return_inverse=True)
     people = int(person.max(initial=-1)) + 1
     if person.shape != thing.shape or person.ndim != 1:
-        raise DesignError(f"item: {thing.size} items for {person.size} answers; give one an answer")
+        raise DesignError(f"item: {thing.size} items for {person.size} answers; give one for each answer")
     if not 2 <= folds <= people:
         raise DesignError(f"folds: must lie in 2..{people}, the number of respondents, not {folds}")
     of_person = rng.permutation(np.arange(people) % folds)[person]
@@ -295,7 +296,7 @@ def cross_fit_folds(
 
 
 def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False) -> Estimate:
-    """The plain mean of the answers, by people: of what was drawn, and not of all candidates. Arrays of shape (n,)."""
+    """The plain mean of the answers, clustered by people. It is about the answers alone, not all candidates; (n,)."""
     value = _values(values)
     return hajek(values=value, probability=np.ones(value.size), cluster=cluster, share=share)
 
@@ -303,8 +304,8 @@ def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False) ->
 def horvitz_thompson(*, values: ArrayLike, probability: ArrayLike, universe_size: int, cluster: ArrayLike) -> Estimate:
     """Sum of value / inclusion probability over the universe's size; arrays of shape (n,), one entry an answer.
 
-    Right on average if every slot was answered. The standard error leaves the strata out of account and is therefore
-    wider than that of `stratified_mean`.
+    Unbiased if every slot was answered. The standard error ignores the strata and is therefore wider than that of
+    `stratified_mean`.
     """
     value = _values(values)
     weight = 1 / _probabilities(probability, value.size)
@@ -324,9 +325,9 @@ def hajek(
 ) -> Estimate:
     """The mean weighted by 1 / inclusion probability; arrays of shape (n,), one entry an answer.
 
-    Non-response that hits all candidates alike cancels. The standard error leaves strata out of account, and counts the
-    spread of all candidates in full, so that a uniform pool's phase needs no term of its own. `probability`: of both
-    phases together, or of one where the other is the same for all. `domain` and `share` as for `stratified_mean`.
+    Non-response that affects all candidates equally cancels out. The standard error ignores strata and counts the
+    spread of all candidates in full, so that a uniform pool's phase needs no extra term. `probability`: the product of
+    both phases, or one of them where the other is the same for all. `domain` and `share` as for `stratified_mean`.
     """
     value = _values(values)
     inside = _domain(domain, value.size)
@@ -346,7 +347,7 @@ def hajek(
 def hajek_difference(
     *, values: ArrayLike, probability: ArrayLike, cluster: ArrayLike, first: ArrayLike, second: ArrayLike
 ) -> Estimate:
-    """The weighted mean in domain `second` less that in `first`; arrays of shape (n,), the domains true or false.
+    """The weighted mean in domain `second` minus that in `first`; arrays of shape (n,), the domains true or false.
 
     `stratified_difference` for designs with unequal chances; the other arguments as for `hajek`.
     """
@@ -372,8 +373,8 @@ def hajek_difference(
 class Majorities:
     """The answers to items that several people answered each; arrays of shape (items,), in the order of `item`.
 
-    `changed` of `answered` answers changed; `label` is 1 where more than half did, so that a tie is no change (the
-    paper's layout), and `tied` says where it is one.
+    `changed` of `answered` answers changed. `label` is 1 where more than half did, so that a tie counts as no change
+    (as in the paper). `tied` says which items are ties.
     """
 
     item: NDArray[np.generic]
@@ -389,7 +390,7 @@ def majority_labels(*, values: ArrayLike, item: ArrayLike) -> Majorities:
     _rarer(changed)
     name = np.asarray(item)
     if name.shape != changed.shape:
-        raise DesignError(f"item: {name.size} items for {changed.size} answers; give one an answer")
+        raise DesignError(f"item: {name.size} items for {changed.size} answers; give one for each answer")
     items, index = np.unique(name, return_inverse=True)
     answered = np.bincount(index)
     count = np.bincount(index, weights=changed).astype(np.int64)
@@ -407,9 +408,9 @@ def compare_shares(
 ) -> Comparison:
     """One-sided test that the second stage's share exceeds the first's, clustered by respondent.
 
-    `first` and `second` hold 1 for a change and 0 for none, with a respondent each. Each share is a ratio of cluster
-    totals, linearised; the stages have different respondents, so the variances add; Student's t with the degrees of
-    freedom of Welch and Satterthwaite. Raises DesignError for a stage with fewer than two respondents.
+    `first` and `second` hold 1 for a change and 0 for none, their `_cluster` arrays the respondents. Each share is a
+    ratio of cluster totals, linearised; the stages have different respondents, so the variances add; Student's t with
+    the degrees of freedom of Welch and Satterthwaite. Raises DesignError for a stage with fewer than two respondents.
     """
     shares, variances, freedom = [], [], []
     for name, values, cluster in (("first", first, first_cluster), ("second", second, second_cluster)):
@@ -581,7 +582,9 @@ def _cluster_variance(contributions: NDArray[np.float64], cluster: ArrayLike, ce
     """C / (C - 1) times the sum of squared cluster totals less their mean `centre`, and the number of clusters C."""
     label = np.asarray(cluster)
     if label.shape != contributions.shape:
-        raise DesignError(f"cluster: {label.size} respondents for {contributions.size} answers; give one an answer")
+        raise DesignError(
+            f"cluster: {label.size} respondents for {contributions.size} answers; give one for each answer"
+        )
     _, index = np.unique(label, return_inverse=True)
     totals = np.bincount(index, weights=contributions) - centre
     if totals.size < 2:
@@ -601,7 +604,7 @@ def _values(values: ArrayLike, *, field: str = "values", allow_empty: bool = Fal
 def _labels(stratum: ArrayLike, n: int, n_strata: int) -> NDArray[np.int64]:
     label = np.asarray(stratum)
     if label.shape != (n,):
-        raise DesignError(f"stratum: {label.size} strata for {n} answers; give one an answer")
+        raise DesignError(f"stratum: {label.size} strata for {n} answers; give one for each answer")
     if n and (label.dtype.kind not in "iu" or label.min() < 0 or label.max() >= n_strata):
         raise DesignError(f"stratum: must be integers 0..{n_strata - 1}, one for each stratum")
     return label.astype(np.int64)
@@ -610,7 +613,7 @@ def _labels(stratum: ArrayLike, n: int, n_strata: int) -> NDArray[np.int64]:
 def _probabilities(probability: ArrayLike, n: int) -> NDArray[np.float64]:
     chance = np.asarray(probability, dtype=np.float64)
     if chance.shape != (n,):
-        raise DesignError(f"probability: {chance.size} probabilities for {n} answers; give one an answer")
+        raise DesignError(f"probability: {chance.size} probabilities for {n} answers; give one for each answer")
     if not ((chance > 0) & (chance <= 1)).all():
         raise DesignError("probability: must lie above 0 and at most at 1; an item with probability 0 cannot be drawn")
     return chance

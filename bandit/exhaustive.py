@@ -5,8 +5,8 @@ is above that window and every whole score inside it. Pairs are then drawn by re
 one and kept if they fall into the stratum, which is a uniform draw without replacement from the stratum. The pairs that
 share the score at a cut belong to the strata at random, in exact numbers.
 
-Where outcomes really happened (`FactoredScores.happened`), the other half of the pairs is nowhere: blocks have only the
-rows that happened, and uniform pairs of other outcomes are rejected.
+Where outcomes really happened (`FactoredScores.happened`), half of the pairs do not exist: blocks have only the rows
+that happened, and uniform pairs with other outcomes are rejected.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     left_out = scores.excluded(exclude)
     pairs = scores.universe_size - left_out.size
     if not 0 < count < pairs:
-        raise DesignError(f"count: must lie between 0 and the {pairs} pairs, both left out, not {count}")
+        raise DesignError(f"count: must be above 0 and below the {pairs} pairs, not {count}")
     low, high = _window(scores, count / (pairs + left_out.size))
     while True:
         shift = max(0, (high - low).bit_length() - (_BINS.bit_length() - 1))
         found = _count(scores, low=low, high=high, shift=shift, exclude=left_out, threads=threads)
         reach = found.above + np.cumsum(found.histogram[::-1])[::-1]
         if found.above >= count or reach[0] < count:
-            low, high = 1 - EXACT_BELOW, EXACT_BELOW - 1  # the sample misled: look everywhere
+            low, high = 1 - EXACT_BELOW, EXACT_BELOW - 1  # the sample was misleading: look everywhere
             continue
-        # The highest bin from which on at least `count` scores are reached holds the cut.
+        # The cut lies in the highest bin that has at least `count` scores in it and above it.
         bin_ = int(np.flatnonzero(reach >= count)[-1])
         if shift == 0:
             break
@@ -192,9 +192,9 @@ def draw_rescored(
     """Draws `n` pairs after a slower predictor has scored a shortlist again.
 
     `ranks`: the shortlist, strictly increasing; `rescored`: its new scores, shape (K,). The strata are `chosen`, the
-    best `chosen` of the shortlist (ties at random) with round((1 - epsilon) * n) slots, and `others`, all other pairs
-    that are not excluded, those of the shortlist that were not chosen among them. Sizes are exact. `outcome`: as in
-    `uniform_pool`, the one that each question has as evidence.
+    best `chosen` of the shortlist (ties at random) with round((1 - epsilon) * n) slots, and `others`: all other pairs
+    that are not excluded, including the rest of the shortlist. Sizes are exact. `outcome`: as in `uniform_pool`, the
+    one that each question has as evidence.
     Raises DesignError, with the sizes, if they do not fit.
     """
     universe = universe_size(n_questions)
@@ -207,7 +207,7 @@ def draw_rescored(
             raise DesignError("ranks: the shortlist holds pairs whose outcome did not happen; leave them out")
         universe //= 2
     if score.size != listed.size:
-        raise DesignError(f"rescored: {score.size} scores for a shortlist of {listed.size}; give one a pair")
+        raise DesignError(f"rescored: {score.size} scores for a shortlist of {listed.size}; give one for each pair")
     if not 0 < chosen <= listed.size:
         raise DesignError(f"chosen: must lie in 1..{listed.size}, the length of the shortlist, not {chosen}")
     if np.isin(listed, left_out).any():
@@ -243,7 +243,7 @@ def _that_happened(ranks: NDArray[np.int64], outcome: ArrayLike, n_questions: in
 
 @dataclass(frozen=True, eq=False)
 class _Layers:
-    """All pairs in layers by score, from the highest down: over the first cut, at it, between, at the second, under.
+    """All pairs in layers by score: above the first cut, at it, between the cuts, at the second cut, below it.
 
     `membership` (strata, layers) counts each stratum's pairs in each layer; a layer at a cut is shared out at random.
     """
@@ -389,7 +389,7 @@ def _count(
         above += part.above
         above_total += part.above_total
         highest = max(highest, part.highest)
-        # A block without any pair has the lowest of nothing.
+        # A block without any pair has no lowest score.
         lowest = min(lowest, part.lowest) if part.highest > -EXACT_BELOW else lowest
         histogram += part.histogram
     return _Counted(above=above, above_total=above_total, histogram=histogram, highest=highest, lowest=lowest)
@@ -439,9 +439,9 @@ def _draw_tied(
 def _draw_between(
     scores: FactoredScores, *, low: int, high: int, n: int, exclude: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """`n` distinct pairs with scores in low..high, in random order; there must be so many.
+    """`n` distinct pairs with scores in low..high, in random order; there must be at least `n`.
 
-    The first distinct ones of an endless sequence of uniform pairs.
+    They are the first distinct ones of an endless sequence of uniform pairs.
     """
     universe = universe_size(scores.n_questions)
     kept = np.empty(0, dtype=np.int64)
@@ -464,7 +464,7 @@ def _mixed(
     rng: np.random.Generator,
     scores: FactoredScores | None = None,
 ) -> ExhaustiveDraw:
-    """The drawn pairs of all strata, each as often as it has replicates, in random order."""
+    """The drawn pairs of all strata in random order, each repeated for its replicates."""
     label = np.repeat(np.arange(len(ranks)), [part.size for part in ranks]).astype(np.int8)
     rate = np.array([part.size / stratum.size for part, stratum in zip(ranks, strata, strict=True)])
     order = rng.permutation(label.size * replicates)

@@ -107,14 +107,14 @@ class FactoredScores:
         return universe_size(self.n_questions) // (1 if self.happened is None else 2)
 
     def holds(self, ranks: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these ranks are pairs whose outcome happened: all where nothing is known of that."""
+        """Which of these ranks are pairs whose outcome happened: all of them if `happened` is not given."""
         if self.happened is None:
             return np.ones(ranks.shape, dtype=bool)
         found: NDArray[np.bool_] = self.happened[ranks // 2 // (self.n_questions - 1)] == ranks % 2
         return found
 
     def excluded(self, exclude: ArrayLike | None) -> NDArray[np.int64]:
-        """The ranks that are left out, without those that are no pair anyway.
+        """The ranks that are left out, without those that are not a pair here anyway.
 
         Raises:
             DesignError: ranks outside the bank, or not strictly increasing.
@@ -158,7 +158,7 @@ class FactoredScores:
         return found
 
     def negated(self) -> FactoredScores:
-        """The scores with their sign turned."""
+        """The scores with the opposite sign."""
         return FactoredScores(
             evidence=-self.evidence,
             target=self.target,
@@ -168,7 +168,7 @@ class FactoredScores:
         )
 
     def total(self, *, exclude: ArrayLike | None = None) -> int:
-        """The exact sum of all pairs' scores, less those of the excluded ranks."""
+        """The exact sum of all pairs' scores, without those of the excluded ranks."""
         left, right = (side.astype(np.int64) for side in self._sides)
         if self.happened is not None:
             left = left * (self.happened == np.arange(2)[:, None])[:, :, None]
@@ -196,7 +196,7 @@ class FactoredScores:
         asked = [np.arange(n) if self.happened is None else np.flatnonzero(self.happened == o) for o in (0, 1)]
         rows = min(n, max(1, _BLOCK // n))
 
-        # New memory for every block would cost as much time as the products.
+        # To allocate new memory for every block would take as long as the products.
         own = threading.local()
 
         def one(place: tuple[int, int]) -> Result:
@@ -204,7 +204,7 @@ class FactoredScores:
             if not hasattr(own, "scores"):
                 own.scores = np.empty((rows, n), dtype=np.float32)
             evidence = asked[outcome][first : first + rows]
-            # A slice is a view where all are asked; the outcomes that happened are scattered.
+            # A slice is a view and copies nothing. Questions with one outcome are scattered and need an index array.
             part = left[outcome, first : first + rows] if self.happened is None else left[outcome, evidence]
             scores = np.matmul(part, right[outcome], out=own.scores[: evidence.size])
             begin, end = np.searchsorted(left_out.evidence, (evidence[0], evidence[-1] + 1))

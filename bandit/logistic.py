@@ -1,6 +1,6 @@
-"""Logistic regression with normal priors and, where answers come in clusters, an intercept a cluster. Numpy alone.
+"""Logistic regression with normal priors and, if answers come in clusters, an intercept for each. Numpy alone.
 
-Small and quick: it assists the estimate of a first stage, and stands in for the predictor in simulated studies.
+It is small and quick: it assists the estimate of a first stage, and replaces the predictor in simulated studies.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def fit_logistic(
     iterations: int = 12,
     tolerance: float = 1e-3,
 ) -> NDArray[np.float64]:
-    """Coefficients (k,) of greatest posterior density, by Newton's method.
+    """The coefficients (k,) with the highest posterior density, by Newton's method.
 
-    `columns`: features, shape (n, k), an intercept among them if one is wanted; `label`: 0 or 1, shape (n,);
-    `precision`: of the normal prior around 0 of each coefficient, shape (k,). With `cluster` (n,), the respondents,
-    each has an intercept of its own, which is not returned; its prior's precision is learnt along the way, by one EM
-    step an iteration. Ends once no coefficient moves by `tolerance`.
+    `columns`: features, shape (n, k), including a column of ones if an intercept is wanted; `label`: 0 or 1, shape
+    (n,); `precision`: the precision of each coefficient's normal prior around 0, shape (k,). With `cluster` (n,), the
+    respondents, each respondent gets an own intercept, which is not returned; the precision of its prior is learnt by
+    one EM step per iteration. The fit ends when no coefficient moves by `tolerance`.
     """
     design, y = np.asarray(columns, dtype=np.float64), np.asarray(label, dtype=np.float64)
     prior = np.asarray(precision, dtype=np.float64)
@@ -41,7 +41,7 @@ def fit_logistic(
 
 
 def predict_logistic(columns: ArrayLike, coefficients: ArrayLike) -> NDArray[np.float64]:
-    """Chances (n,) for features (n, k); of an average cluster where the fit had clusters."""
+    """Chances (n,) for features (n, k); those of an average cluster if the fit had clusters."""
     chance: NDArray[np.float64] = 1 / (1 + np.exp(-(np.asarray(columns) @ np.asarray(coefficients))))
     return chance
 
@@ -79,7 +79,7 @@ def _fit_mixed(
     for _ in range(iterations):
         chance = 1 / (1 + np.exp(-(columns @ beta + own[index])))
         weighted = columns * (chance * (1 - chance))[:, None]
-        # The clusters' block is diagonal: eliminated before the rest is solved.
+        # The clusters' block is diagonal, so it is eliminated before the rest is solved.
         diagonal = np.add.reduceat(chance * (1 - chance), starts) + own_precision
         across = np.add.reduceat(weighted, starts, axis=0)
         slope = columns.T @ (label - chance) - precision * beta

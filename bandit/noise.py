@@ -15,7 +15,8 @@ from bandit.student import student_t_quantile
 
 @dataclass(frozen=True)
 class Retest:
-    """Items asked twice: their number, the people, Pearson's correlation with a 95 % interval, the share of equals.
+    """Items asked twice: their number, the people, Pearson's correlation, its 95 % interval, the share of equal
+    answers.
 
     Correlation and interval are NaN where one of the two rounds does not vary, the interval also with fewer than 4
     people or a perfect correlation without its jackknife's spread.
@@ -76,7 +77,8 @@ def auc_ceiling(*, base_rate: float, false_change: float = 0.0, retest: float = 
     A predictor that knows each item's chance p has AUC 1/2 + E|p - p'| / (4 q (1 - q)), p and p' of two items. Whatever
     the chances' distribution, E|p - p'| is at most 2 / sqrt(3) standard deviations of p (Yitzhaki and Schechtman, The
     Gini Methodology, 2013) and, as no chance is under f, at most 2 (q - f) (1 - q) / (1 - f). The lower bound counts.
-    Repeats by the same person hold that person's own ways too, which no predictor of items knows: still a ceiling.
+    Repeats by one person also contain that person's habits, which no predictor of items can know. The result is then
+    higher than it need be, and still a ceiling.
     """
     for name, share in (("base_rate", base_rate), ("false_change", false_change)):
         if not 0 <= share <= 1 or (name == "base_rate" and share in (0, 1)):
@@ -102,5 +104,5 @@ def _fisher_z(correlation: float) -> float:
 def _answers(values: ArrayLike, field: str) -> NDArray[np.float64]:
     answers = np.asarray(values, dtype=np.float64)
     if answers.ndim != 1 or not answers.size or not np.isfinite(answers).all():
-        raise DesignError(f"{field}: needs a flat array of numbers, one an item asked twice")
+        raise DesignError(f"{field}: needs a flat array of numbers, one for each item asked twice")
     return answers

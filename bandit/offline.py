@@ -1,7 +1,7 @@
 """What another policy would have found in a stage that is over, from the stage's own probabilities. Numpy alone.
 
-One stage by itself: the same candidates, and the answers before it. Whole studies under another policy cannot be had
-from logs, since later stages would have learnt from other answers; those are simulated.
+This is about one stage: the same candidates, and the same answers before it. What a whole study would have found under
+another policy cannot be computed from logs, since later stages would have learnt from other answers. Simulate it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class OfflineEstimate:
     """Expected value of an answer under another policy.
 
     `plain` weighs answers by inverse propensity alone, `self_normalised` divides by the sum of the weights.
-    `unsupported` is the share of the other policy's slots on candidates that the stage could not draw: about those the
-    answers say nothing, and `plain` counts them as 0. `reason` says why there is not enough support, or is empty.
+    `unsupported` is the share of the other policy's slots on candidates that the stage could not draw. The answers say
+    nothing about those, and `plain` counts them as 0. `reason` says why there is not enough support, or is empty.
     """
 
     plain: Estimate
@@ -54,17 +54,19 @@ def evaluate_policy(
 ) -> OfflineEstimate:
     """What another policy would have found in expectation, by inverse propensity.
 
-    `values`, `selected` (the candidate), `stratum` (index into `planned`) and `cluster` (respondent): one a counted
-    answer, shape (n,). `logged`, `other`: every candidate's inclusion probability under the stage's design and under
-    the other policy, shape (M,), for instance from `inclusion_probabilities`. `planned`: the stage's slots by stratum;
-    those that nobody answered are taken to be missing at random within their stratum.
+    `values`, `selected` (the candidate), `stratum` (index into `planned`) and `cluster` (respondent): one for each
+    counted answer, shape (n,). `logged`, `other`: every candidate's inclusion probability under the stage's design and
+    under the other policy, shape (M,), for instance from `inclusion_probabilities`. `planned`: the stage's slots by
+    stratum; those that nobody answered are taken to be missing at random within their stratum.
 
     An answer's weight is other / (logged * response rate) (Horvitz and Thompson 1952; self-normalised: Hajek 1971, and
     Swaminathan and Joachims, NeurIPS 2015). Raises DesignError where the policies share no candidate.
     """
     chance, wanted = _chances(logged, "logged"), _chances(other, "other")
     if chance.size != wanted.size:
-        raise DesignError(f"other: {wanted.size} probabilities for {chance.size} candidates; give one a candidate")
+        raise DesignError(
+            f"other: {wanted.size} probabilities for {chance.size} candidates; give one for each candidate"
+        )
     slots = float(wanted.sum())
     if slots <= 0:
         raise DesignError("other: gives no candidate a chance")
@@ -113,5 +115,5 @@ def evaluate_policy(
 def _chances(values: ArrayLike, field: str) -> NDArray[np.float64]:
     chance = np.asarray(values, dtype=np.float64)
     if chance.ndim != 1 or not chance.size or not ((chance >= 0) & (chance <= 1)).all():
-        raise DesignError(f"{field}: needs a flat array of probabilities in 0..1, one a candidate")
+        raise DesignError(f"{field}: needs a flat array of probabilities in 0..1, one for each candidate")
     return chance

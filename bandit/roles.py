@@ -1,6 +1,6 @@
-"""The slots of a stage that are not there to be learnt from: a uniform holdout, and controls. Numpy alone.
+"""The slots of a stage that never train a predictor: a uniform holdout, and controls. Numpy alone.
 
-A holdout has sittings of its own and its answers never train, so that predictors can be judged on pairs that no policy
+A holdout has separate sittings and its answers never train, so that predictors can be judged on pairs that no policy
 chose. Controls measure the noise of the answers: a pair without evidence, with evidence that has nothing to do with the
 target, or an item asked again later in the same sitting.
 """
@@ -30,7 +30,7 @@ REPEAT_GAP = 5
 
 @dataclass(frozen=True)
 class RolePart:
-    """One kind of sittings: `booklets` full booklets with `items` slots for sampled (or holdout) items, and controls.
+    """The sittings of one kind: `booklets` full booklets with `items` slots for sampled or holdout items, and controls.
 
     `controls` counts the control slots of each kind, in the order asked for.
     """
@@ -77,7 +77,7 @@ def plan_roles(
     """
     for name, share in (("holdout", holdout), ("controls", controls)):
         if not 0 <= share < 1:
-            raise DesignError(f"{name}: must be a share in 0..1, 1 left out, not {share}")
+            raise DesignError(f"{name}: must be a share of at least 0 and below 1, not {share}")
     if booklets < 1 or size < 1:
         raise DesignError(f"booklets, size: must be at least 1, not {booklets} and {size}")
     if controls > 0 and not kinds:
@@ -104,13 +104,13 @@ def deal_with_repeats(
 ) -> DealtWithRepeats:
     """Deals the slots as `deal` does, with `repeats` more that ask an earlier item of the same booklet again.
 
-    `repeatable`: one a slot, whether it may be asked again (a control may not). A repeat stands at least `gap` places
-    after its item, or as far as a short booklet lets it; which item and which place is chance. No item is asked a third
-    time. Raises DesignError as `deal` does, and if a booklet with a repeat has no item to repeat.
+    `repeatable`: for each slot, whether it may be asked again (a control may not). A repeat stands at least `gap`
+    places after its item, or as far as a short booklet allows. The item and the place are random. No item is asked a
+    third time. Raises DesignError as `deal` does, and if a booklet with a repeat has no item to repeat.
     """
     n = len(conflict_keys)
     if len(repeatable) != n:
-        raise DesignError(f"repeatable: {len(repeatable)} entries for {n} slots; give one a slot")
+        raise DesignError(f"repeatable: {len(repeatable)} entries for {n} slots; give one for each slot")
     if repeats < 0 or gap < 1:
         raise DesignError(f"repeats, gap: must be at least 0 and 1, not {repeats} and {gap}")
     dealt = deal(

@@ -1,4 +1,4 @@
-"""Dealing where `bandit` cannot: more booklets, shorter ones, and still no conflict key twice in one."""
+"""For slots that `bandit.booklets` cannot deal: more and shorter booklets, still with no conflict key twice in one."""
 
 from collections.abc import Hashable, Sequence
 
@@ -8,7 +8,7 @@ from bandit.roles import DealtWithRepeats
 
 
 def deal_short(keys: Sequence[tuple[Hashable, ...]], *, size: int, rng: np.random.Generator) -> list[list[int]]:
-    """Each slot, in random order, into the first booklet that has room for it and none of its keys.
+    """Puts each slot, in random order, into the first booklet that has room for it and none of its keys.
 
     Returns the slots of each booklet, at most `size`, in random order.
     """

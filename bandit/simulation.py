@@ -50,7 +50,7 @@ SHARE_OF_TENS = 0.6  # of the people; the others round to fives
 MOST_CHANGE = 40
 FURTHER = (0.4, 0.2)  # the chance of each further step after an incorrect and after a correct answer
 STILL_FREE = 0.5  # the chance that nobody else was given an item in the meantime: an assumption
-# Of somebody who answers twice at random, in tens or in fives.
+# The chance that two random answers of one person differ, in tens or in fives.
 RANDOM_CHANGE = SHARE_OF_TENS * (1 - 1 / 11) + (1 - SHARE_OF_TENS) * (1 - 1 / 21)
 
 
@@ -58,10 +58,10 @@ RANDOM_CHANGE = SHARE_OF_TENS * (1 - 1 / 11) + (1 - SHARE_OF_TENS) * (1 - 1 / 21
 class BeliefTruth:
     """The chance that a pair changes an average person's belief, fixed for a bank and a seed.
 
-    logit = intercept + visible effects (task, domain, outcome) + hidden pair effect (normal, in no text). Over the
-    uniform universe of the bank the visible and the hidden part have the variances (1 - hidden_share) * pair_sd^2 and
-    hidden_share * pair_sd^2, and the share of people and pairs that change is base_rate, with people's logits differing
-    by a normal of sd respondent_sd. With `null` the chance is the same for every pair. Made by `for_bank`.
+    logit = intercept + visible effects (task, domain, outcome) + hidden pair effect (normal, no text shows it). Over
+    the uniform universe of the bank the visible and the hidden part have the variances (1 - hidden_share) * pair_sd^2
+    and hidden_share * pair_sd^2, and the share of people and pairs that change is base_rate, with people's logits
+    differing by a normal of sd respondent_sd. With `null` the chance is the same for every pair. Made by `for_bank`.
     """
 
     seed: int
@@ -148,7 +148,9 @@ class BeliefTruth:
     def probabilities(self, pairs: Pairs, ids: Sequence[str]) -> NDArray[np.float64]:
         """The chance of a change of each pair, for an average person, shape (M,); `ids` as in the bank."""
         if len(ids) != self.kind.size:
-            raise DesignError(f"ids: {len(ids)} ids for a bank of {self.kind.size} questions; give one a question")
+            raise DesignError(
+                f"ids: {len(ids)} ids for a bank of {self.kind.size} questions; give one for each question"
+            )
         words = _words(tuple(ids))
         hidden = self._hidden(words[pairs.evidence], words[pairs.target], pairs.outcome.astype(np.uint64))
         return _sigmoid(self.logits[self.kind[pairs.evidence], self.kind[pairs.target], pairs.outcome] + hidden)
@@ -179,7 +181,7 @@ class SimulatedPerson:
 
     @cached_property
     def readiness(self) -> float:
-        """What this person adds to the logit of every pair's chance of a change."""
+        """What this person adds to every pair's logit of a change."""
         return self.respondent_sd * _normal(self.truth_seed, self.seed, "readiness")
 
     @cached_property
@@ -204,7 +206,7 @@ class SimulatedPerson:
         """Prior and posterior for a pair that changes an average person's belief with this probability.
 
         The posterior differs from the prior if and only if the belief changes; then it moves up after a correct and
-        down after an incorrect answer by 5 to 40 points, or the other way from the very end of the scale.
+        down after an incorrect answer by 5 to 40 points, or the other way if the prior stands at the end of the scale.
         """
         if not 0 <= probability <= 1:
             raise DesignError(f"probability: must lie in 0..1, not {probability}")
@@ -255,8 +257,8 @@ def crowd_answers(
     `probability`: the chance that the pair changes an average person's belief; `person`: 0..P-1. People differ as
     `SimulatedPerson` does: in readiness to change (logit sd `respondent_sd`), optimism, and rounding to tens or fives;
     the posterior differs from the prior if and only if the belief changes. Priors differ between answers as much as
-    there, but not by target. `speeder`, bool (P,): who reads nothing and answers at random, twice anything that they
-    round to; their share of changes is `RANDOM_CHANGE`.
+    there, but not by target. `speeder`, bool (P,): true for people who read nothing and give two random answers,
+    rounded as they always round; their share of changes is `RANDOM_CHANGE`.
     """
     chance, shown = np.asarray(probability, dtype=np.float64), np.asarray(outcome)
     who = np.asarray(person)
@@ -309,8 +311,8 @@ def attend(
 ) -> Attendance:
     """How far people get: a share `dropout` leaves for good, each at a random place.
 
-    A share `returners` leaves likewise and comes back after their sitting has expired: each item that they had left is
-    theirs again with the chance `still_free`, and their answer to the others is late.
+    A share `returners` leaves in the same way and comes back after the sitting has expired. Each item they had not
+    answered is still free for them with the chance `still_free`; their answers to the others are late.
     """
     if not (dropout >= 0 and returners >= 0 and dropout + returners < 1):
         raise DesignError(f"dropout, returners: must be shares of less than 1 together, not {dropout} and {returners}")
@@ -340,7 +342,7 @@ def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]
     tasks, domains = [task for task, _ in kinds], [domain for _, domain in kinds]
     same_task = np.array([[one == other for other in tasks] for one in tasks])
     same_domain = np.array([[one == other for other in domains] for one in domains])
-    # Evenly spaced steps in an order drawn by the seed: as strong for every seed, which normal draws would not be.
+    # Evenly spaced steps in an order drawn by the seed: equally strong for every seed, unlike normal draws.
     order = sorted(set(domains), key=lambda domain: _uniform(seed, "domain", domain))
     steps = np.linspace(-math.sqrt(3), math.sqrt(3), len(order)) if len(order) > 1 else np.zeros(1)
     of_domain = dict(zip(order, TARGET_DOMAIN_SD * steps, strict=True))

@@ -1,4 +1,4 @@
-"""Student's t and Fisher's F on the standard library, since scipy has no place in a web process. Leaf module.
+"""Student's t and Fisher's F on the standard library, since a web process must not import scipy. Leaf module.
 
 Source: the incomplete beta function's continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method.
 """
@@ -40,10 +40,10 @@ def fisher_f_upper_tail(f: float, numerator: float, denominator: float) -> float
 
 @lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """The t with P(T <= t) = probability, for a probability between 0 and 1, both left out."""
+    """The t with P(T <= t) = probability, for a probability above 0 and below 1."""
     df = _checked(degrees_of_freedom)
     if not 0 < probability < 1:
-        raise DesignError(f"probability: must lie between 0 and 1, both left out, not {probability}")
+        raise DesignError(f"probability: must lie above 0 and below 1, not {probability}")
     if probability < 0.5:
         return -student_t_quantile(1 - probability, df)
     low, high = 0.0, 1.0
@@ -58,7 +58,7 @@ def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, complement: float, *, log_beta: float) -> float:
-    """I_x(a, b), with 1 - x given apart because x near 1 would lose it, and log B(a, b)."""
+    """I_x(a, b). 1 - x is a separate argument because floats lose it for x near 1; so is log B(a, b)."""
     if x <= 0 or complement >= 1:
         return 0.0
     if complement <= 0:

@@ -31,7 +31,7 @@ def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, fl
     free = np.ones(score.size, dtype=bool)
     while free.any():
         left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
-        # Against the best that is left, so that a low temperature cannot make all of them 0.
+        # Relative to the best that is left, so that a low temperature cannot make all of them 0.
         part = np.exp((score[free] - score[free].max()) / temperature)
         share[free] = least + part * (max(left, 0.0) / part.sum())
         above = free & (share > 1)
@@ -51,7 +51,7 @@ def systematic(chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray
     reach = np.cumsum((chance[order] * GRAIN).astype(np.int64))
     n = int(reach[-1]) // GRAIN
     points = rng.integers(GRAIN) + GRAIN * np.arange(n, dtype=np.int64)
-    # A candidate holds the points in [reach before it, its reach): at most one, since its chance is at most a step.
+    # A candidate is drawn if a point lies in [reach before it, its reach): at most one, since its chance is at most 1.
     return rng.permutation(order[np.searchsorted(reach, points, side="right")]).astype(np.int64)
 
 

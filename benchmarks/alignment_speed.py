@@ -1,4 +1,4 @@
-"""How long do alignment's tables take? 8 models, 500 pairs, 10,000 resamples, beside a plain loop over resamples.
+"""How long do alignment's tables take? 8 models, 500 pairs, 10,000 resamples, compared with a plain loop.
 
     python benchmarks/alignment_speed.py [--models 8] [--pairs 500] [--samples 10000]
 
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"  # One core, as the figure says.
+    os.environ[name] = "1"  # The stated figure is for one core.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np

@@ -1,19 +1,19 @@
-"""What adaptive sampling finds by stage 7, against drawing uniformly and against an oracle, on a fixed truth.
+"""What adaptive sampling finds by stage 7, compared with a uniform draw and with an oracle, on a fixed truth.
 
     python benchmarks/bandit_lift.py [--studies 40] [--jobs 2] [--seed 1]
 
-The bank has the shape of the study's: 79 tasks in 5 domains, 16,432 questions. The truth is fixed beforehand: 0.46 of
-beliefs change after an incorrect and 0.32 after a correct answer, pairs' logits have sd 0.9, a third of which variance
-is in no feature, respondents' logits have sd 1. Seven stages of 88 respondents with 15 slots, a tenth of whom leave at
-a random place; stage 1 uniform, then epsilon-greedy (epsilon 0.1, top fraction 0.1) over a fresh uniform pool of 12,000
-pairs. The predictor, trained on all earlier answers, is a logistic regression on outcome, tasks and domains with an
-intercept for each respondent; how strongly it holds back the tasks' own effects is chosen at each stage by the
-likelihood of a third of its respondents.
+The bank has the same shape as the study's: 79 tasks in 5 domains, 16,432 questions. The truth is fixed: 0.46 of beliefs
+change after an incorrect and 0.32 after a correct answer. Pairs' logits have sd 0.9; a third of this variance is in no
+feature. Respondents' logits have sd 1. There are seven stages of 88 respondents with 15 slots, and a tenth of the
+respondents leave at a random place. Stage 1 is uniform; the others are epsilon-greedy (epsilon 0.1, top fraction 0.1)
+over a new uniform pool of 12,000 pairs. The predictor, trained on all earlier answers, is a logistic regression on
+outcome, tasks and domains with an intercept for each respondent. At each stage, the likelihood of a third of its
+respondents decides how strongly the tasks' own effects are shrunk.
 
 Expected changes per answer at stage 7, over its own candidates: `found` by the design with the predictor's scores,
-`uniform`, and `oracle`, the same design with every pair's true chance for scores. gain = (found - uniform) / (oracle -
-uniform), lift = found / uniform; 95 % intervals over studies. The same again with a narrow (sd 0.6) and a wide (1.3)
-truth. The last line is JSON; `gain` and `lift` are those of the first truth.
+`uniform`, and `oracle`, the same design with every pair's true chance as its score. gain = (found - uniform) / (oracle
+- uniform), lift = found / uniform; 95 % intervals over studies. All of it is repeated with a narrow (sd 0.6) and a wide
+(1.3) truth. The last line is JSON; `gain` and `lift` are those of the first truth.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
 def fit(
     columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64], task_sd: float
 ) -> NDArray[np.float64]:
-    """Normal priors on all effects but the first; each respondent has an intercept of their own."""
+    """Normal priors on all effects except the first, and an intercept for each respondent."""
     precision = np.concatenate([[1e-6], np.full(SHARED - 1, 1.0), np.full(OWN, task_sd**-2)])
     return bandit.fit_logistic(columns=columns, label=label, precision=precision, cluster=person)
 
 
 def trained(columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The predictor at the task sd that a third of the respondents finds likeliest."""
+    """The predictor with the task sd that has the highest likelihood for a third of the respondents."""
     apart = person % 3 == 0
 
     def likelihood(task_sd: float) -> float:
@@ -137,7 +137,7 @@ def one_study(job: tuple[int, float]) -> tuple[float, float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=40, help="of each truth's width")
+    parser.add_argument("--studies", type=int, default=40, help="studies of each width of the truth")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,9 +1,9 @@
-"""How close does collecting answers come to what its concurrency allows, from a server that takes 50 ms a reply?
+"""How close does collecting answers come to the rate that its concurrency allows, if a reply takes 50 ms?
 
     python benchmarks/collecting_speed.py [--questions 1600] [--concurrency 8] [--latency 0.05]
 
-The server runs in a process of its own on the loopback. Everything is counted: checking and storing answers too. The
-ideal is concurrency / latency; the same requests, one after the other, are timed beside it on a part of the questions.
+The server runs in another process on this machine. All time counts, also that for checking and storing answers. The
+ideal is concurrency / latency. For comparison, some of the questions are also asked one after the other.
 """
 
 import argparse
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 ALONE = 40  # questions asked one after the other
 
 
-def serve(latency: float, told: Any) -> None:
+def serve(latency: float, ports: Any) -> None:
     reply = json.dumps(
         {
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "B"}, "finish_reason": "stop"}],
@@ -50,7 +50,7 @@ def serve(latency: float, told: Any) -> None:
 
     async def main() -> None:
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
-        told.send(server.sockets[0].getsockname()[1])
+        ports.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     asyncio.run(main())
@@ -80,7 +80,7 @@ def main() -> int:
             server.terminate()
     ideal = options.concurrency / options.latency
     print(f"{rate:.0f} answers a second, {100 * rate / ideal:.1f} % of the ideal {ideal:.0f}; one by one: {alone:.1f}")
-    print(f"{1000 * cpu:.2f} ms of CPU an answer, of {1000 / ideal:.2f} ms that there are")
+    print(f"{1000 * cpu:.2f} ms of CPU for each answer; the ideal rate allows {1000 / ideal:.2f} ms")
     print(
         json.dumps(
             {
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def measure(folder: Path, options: argparse.Namespace) -> tuple[float, float, float]:
-    """Answers a second with the concurrency, and one after the other; CPU seconds of this process an answer."""
+    """Answers per second with the concurrency, and one after the other; CPU seconds of this process per answer."""
     import django
     from django.core.management import call_command
 
@@ -112,7 +112,7 @@ def measure(folder: Path, options: argparse.Namespace) -> tuple[float, float, fl
     bank = import_questions(path, "made-up")
     found = []
     for name, limit, concurrency in (("alone", ALONE, 1), ("together", None, options.concurrency)):
-        # Another length of the reply is another request, so that nothing is answered from what is stored.
+        # With another reply length the request is a new one, so that no answer comes from the store.
         made = collecting.create_collection(
             bank=bank, model="fake", name=name, limit=limit, concurrency=concurrency, max_tokens=5 + concurrency
         )

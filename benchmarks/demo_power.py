@@ -2,9 +2,9 @@
 
     python benchmarks/demo_power.py [--seeds 20] [--jobs 2] [--null]
 
-Each seed runs in a process of its own, with one thread, a fresh SQLite database and a fresh folder of files: the
-study of studies/demo.toml is created, planned and opened by the services; simulated people answer the instrument's own
-screens through the answering service; training, scoring and planning are the steps that the workers run.
+Each seed runs in a separate process, with one thread, a new SQLite database and a new folder of files. The services
+create, plan and open the study of studies/demo.toml. Simulated people answer the instrument's screens through the
+answering service. Training, scoring and planning are the same steps that the workers run.
 """
 
 import argparse
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 
 def run_one(seed: int, *, null: bool) -> dict[str, Any]:
-    """The demo of one seed, in this process, whose environment names a fresh folder."""
+    """The demo of one seed, in this process, whose environment names a new folder."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "survey.settings"
     import django
     from django.core.management import call_command
@@ -77,7 +77,7 @@ def take_part(study: Any, number: int, *, null: bool) -> None:
 
 
 def run_apart(seed: int, *, null: bool) -> dict[str, Any]:
-    """`run_one` in a process of its own."""
+    """`run_one` in a separate process."""
     with tempfile.TemporaryDirectory(prefix="hunch-power-") as folder:
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         done = subprocess.run(

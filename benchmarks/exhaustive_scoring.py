@@ -1,4 +1,4 @@
-"""How fast all 2 N (N - 1) pairs of a bank are scored, stratified and drawn from, and how true the fast scores are.
+"""How fast all 2 N (N - 1) pairs of a bank are scored, stratified and drawn from, and how accurate the fast scores are.
 
     python benchmarks/exhaustive_scoring.py [--predictor bert] [--head paper] [--scored 12000] [--rank 64]
     python benchmarks/exhaustive_scoring.py --bank starter
@@ -6,12 +6,12 @@
 
 Trains a predictor on `belief_changes_labelled.csv` and `alignment_sample.csv` of `../shared/data` (or
 HUNCH_STUDY_DATA), embeds the questions of `questions.csv`, distils the predictor into a fast pair scorer and measures
-both on fresh pairs; nothing is kept from an earlier run. `seconds` and `peak_gib` are those of a child process that
+both on new pairs. Nothing is reused from an earlier run. `seconds` and `peak_gib` are those of a child process that
 starts from the scorer's file: start, load, score and stratify every pair, draw the slots of a stage.
 `cross_encoder_pairs_per_second` is the predictor's own speed on 1,000 uniform pairs.
 
-With `--bank starter`: the project's own bank, and labels of a simulated truth. With `--shapes`: random factors of these
-ranks and the child alone; its time and memory depend on the shape only. The last line is JSON.
+With `--bank starter`: the project's own bank, and labels from a simulated truth. With `--shapes`: only the child
+process runs, on random factors of these ranks; its time and memory depend only on the shape. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def as_texts(questions: Any, pairs: Any) -> list[Any]:
 
 
 def random_scorer(file: Path, *, questions: int, rank: int) -> None:
-    """A scorer's file of this shape, whatever it says."""
+    """A scorer's file of this shape with random content."""
     import numpy as np
 
     from predictors.pair_scorer import PairScorer
@@ -104,7 +104,7 @@ def random_scorer(file: Path, *, questions: int, rank: int) -> None:
 
 
 def draw_from(file: Path, *, slots: int, threads: int) -> dict[str, Any]:
-    """The child's work: what was drawn from, and the processor time and most memory that took."""
+    """The child's work: draws, and returns the number of pairs, the processor time and the most memory it used."""
     import numpy as np
 
     from bandit import EpsilonGreedy, FactoredScores, draw_exhaustively, universe_size
@@ -127,7 +127,7 @@ def draw_from(file: Path, *, slots: int, threads: int) -> dict[str, Any]:
 
 
 def peak_kib() -> int:
-    """The most memory that this process held. `ru_maxrss` would count what the parent held when it started us."""
+    """The most memory that this process used. `ru_maxrss` would include the parent's memory at our start."""
     status = Path("/proc/self/status")
     if status.is_file():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -136,7 +136,7 @@ def peak_kib() -> int:
 
 
 def in_child(file: Path, *, slots: int, threads: int) -> dict[str, Any]:
-    """Run `draw_from` in a process of its own, timed from its start to its end."""
+    """Run `draw_from` in a separate process, timed from its start to its end."""
     # One thread in the linear algebra library: the blocks run side by side instead.
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [sys.executable, __file__, "--child", str(file), "--slots", str(slots), "--threads", str(threads)]

@@ -1,13 +1,13 @@
-"""How well do predictors tell which pairs change beliefs? Repeated cross-validation on labelled pairs.
+"""How well do predictors recognise pairs that change beliefs? Repeated cross-validation on labelled pairs.
 
     python benchmarks/predictor_quality.py --labelled FILE [--extra FILE] [--predictors a,b] [--folds 10] [--repeats 3]
 
-Each repeat deals the labelled pairs to folds anew, a pair with its reverse and its other outcome in one; rows of the
-extra file (soft labels, say) are learnt from in every fold, save those whose pair is tested there. Whatever a
-predictor tunes, it tunes on the fold's training rows. Figures are means over repeats; an interval is the 95 percent
-bootstrap interval over pairs, its ends averaged over repeats. The last line is JSON.
+Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
+the extra file (for instance soft labels) train in every fold, except those whose pair is tested there. A predictor
+tunes its settings on the fold's training rows only. Figures are means over repeats; an interval is the 95 percent
+bootstrap interval over pairs, with its ends averaged over repeats. The last line is JSON.
 
-`bert` fine-tunes a network for every fold and member: an hour on two cores, so it is left out unless named.
+`bert` fine-tunes a network for every fold and member, which takes an hour on two cores. It runs only if it is named.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from predictors.splits import Fold, shares_group, split
 def folds_of(
     table: PairTable, extra: PairTable | None, folds: int, rng: np.random.Generator
 ) -> tuple[PairTable, list[Fold]]:
-    """Folds of the labelled rows, with all extra rows to learn from whose pair is not tested."""
+    """Folds of the labelled rows; each trains on the other rows and on all extra rows whose pair it does not test."""
     made = split(table.pairs, table.respondents, folds=folds, rng=rng)
     if extra is None:
         return table, made

@@ -1,16 +1,17 @@
 """How fast the BERT predictor trains and scores, side by side with transformers' Trainer on the same rows.
 
 Trainer runs at its defaults (batches of 8, or of 32, in random order, padded to their longest row, float32), with the
-same checkpoint, rows and epochs. Loading the model is left out on both sides, tokenising counts on both. Every
-measurement is a process of its own; rounds are interleaved and medians reported.
+same checkpoint, rows and epochs. On both sides, loading the model does not count and tokenising does. Every measurement
+runs in a separate process; rounds alternate, and medians are reported.
 
     python benchmarks/predictor_speed.py [--rows 128] [--pairs 384] [--rounds 5] [--threads 2]
     python benchmarks/predictor_speed.py --demo [--frozen 4]
 
-With --demo: seconds of a small ensemble on short texts (300 rows, 120 steps of 16, 2 members, 3,000 pairs), alone.
+With --demo: seconds of a small ensemble on short texts (300 rows, 120 steps of 16, 2 members, 3,000 pairs), without
+Trainer.
 
-Ratios are of wall seconds and of processor seconds; on a machine that others use too, the latter are the fair ones.
-The texts are those of `../shared/data/questions.csv` (or HUNCH_STUDY_DATA), else random words of like length.
+Ratios are given for wall seconds and for processor seconds; on a shared machine the latter are the fair ones. The texts
+are those of `../shared/data/questions.csv` (or HUNCH_STUDY_DATA), else random words of similar length.
 The last line is JSON.
 """
 
@@ -98,7 +99,7 @@ def measure_ours(train: list[Pair], labels: np.ndarray, score: list[Pair]) -> di
 
 
 def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], batch_size: int) -> dict[str, float]:
-    """The same by Trainer."""
+    """The same with Trainer."""
     from transformers import (
         AutoModelForSequenceClassification,
         AutoTokenizer,

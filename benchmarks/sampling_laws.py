@@ -1,17 +1,17 @@
-"""Do draws and estimates keep their promises? 20,000 draws of each design, and 2,000 simulated seven-stage studies.
+"""Are draws and estimates correct? 20,000 draws of each design, and 2,000 simulated seven-stage studies.
 
     python benchmarks/sampling_laws.py [--studies 2000] [--draws 20000] [--jobs 2] [--seed 1]
 
-Draws: how often each candidate came against the probability stored for it, by a statistic that knows the design's
-covariance (the largest |z| where chances are unequal), together at level 0.001.
+Draws: how often each candidate was drawn is compared with its stored probability, by a statistic that uses the design's
+covariance (the largest |z| if chances are unequal). All tests together are at level 0.001.
 
 Studies: a fixed truth over all pairs of 400 questions (0.46 of beliefs change after an incorrect, 0.32 after a correct
-answer; a third of the variance between pairs is in no feature), 88 respondents a stage with 15 slots each, a tenth of
-whom leave at a random place; stage 1 uniform, then epsilon-greedy by a logistic predictor trained on all earlier
-answers, over a fresh uniform pool of 12,000 pairs. Slots are dealt at random: nobody minds meeting a question twice.
-Each stage's estimates are combined by design-only weights and compared with the truth, computed over all pairs.
-An estimate passes if its bias is under 3 Monte Carlo errors (a ratio: under a tenth of its standard error) and its 95 %
-interval covers between 93 % and 97 % of the time. The last line is JSON.
+answer; a third of the variance between pairs is in no feature). Each stage has 88 respondents with 15 slots each, and a
+tenth of them leave at a random place. Stage 1 is uniform; the others are epsilon-greedy by a logistic predictor trained
+on all earlier answers, over a new uniform pool of 12,000 pairs. Slots are dealt at random, and a person may meet a
+question twice. The stages' estimates are combined with weights from the designs and compared with the truth over all
+pairs. An estimate passes if its bias is under 3 Monte Carlo errors (a ratio: under a tenth of its standard error) and
+its 95 % interval covers the truth in 93 % to 97 % of the studies. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RATIOS = ("hajek", "share incorrect", "share correct", "posterior incorrect", "p
 class World:
     """The truth over all pairs: chances of a change, sizes of changes and priors."""
 
-    # Points a changed belief moves, after an incorrect and after a correct answer, each size equally likely.
+    # By how many points a belief changes, after an incorrect and after a correct answer; each size is equally likely.
     SIZES = (np.array([5, 10, 20, 25, 40]), np.array([5, 5, 10, 20, 20]))
     PERSON_SD, PRIOR_SD, NOISE_SD = 1.0, 9.0, 9.0
 
@@ -181,7 +181,7 @@ def assisted(
     common: dict,
     rng: np.random.Generator,
 ) -> bandit.Estimate:
-    """The model-assisted share: by the predictor that planned the stage, in stage 1 by folds."""
+    """The model-assisted share: with the predictor that planned the stage, in stage 1 with predictions by folds."""
     if score is None:
         score, predictions = np.zeros(len(columns)), np.zeros(at.size)
         for fold in bandit.cross_fit_folds(cluster=person, item=at, rng=rng):
@@ -190,7 +190,7 @@ def assisted(
             score = score + everywhere * fold.held.mean()
     else:
         predictions = score[at]
-    # Tied candidates have the same score, whichever of them is in a stratum.
+    # Tied candidates have the same score, so it does not matter which of them are in a stratum.
     parts = np.split(np.sort(score)[::-1], np.cumsum(common["sizes"])[:-1])
     return bandit.difference_mean(
         values=changed,
@@ -202,7 +202,7 @@ def assisted(
 
 
 def draw_laws(draws: int, seed: int) -> dict[str, float]:
-    """The p value of every law of the draws."""
+    """The p value of every test of the draws."""
     rng = np.random.default_rng([4, seed])
     score, doubt = np.round(rng.random(200), 2), rng.random(200)
     laws = {}
@@ -217,7 +217,7 @@ def draw_laws(draws: int, seed: int) -> dict[str, float]:
     }
     for name, (design, n) in designs.items():
         arguments = {"design": design, "n": n, "scores": score, "n_candidates": 200, "disagreement": doubt}
-        # The cut is held fixed: a candidate at it is top in one draw and rest in another.
+        # The cut is fixed. Otherwise a candidate at the cut would be top in one draw and rest in another.
         frozen = Frozen(design, design.strata(score, rng, n_candidates=200, disagreement=doubt))
         chance = bandit.inclusion_probabilities(**(arguments | {"design": frozen}), rng=rng)
         counts = np.zeros(200)
@@ -260,7 +260,7 @@ class Frozen(bandit.Design):
 
 
 def exhaustive_law(draws: int, rng: np.random.Generator) -> float:
-    """All 60 pairs of 6 questions, many tied: a pair's frequency is the mean of the probabilities stored for it."""
+    """All 60 pairs of 6 questions, many tied: a pair's frequency must be the mean of its stored probabilities."""
     factors = {name: rng.integers(-2, 3, (2, 6, 2)) for name in ("evidence", "target")}
     biases = {name: np.zeros((2, 6), dtype=int) for name in ("evidence_bias", "target_bias")}
     scores = bandit.FactoredScores(**factors, **biases)

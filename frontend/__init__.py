@@ -1,1 +1,1 @@
-"""The respondent's pages. Stands on top: it may import survey, and nothing imports it."""
+"""The respondent's pages. This is the top layer: it may import survey, and nothing imports it."""

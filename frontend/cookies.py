@@ -1,7 +1,7 @@
 """What a respondent's browser holds: who they are to the panel (sealed), their sitting, and the language they chose.
 Imports survey alone.
 
-All are bound to the study's own path, and the first two to the study itself: copied to another path they are nobody's.
+All are bound to the study's own path, and the first two to the study itself: copied to another study they are invalid.
 """
 
 from django.conf import settings
@@ -42,7 +42,7 @@ def remember_person(response: HttpResponseBase, study: Study, ids: PanelIds) -> 
 
 
 def person(request: HttpRequest, study: Study) -> PanelIds | None:
-    """Who this browser said it was; None where it said nothing, or where the study has another panel by now."""
+    """The panel's ids that this browser holds. None if it holds none, or if the study's panel has changed since."""
     sealed = request.COOKIES.get(PERSON)
     ids = unseal_for(study, sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
     return ids if ids and ids.panel == study.config.panel.kind else None
@@ -61,14 +61,14 @@ def remember_language(response: HttpResponseBase, study: Study, language: str) -
 
 
 def language(request: HttpRequest, study: Study) -> str:
-    """The language that this browser chose for the study; its first one where it chose none that there is."""
+    """The language chosen in this browser, or the study's first one if none of its languages was chosen."""
     chosen = request.COOKIES.get(LANGUAGE, "")
     languages = study.config.languages
     return chosen if chosen in languages else languages[0]
 
 
 def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
-    """On a shared computer the next person must not land in the sitting of the one before."""
+    """Delete another person's sitting cookie: on a shared computer the next person must not get into that sitting."""
     try:
         sitting = sitting_for(sitting_token(request), study=study)
     except SittingUnknown:

@@ -1,4 +1,4 @@
-"""What a step asks for, whatever kind of step it is, as one list that templates and error summaries walk."""
+"""What any kind of step asks for, as one list of fields for templates and error summaries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,12 +42,12 @@ class ShownField:
 
     @property
     def is_group(self) -> bool:
-        """Whether it is answered by choosing, so that its options stand in a group with its label."""
+        """Whether it is answered by choosing. Its options then form a group under its label."""
         return self.kind in ("radio", "check", "scale", "buttons")
 
     @property
     def points(self) -> list[Option]:
-        """A scale's own options, without the one not to say."""
+        """A scale's points, without the option not to say."""
         return [option for option in self.options if option.value.isdigit()]
 
     @property
@@ -60,12 +60,12 @@ class ShownField:
 
     @property
     def focus_id(self) -> str:
-        """Where the error summary's link leads: a group of radio buttons is entered by its first one."""
+        """Where the error summary's link leads: in a group of radio buttons, to the first one."""
         return f"{self.id}_1" if self.is_group else self.id
 
     @property
     def widget(self) -> str:
-        """The instrument's input, told where its label, unit and errors stand."""
+        """The instrument's input, with attributes that point to its label and its errors."""
         if self.bound is None:
             return ""
         attributes: dict[str, Any] = {"id": self.id}
@@ -79,12 +79,12 @@ class ShownField:
 
 
 def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
-    """A field of an instrument's form: radio buttons look like those of checks, all else is the instrument's widget."""
+    """A field of an instrument's form. Radio buttons look like those of checks; all else is the instrument's widget."""
     shown = ShownField(
         name=bound.name,
         label=str(bound.label),
         kind="widget",
-        # What is only needed after some answers is no question that one may leave out.
+        # A field that is required after some answers must not be marked as optional.
         required=bound.field.required or getattr(bound.field, "needed_at_times", False),
         errors=errors,
         bound=bound,
@@ -101,7 +101,7 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
 
 
 def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[str, list[str]]) -> list[ShownField]:
-    """The fields of a step. `data` is what was posted, where a POST was not accepted."""
+    """The fields of a step. `data` is what was posted, if a POST was not accepted."""
     entered = data or {}
     if step.screen is not None:
         form = step.screen.fields(data)
@@ -143,7 +143,7 @@ def _of_form(field: FieldConfig, entered: Mapping[str, Any], errors: Sequence[st
 
 def _kind(field: FieldConfig) -> str:
     if field.kind == "likert":
-        # With words for every point these stand below each other; between two labelled ends the points stand in a row.
+        # Points that all have words are shown below each other; points between two labelled ends are shown in a row.
         return "radio" if len(field.labels) == field.points else "scale"
     return {"choice": "radio", "multiple": "check"}.get(field.kind, field.kind)
 
@@ -161,6 +161,6 @@ def _use_or_withdraw(step: Step, errors: Mapping[str, Sequence[str]]) -> ShownFi
 
 
 def report_field(*, entered: str, errors: Sequence[str]) -> ShownField:
-    """What is wrong with the question that is shown; beside its own form."""
+    """The field for a report that something is wrong with the question. It has a separate form."""
     label = _("What is wrong? A few words are enough.")
     return ShownField(name=comments.FIELD, label=label, kind="text", value=entered, errors=errors)

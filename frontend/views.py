@@ -1,7 +1,7 @@
-"""The respondent's pages: parse, call a service, answer. Stands on top: imports survey, and nothing imports it.
+"""The respondent's pages: parse, call a service, answer. This is the top layer: it imports survey, nothing imports it.
 
-A GET writes nothing to the database. A POST that was taken redirects to the page that comes next, so that reload, the
-back button and a second click do no harm.
+A GET writes nothing to the database. An accepted POST redirects to the next page, so that reload, the back button and a
+second click do no harm.
 """
 
 import re
@@ -32,7 +32,7 @@ View = Callable[..., HttpResponse]
 
 
 def respondent_page(view: View) -> View:
-    """A page that browsers do not keep, where a refusal is shown and never raised."""
+    """A page that browsers do not cache. A refusal is shown on a page and never raised."""
 
     @never_cache
     @wraps(view)
@@ -41,8 +41,8 @@ def respondent_page(view: View) -> View:
             study = enrolment.study_of(slug)
         except HunchError as refusal:
             return _error_page(request, status=refusal.status, title=_("Page not found"), message=refusal.message)
-        # The pages' own words come in the language of the study's texts and not in the browser's: they are part of what
-        # was measured. Where the study has several, the respondent has chosen one.
+        # The pages' own words are in the language of the study's texts and not in the browser's: they are part of what
+        # is measured. If the study has several languages, the respondent has chosen one.
         with translation.override(cookies.language(request, study)):
             try:
                 response = view(request, study)
@@ -55,7 +55,7 @@ def respondent_page(view: View) -> View:
 
 
 def see_other(to: str, study: Study) -> HttpResponseRedirect:
-    """303: whatever was sent, the next page is fetched with GET."""
+    """303: the browser loads the next page with GET."""
     response = redirect(to, study.slug)
     response.status_code = 303
     return response
@@ -72,7 +72,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
         simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
     )
     if given is not None:
-        # The ids leave the address at once: addresses end up in histories, logs and screenshots.
+        # The ids are removed from the address at once: addresses end up in histories, logs and screenshots.
         response: HttpResponse = redirect("frontend:welcome", study.slug)
         cookies.remember_person(response, study, given)
         cookies.forget_sitting_of_others(request, response, study, given)
@@ -89,7 +89,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
     earlier = enrolment.find_sitting(study, ids)
     if earlier is None:
         enrolment.stage_to_join(study)
-    # A sitting keeps the language it began in, so that there is nothing to choose any more.
+    # A sitting keeps the language it began in, so there is no choice any more.
     shown_in = earlier.language if earlier else cookies.language(request, study)
     with translation.override(shown_in):
         response = render(
@@ -110,7 +110,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
 
 
 def _chosen_language(request: HttpRequest, study: Study) -> str:
-    """A language that the address asks for, where the study has several and that one among them."""
+    """The language that the address asks for, if it is one of the study's several languages; else empty."""
     chosen = request.GET.get("language", "")
     languages = study.config.languages
     return chosen if len(languages) > 1 and chosen in languages else ""
@@ -122,7 +122,7 @@ def _remember_choice(request: HttpRequest, response: HttpResponse, study: Study)
 
 
 def _language_names(study: Study) -> list[tuple[str, str]]:
-    """The languages to choose from, each in its own words; none where there is only one."""
+    """The languages to choose from, each with its name in that language; none if there is only one."""
     languages = study.config.languages
     return [(code, translation.get_language_info(code)["name_local"]) for code in languages if len(languages) > 1]
 
@@ -136,7 +136,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     config = study.config_in(cookies.language(request, study))
     words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
-    # Nobody agrees to words that they have not read: the file may have been amended since the page was shown.
+    # People must agree to the words they have read, but the file may have been amended since the page was shown.
     has_changed = request.POST.get("words", words) != words
     if answer == "yes" and not has_changed:
         sitting = enrolment.begin_sitting(
@@ -149,7 +149,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         cookies.remember_sitting(response, sitting)
         return response
     if answer == "no":
-        # Nothing is stored, so there is no page to redirect to; sent twice it says the same.
+        # Nothing is stored, so there is no page to redirect to. A repeated POST shows the same page.
         return render(
             request,
             "frontend/declined.html",
@@ -180,7 +180,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @respondent_page
 def resume(request: HttpRequest, study: Study) -> HttpResponse:
-    """Give the sitting's cookie again to the person whose sitting it is."""
+    """Give a returning person the cookie of their sitting again."""
     ids = cookies.person(request, study)
     sitting = enrolment.find_sitting(study, ids) if ids and request.method == "POST" else None
     if sitting is None:
@@ -194,7 +194,7 @@ def resume(request: HttpRequest, study: Study) -> HttpResponse:
 @respondent_page
 def sitting(request: HttpRequest, study: Study) -> HttpResponse:
     current = sitting_for(cookies.sitting_token(request), study=study)
-    # A sitting keeps the language it began in: its screens are part of what was measured.
+    # A sitting keeps the language it began in: its screens are part of what is measured.
     with translation.override(current.language):
         if request.method != "POST":
             return _step_page(request, study, current)
@@ -210,7 +210,7 @@ def sitting(request: HttpRequest, study: Study) -> HttpResponse:
 
 
 def _note_remark(sitting: Sitting, number: int, given: Mapping[str, Any]) -> None:
-    """Who writes what is wrong with a question and then presses Continue, not the button beside it, has said it."""
+    """Store a remark that was written but sent with Continue instead of with its own button."""
     words = given.get(comments.FIELD, "")
     if not words.strip():
         return
@@ -224,7 +224,7 @@ def _note_remark(sitting: Sitting, number: int, given: Mapping[str, Any]) -> Non
 @require_http_methods(["GET", "HEAD", "POST"])
 @respondent_page
 def report(request: HttpRequest, study: Study) -> HttpResponse:
-    """Something is wrong with a question. The question stays where it is, with what was entered."""
+    """Store a report that something is wrong with a question. The question stays, with what was entered."""
     if request.method != "POST":
         return see_other("frontend:sitting", study)
     current = sitting_for(cookies.sitting_token(request), study=study)
@@ -245,7 +245,7 @@ def report(request: HttpRequest, study: Study) -> HttpResponse:
 @require_POST
 @never_cache
 def beacon(request: HttpRequest, slug: str) -> HttpResponse:
-    """A screen was left unfinished, says the browser as it goes. Nobody reads the answer, so there is none."""
+    """The browser reports that a screen was left unfinished. The reply is empty, since no one reads it."""
     try:
         current = sitting_for(cookies.sitting_token(request), study=enrolment.study_of(slug))
     except HunchError:
@@ -263,11 +263,11 @@ def _step_page(
     errors: Mapping[str, list[str]] | None = None,
     thanks: bool = False,
 ) -> HttpResponse:
-    """The step that the sitting stands at.
+    """The page of the sitting's current step.
 
     Args:
-        data: what was entered, if it was for this step: another tab may be further.
-        thanks: for a report on the question.
+        data: what was entered, if it was for this step; another tab may be further.
+        thanks: whether to thank for a report on the question.
     """
     step = current_step(sitting)
     if data is not None and data.get("step") != str(step.number):

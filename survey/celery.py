@@ -22,12 +22,12 @@ app.autodiscover_tasks()
 
 @setup_logging.connect(weak=False)
 def _log_as_the_web_does(**signal: Any) -> None:
-    """With a receiver here Celery leaves logging alone, in the worker and in the children of its pool."""
+    """Set up our logging. Because this receiver exists, Celery does not set up its own, in the worker and its pool."""
     logging.config.dictConfig(settings.LOGGING)
 
 
 def touch_heartbeat(**_signal: Any) -> None:
-    """Say that this process is alive; without HUNCH_HEARTBEAT nobody asks."""
+    """Touch the file that shows that this process is alive; without HUNCH_HEARTBEAT there is none."""
     if settings.HUNCH_HEARTBEAT:
         Path(settings.HUNCH_HEARTBEAT).touch()
 
@@ -39,5 +39,5 @@ def _worker_is_alive(**signal: Any) -> None:
 
 @beat_init.connect(weak=False)
 def _beat_has_started(**signal: Any) -> None:
-    # Only beat counts its own sending: a web process may publish too, and that says nothing about beat.
+    # Only beat connects this: a web process may publish too, and that says nothing about beat.
     after_task_publish.connect(touch_heartbeat, weak=False)

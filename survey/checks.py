@@ -1,4 +1,4 @@
-"""System checks: what settings alone cannot refuse. Imports only Django.
+"""System checks for what `settings` cannot check while it is read. Imports only Django.
 
 Each has an id `hunch.…` and a hint that says what to do.
 """
@@ -32,7 +32,7 @@ def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
-    """Keys made on first run are 0600; a copied or restored folder may have lost that."""
+    """Keys are made with mode 0600 on the first run; a copied or restored folder may have lost that mode."""
     return [
         Error(f"{path} can be read by other users.", hint=f"Run: chmod 600 {path}", id="hunch.E002")
         for path in (Path(settings.HUNCH_VAR) / "secret_key", Path(settings.HUNCH_VAR) / "identity_key")

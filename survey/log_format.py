@@ -1,7 +1,7 @@
 """How a log record becomes one line. Imports only the standard library: gunicorn and Celery use it too.
 
-A panel sends people with their ids in the query string. Those must not reach a log, whoever writes the record: so the
-finished line is cleaned, message, arguments and traceback alike.
+A panel sends people with their ids in the query string. These ids must not reach a log, whatever writes the record. So
+the finished line is cleaned, including message, arguments and traceback.
 """
 
 import logging
@@ -9,7 +9,7 @@ import re
 import time
 
 QUERY_STRING = re.compile(r"\?[^\s\"'<>|]+")
-# What a form or an address carried, as Django prints it: a panel may call its parameters anything.
+# The parameters of a form or an address, as Django prints them. All are removed: a panel may use any name.
 QUERY_DICT = re.compile(r"<QueryDict: \{.*?\}>", re.DOTALL)
 PERSONAL_VALUE = re.compile(
     r"((?:PROLIFIC_PID|SESSION_ID|STUDY_ID|participant\w*|assignmentId|workerId)['\"]?\s*[=:]\s*)"

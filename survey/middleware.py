@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 
 class BodyLimitMiddleware:
-    """Refuse a body that no form of ours can have, before anything reads it.
+    """Refuse a body that is larger than any of our forms, before anything reads it.
 
     Django's own limit does not cover a body that a REST parser reads as a stream. A body without a length is read as
     empty by Django, so the header is enough.

@@ -1,4 +1,4 @@
-"""Where Hunch lies: a checkout, or an installed package. Imports the standard library and reads no settings."""
+"""Where Hunch's files are: in a checkout or an installed package. Imports the standard library, reads no settings."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
 """Starts Redis, web, worker, ml worker and beat, restarts what dies, and leaves nothing behind.
 
 Imports settings, health and embedded; no model. One thread starts, watches and stops all children, so nothing here
-needs a lock (and the kernel's "parent died" means the death of the thread that started a child). Each child leads a
-process group of its own. The ways to end: `stop` (TERM, some seconds, then KILL to the group), or our own death, at
-which the kernel kills the children (see `tether`) and they take their pools with them.
+needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started a child.)
+Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),
+or our own death; then the kernel kills the children (see `tether`), and their pools end with them.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from django.conf import settings
 
 from survey import embedded, health
 
-QUICK_DEATH = 10.0  # seconds; who lives longer has started well
+QUICK_DEATH = 10.0  # seconds; a child that lives longer has started well
 MOST_QUICK_DEATHS = 5
 GRACE = 8.0  # seconds between TERM and KILL
 LARGEST_OLD_LOG = 10 * 1024 * 1024  # bytes
@@ -33,12 +33,12 @@ TETHER = Path(__file__).with_name("tether.py")
 
 
 class ProcessManagerError(Exception):
-    """The services cannot run; the message names the log to read or the thing to do."""
+    """The services cannot run. The message names the log to read or says what to do."""
 
 
 @dataclass
 class Service:
-    """One child: how it is started, how we see that it is well, and what has become of it so far."""
+    """One child: how it is started, how its health is checked, and its state so far."""
 
     name: str
     command: list[str]
@@ -53,8 +53,8 @@ class Service:
 class ProcessManager:
     """`with ProcessManager() as services:` runs everything for the length of the block.
 
-    `port`: where web listens on loopback; taken, a free one is used instead and `say` is told. `environment` is added
-    to the children's. `verbose`: their output goes to our own output, else to `var/log/NAME.log`.
+    `port`: where web listens on loopback. If it is taken, a free one is used, and `say` is called with a message.
+    `environment` is added to the children's. `verbose`: their output goes to ours, else to `var/log/NAME.log`.
     """
 
     def __init__(
@@ -161,7 +161,8 @@ class ProcessManager:
             Service(
                 "worker-ml",
                 [*worker, "-Q", "ml", "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
-                # A thread that waits gives its core to the web server's; spinning halves the speed of a shared machine.
+                # A waiting thread leaves its core to the web server. If it spun, a shared machine would be half as
+                # fast.
                 {**threads, "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": "PASSIVE"},
             ),
             Service("beat", [*celery, "beat", "--loglevel", settings.HUNCH_LOG_LEVEL]),
@@ -176,8 +177,8 @@ class ProcessManager:
         return services
 
     def _listen(self) -> socket.socket:
-        """A listening loopback socket that web inherits: nobody can take the port between our look and its start, and
-        a request that comes while web restarts waits instead of failing."""
+        """A listening loopback socket that web inherits. So no other program can take the port before web starts, and a
+        request that comes while web restarts waits instead of failing."""
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -190,7 +191,8 @@ class ProcessManager:
         return listener
 
     def _take_lock(self) -> None:
-        """Two managers on one HUNCH_VAR would share a socket and a schedule. The kernel drops the lock at our death."""
+        """Allow one manager per HUNCH_VAR: two would share a socket and a schedule. The kernel drops the lock when we
+        die."""
         self._lock_file = os.open(self.run / "manager.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,7 +209,7 @@ class ProcessManager:
             self._lock_file = None
 
     def _turn_signals_into_exits(self) -> None:
-        """TERM and HUP unwind the `with` block as Ctrl-C does. Only the main thread may ask for that."""
+        """Let TERM and HUP unwind the `with` block as Ctrl-C does. Only the main thread may set signal handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -216,7 +218,7 @@ class ProcessManager:
 
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._old_handlers[number] = signal.signal(number, leave)
-        # A shell starts a background job with INT ignored, and `kill -INT` would then end nothing.
+        # A shell starts a background job with INT ignored; `kill -INT` would then have no effect.
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             self._old_handlers[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -252,7 +254,7 @@ class ProcessManager:
                 env=environment,
                 pass_fds=keep,
                 umask=0o077,
-                start_new_session=True,  # a Ctrl-C in our terminal is ours alone
+                start_new_session=True,  # a Ctrl-C in our terminal must reach only us
             )
         service.started = time.time()
         if self.verbose:
@@ -285,10 +287,10 @@ class ProcessManager:
             self._look_after(service)
 
     def _look_after(self, service: Service) -> None:
-        """Restart a child that died, at once the first time and later each time after a quick death."""
+        """Restart a child that died: at once the first time, and after each quick death with a longer delay."""
         process = service.process
         if process is not None and process.poll() is not None:
-            _signal_group(process.pid, signal.SIGKILL)  # what it had started itself
+            _signal_group(process.pid, signal.SIGKILL)  # the processes that it had started
             service.quick_deaths = service.quick_deaths + 1 if time.time() - service.started < QUICK_DEATH else 1
             if service.quick_deaths >= MOST_QUICK_DEATHS:
                 raise _KeepsDyingError(
@@ -303,7 +305,7 @@ class ProcessManager:
             self._spawn(service)
 
     def _end_all(self) -> None:
-        """Redis last: the workers still talk to it while they end."""
+        """End Redis last: the workers still talk to it while they end."""
         others = [service for service in self._services if service.name != "redis"]
         redis = [service for service in self._services if service.name == "redis"]
         for group in (others, redis):
@@ -341,7 +343,7 @@ class ProcessManager:
 
     @staticmethod
     def _python_path() -> str:
-        """Children find survey whatever folder we were called from."""
+        """The path on which children find survey, from whatever folder we were called."""
         return os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]))
 
 

@@ -1,6 +1,6 @@
 """Base classes of the admin's pages. Imports only Django, so that an instrument's admin can build on them too.
 
-What a study has stored is evidence: nobody adds, changes or deletes it by hand, superusers neither.
+What a study has stored is evidence: nobody adds, changes or deletes it by hand, not even superusers.
 """
 
 import json
@@ -28,12 +28,12 @@ class ReadOnly:
 
 
 class HunchAdmin(admin.ModelAdmin):
-    """A list that stays within a few queries however many rows there are."""
+    """A list that needs only a few queries for any number of rows."""
 
     actions: Any = None
     list_per_page = 50
-    show_full_result_count = False  # Counting all answers for "of 18480 in all" is a query nobody asked for.
-    # Large columns of joined rows, which a list would read once a row.
+    show_full_result_count = False  # To count all answers for "of 18480 in all" would be a slow extra query.
+    # Large columns of joined rows, which a list would otherwise read again for every row.
     deferred: tuple[str, ...] = ()
 
     class Media:
@@ -52,7 +52,7 @@ class ReadOnlyAdmin(ReadOnly, HunchAdmin):
 
 
 class ReadOnlyInline(ReadOnly, admin.TabularInline):
-    """Rows on the page of the row they belong to."""
+    """Rows shown on the page of the row they belong to."""
 
     extra = 0
     can_delete = False

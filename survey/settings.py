@@ -25,7 +25,7 @@ from survey.places import BASE_DIR, IS_INSTALLED
 
 
 def read_text(name: str, default: str = "") -> str:
-    """The variable as it stands (an Env reader would take a leading $ for another variable); empty counts as unset."""
+    """The variable's exact value; empty counts as unset. (An Env reader would read a leading $ as another variable.)"""
     return os.environ.get(name, "").strip() or default
 
 
@@ -71,7 +71,7 @@ def read_or_make_key(path: Path) -> str:
             file.write(base64.urlsafe_b64encode(os.urandom(32)).decode("ascii") + "\n")
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):  # somebody was faster: a key that is in use is never replaced
+        with contextlib.suppress(FileExistsError):  # another process was faster: a key that is in use is never replaced
             os.link(temporary, path)
     finally:
         Path(temporary).unlink()
@@ -92,7 +92,7 @@ def check_identity_key(value: str) -> str:
 
 
 def read_service_url(name: str, default: str) -> str:
-    """Scheme and host of a service; without TLS only on this machine, since a token goes with every call."""
+    """Scheme and host of a service. Without TLS it must be on this machine, since every call carries a token."""
     value = read_text(name, default).rstrip("/")
     parts = urlsplit(value)
     is_loopback = parts.hostname in ("127.0.0.1", "localhost", "::1")
@@ -112,7 +112,7 @@ def read_service_url(name: str, default: str) -> str:
 
 
 def read_token(name: str) -> str:
-    """A secret that goes into a header; empty where there is none."""
+    """A secret for a header; empty if there is none."""
     value = read_text(name)
     if not (value.isascii() and value.isprintable()) or " " in value:
         raise ImproperlyConfigured(f"{name}: holds a character that no token has; copy it again")
@@ -154,7 +154,7 @@ def short_run_folder(folder: Path) -> Path:
 
 
 def celery_broker_url(url: str) -> str:
-    """The same Redis in kombu's words."""
+    """The address of the same Redis as kombu writes it."""
     parts = urlsplit(url)
     if parts.scheme in ("redis", "rediss"):
         return url
@@ -199,7 +199,7 @@ HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
 HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
 HUNCH_HEARTBEAT = read_text("HUNCH_HEARTBEAT")  # the file that this worker or beat touches while it is well
 
-# The panel. Without a token nothing is asked of it; without a webhook secret nothing is taken from it.
+# The panel. Without a token we never call it; without a webhook secret we accept no event from it.
 
 HUNCH_PROLIFIC_TOKEN = read_token("HUNCH_PROLIFIC_TOKEN")
 HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolific.com")
@@ -355,7 +355,7 @@ REST_FRAMEWORK = {
         "rest_framework.throttling.AnonRateThrottle",
         "rest_framework.throttling.UserRateThrottle",
     ],
-    # Per address and process. A lab or a campus sits behind one address: 30 people need about 60 requests a minute.
+    # Per address and process. A lab or a campus may share one address: 30 people need about 60 requests a minute.
     "DEFAULT_THROTTLE_RATES": {"anon": "6000/min", "user": "6000/min"},
     "NUM_PROXIES": 1 if HUNCH_BEHIND_PROXY else 0,  # otherwise a client could choose its own address
     "EXCEPTION_HANDLER": "survey.exceptions.api_exception_handler",
@@ -411,13 +411,13 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # early acks: nothing would run twice
-CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; the ml worker's pool spawns, which imports everything anew
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; each process of the ml worker's pool imports everything again
 CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
 # Each message expires before many more follow, so that they do not pile up while the workers are down.
 CELERY_BEAT_SCHEDULE = {
     "run-due-steps": {"task": "survey.tasks.run_due_steps", "schedule": 2.0, "options": {"expires": 10}},
     "expire-sittings": {"task": "survey.tasks.expire_sittings", "schedule": 30.0, "options": {"expires": 60}},
-    # Webhooks get lost, so the panel is asked as well; without a token neither does anything.
+    # Webhooks get lost, so we also ask the panel regularly. Without a token both do nothing.
     "work-on-webhooks": {"task": "survey.tasks.work_on_webhooks", "schedule": 5.0, "options": {"expires": 10}},
     "read-panels": {"task": "survey.tasks.read_panels", "schedule": 300.0, "options": {"expires": 300}},
     "look-after-data": {"task": "survey.tasks.look_after_data", "schedule": 3600.0, "options": {"expires": 3600}},
@@ -436,9 +436,9 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL, "propagate": False},
         "django.server": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL, "propagate": False},
-        # At DEBUG this one would print every statement with its values.
+        # At DEBUG this logger would print every statement with its values.
         "django.db.backends": {"level": "INFO"},
-        # One line for each message would bury the rest: beat sends one every two seconds. What fails is still told.
+        # One line for each message would hide the rest: beat sends one every two seconds. Failures are still logged.
         "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

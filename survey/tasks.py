@@ -21,7 +21,7 @@ def run_due_steps() -> int:
     for step in jobs.due_steps():
         if leases.mark_sent(step):
             task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
-            # It is sent again after that time: older messages must not pile up while the worker is busy for hours.
+            # The step is sent again after this time. Older messages expire, so that they do not pile up for hours.
             task.apply_async((step.pk,), expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
     for collection in collecting.due_collections():
@@ -68,10 +68,10 @@ def work_on_webhooks() -> int:
 
 @shared_task(name="survey.tasks.look_after_data")
 def look_after_data() -> int:
-    """Forget the ids of people who took their answers back and are paid; say whose data was to be gone by now."""
+    """Delete the ids of people who have withdrawn and are paid. Warn about data that is kept longer than promised."""
     for study, people in purging.past_their_term():
         logger.warning(
-            "%s: data was to be kept until %s, and ids or hashes of %s people are left: purge_identities removes them",
+            "%s: data may be kept until %s, but ids or hashes of %s people are still here: run purge_identities",
             study.slug,
             study.config.data.retention_until,
             people,

@@ -9,7 +9,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from survey.api.webhooks import prolific_webhook
 from survey.health import healthz
 
-# The page of Swagger UI carries one <style> block of its own; scripts stay strict.
+# The page of Swagger UI contains one <style> block; the rules for scripts stay strict.
 api_docs = csp_update({"style-src": [SELF, UNSAFE_INLINE]})(SpectacularSwaggerSplitView.as_view(url_name="schema"))
 
 urlpatterns = [

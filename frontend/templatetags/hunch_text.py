@@ -19,7 +19,7 @@ def question(text: str) -> SafeString:
 
 @register.filter
 def prose(text: str) -> SafeString:
-    """A study's text: an empty line parts paragraphs, lines that begin with "- " make a list."""
+    """A study's text: an empty line separates paragraphs, lines that begin with "- " make a list."""
     return mark_safe("\n".join(_blocks(text)))  # noqa: S308 - every line is escaped in _block
 
 
@@ -28,7 +28,7 @@ def _blocks(text: str) -> Iterator[str]:
     in_list = False
     for line in [*text.splitlines(), ""]:
         starts_entry = line.startswith("- ")
-        # An indented line goes on with the list entry above it; any other one ends the list.
+        # An indented line continues the list entry above it; any other line ends the list.
         ends = not line.strip() or (starts_entry and not in_list) or (in_list and line[0] not in "- \t")
         if ends and lines:
             yield _block(lines, in_list)

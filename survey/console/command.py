@@ -1,4 +1,4 @@
-"""What every command of ours shares: errors in words, one a line, status 1. Commands parse, call and print."""
+"""What all our commands share: errors are printed one per line, with exit status 1. Commands parse, call and print."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def add_condition(parser: ArgumentParser) -> None:
 
 class HunchCommand(BaseCommand):
     requires_system_checks: Any = ()
-    # A command that reads files alone must not ask for a database that nobody has made yet.
+    # A command that only reads files must work before a database exists.
     needs_database = True
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -37,7 +37,7 @@ class HunchCommand(BaseCommand):
             if self.needs_database:
                 self.require_database()
             return super().execute(*args, **options)
-        except BrokenPipeError:  # Whoever reads our output (`head`) has seen enough.
+        except BrokenPipeError:  # The reader of our output, such as `head`, has closed it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(0) from None
         except HunchError as exc:
@@ -48,8 +48,8 @@ class HunchCommand(BaseCommand):
     def require_database(self) -> None:
         """Refuse a database of an older version.
 
-        On this machine alone an empty one gets its tables: nothing can be lost, and nobody who tries Hunch out in a new
-        folder has to know of migrations.
+        Outside production, an empty database gets its tables here: nothing can be lost, and people who try Hunch out in
+        a new folder need not know about migrations.
         """
         try:
             executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])

@@ -28,7 +28,7 @@ PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "bel
 
 
 def sections(found: Comparison, seconds: Mapping[str, float]) -> Iterator[str]:
-    """The report, a part at a time."""
+    """The parts of the report, one by one."""
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
     yield f"{found['n']} rows; below each value its 95 % interval"
     yield table_1(found["metrics"])
@@ -51,7 +51,7 @@ def sections(found: Comparison, seconds: Mapping[str, float]) -> Iterator[str]:
 
 
 def table_1(metrics: Mapping[str, EvaluationWithIntervals]) -> str:
-    """A row a predictor as in table 1 of the paper, its intervals in the row below."""
+    """One row for each predictor as in table 1 of the paper, with its intervals in the row below."""
     header = ["predictor"] + [
         f"{metric.upper()}{part}" for metric in METRICS for part in ("", " correct", " incorrect")
     ]
@@ -69,7 +69,7 @@ def write_files(
     predictions: Mapping[str, NDArray[np.float64]],
     facts: Mapping[str, Any],
 ) -> list[Path]:
-    """Tables and figures into `folder`, which exists; files of the same names are replaced.
+    """Write tables and figures into `folder`, which must exist; files of the same names are replaced.
 
     Raises:
         OSError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""Progress bars on stderr. What they show of the work between stages is read from the database alone."""
+"""Progress bars on stderr. Those for the work between stages read the database only."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ STILL_AFTER = 20.0  # seconds without any movement, after which the workers may 
 
 
 class StepsFailed(HunchError):
-    """A step failed, or had nothing to work with, and a person must look; the message says what to do."""
+    """A step failed or lacks its input, and a person must decide; the message says what to do."""
 
     code = "steps_failed"
     status = 500
@@ -36,10 +36,10 @@ def bar(*, total: int, name: str, unit: str = "") -> Any:
 
 
 def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
-    """Show the steps that follow from closing a stage until all are done. The work does not depend on anybody watching.
+    """Show the steps that follow the closing of a stage until all are done. They go on if nobody watches.
 
     Args:
-        say: told when nothing moves, with the likely reason.
+        say: called with the likely reason when nothing moves.
         check: called now and then; raises to stop waiting (the process manager has given up).
 
     Raises:
@@ -60,7 +60,7 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
             if failed := [step for step in steps if step.state == JobStep.State.FAILED]:
                 raise StepsFailed(
                     "\n".join(f"{step.title} ({step.stage}): {step.error}" for step in failed)
-                    + f"\nmend the cause, then: hunch retry_steps {stage.study.slug}"
+                    + f"\nfix the cause, then run: hunch retry_steps {stage.study.slug}"
                 )
             following = stage.following()
             if following is not None and lifecycle.waits_for_a_choice(following):
@@ -98,5 +98,5 @@ def _why_nothing_moves(stage: Stage) -> str:
     live = stage.sittings.filter(state=Sitting.State.LIVE).count()
     if stage.state == Stage.State.CLOSING and live:
         slug = stage.study.slug
-        return f"Waiting for {live} people who are still inside; `close_stage {slug} --now` would not wait for them."
+        return f"Waiting for {live} people who are still inside. To stop waiting for them: `close_stage {slug} --now`."
     return "Nothing has moved for a while. Are the workers running? (`make up` starts them.)"

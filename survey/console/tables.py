@@ -12,7 +12,7 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns set right under their names, two spaces apart."""
+    """Right-aligned columns under their names, two spaces apart."""
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = [header, ["-" * width for width in widths], *rows]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)

@@ -1,4 +1,4 @@
-"""What is stored, one subject a file. Imports nothing of survey but `study_file`.
+"""The database tables, one file per subject. Of survey, only `study_file` is imported.
 
 Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
 """

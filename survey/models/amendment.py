@@ -1,4 +1,4 @@
-"""A change of a study file that is in force, appended and never changed."""
+"""Changes of a study file that is in use. A row is added for each change and never edited."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .study import Study
 
 
 class Amendment(models.Model):
-    """What was changed, by whom and why, with the file as it was before: whoever reads the answers can read it too."""
+    """What was changed, by whom and why, with the file as it was before, so that older answers can be understood."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="amendments")
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Who did what, appended and never changed; and the tokens researchers read the API with."""
+"""Who did what, in rows that are added and never changed; and the tokens that researchers use for the API."""
 
 import hashlib
 import secrets
@@ -35,7 +35,7 @@ class AuditEntry(models.Model):
 
 
 class ApiToken(models.Model):
-    """Only the hash is kept: whoever reads the table cannot read the API."""
+    """A token for the API. Only its hash is kept, so that a copy of the table does not open the API."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80, blank=True)
@@ -53,7 +53,7 @@ class ApiToken(models.Model):
 
     @staticmethod
     def hashed(secret: str) -> str:
-        # 32 random bytes need no slow hash: there is nothing to guess.
+        # 32 random bytes cannot be guessed, so a fast hash is enough.
         return hashlib.sha256(secret.encode()).hexdigest()
 
     @classmethod

@@ -5,11 +5,11 @@ from django.db.models import Q
 
 from .sitting import Assignment, Sitting
 
-LONGEST_REPORT = 500  # characters; they stand in an index, which has room for so many of any alphabet
+LONGEST_REPORT = 500  # characters; the text is in an index, which holds this many in any alphabet
 
 
 class AttentionAnswer(models.Model):
-    """The answer to one attention check. A wrong one is a flag and changes nothing that its person sees."""
+    """The answer to one attention check. A wrong one sets a flag and changes nothing that the person sees."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="attention_answers")
     name = models.CharField(max_length=40, help_text="The check's name in the study file.")
@@ -52,7 +52,7 @@ class QuestionReport(models.Model):
 
 
 class DataChoice(models.Model):
-    """What a person said after the debriefing: that the answers may be used, or that they are taken back."""
+    """What a person chose after the debriefing: the answers may be used, or they are withdrawn."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="data_choice")
     may_use = models.BooleanField()

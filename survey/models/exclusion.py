@@ -1,4 +1,4 @@
-"""Whose answers a frozen stage leaves out, and why. What the answers say is read elsewhere."""
+"""Whose answers a frozen stage excludes, and why. The answers themselves are stored elsewhere."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from .study import Stage
 
 
 class Exclusion(models.Model):
-    """A sitting whose answers do not count, decided when its stage was frozen, by the rules of that moment."""
+    """A sitting whose answers do not count. This is decided when its stage is frozen, by the rules of that moment."""
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="exclusions")
     sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="exclusion")

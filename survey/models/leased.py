@@ -7,10 +7,11 @@ from django.db.models import Q
 
 
 class Leased(models.Model):
-    """Work that one worker at a time does: claimed by lease, and done again by another where the lease is over.
+    """Work that one worker at a time does. A worker claims it with a lease; if the lease runs out, another may claim
+    it.
 
-    Every claim raises `attempt`, and nothing is written by a worker whose attempt is no longer the row's. A subclass
-    has the states "queued" and "running" and those that its work ends in. `services.leases` claims and renews.
+    Every claim raises `attempt`. A worker may write only while its attempt is still the row's. A subclass has the
+    states "queued" and "running" and the states in which its work can end. `services.leases` claims and renews.
     """
 
     QUEUED = "queued"

@@ -1,4 +1,4 @@
-"""Links that let one person in each. A link itself is shown once; here is only its keyed hash."""
+"""Links that each admit one person. A link itself is shown once; only its keyed hash is stored here."""
 
 from django.conf import settings
 from django.db import models
@@ -8,7 +8,7 @@ from .study import Study
 
 
 class EntryLink(models.Model):
-    """A link that one person may begin with. Whose answers came by it is not stored here."""
+    """A link with which one person may begin. Which answers came from it is not stored here."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="entry_links")
     number = models.PositiveIntegerField(help_text="As in the file that the links were written into.")

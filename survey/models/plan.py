@@ -1,4 +1,4 @@
-"""Items, candidate sets, strata, booklets and slots: what a stage shows, drawn once before it opens."""
+"""Items, candidate sets, strata, booklets and slots: what a stage shows. It is drawn once, before the stage opens."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from .study import Stage, Study
 
 
 class Item(models.Model):
-    """What a slot presents. The instrument keeps what it shows in a typed table, one-to-one."""
+    """What a slot presents. The instrument keeps the content in a typed table, one row for each item."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="items")
     key = models.CharField(max_length=120, help_text="The instrument's name for it, the same on every machine.")
@@ -23,9 +23,9 @@ class Item(models.Model):
 class CandidateSet(models.Model):
     """The items a stage could draw from, and what they were scored with, as content-addressed files.
 
-    A pool's items and scores are one file. Of all there are, nothing is listed: `file_sha256` holds the factors of the
-    pair scorer (empty where the design asks for no scores), `shortlist_sha256` what the predictor itself gave the best
-    of them, and `drawn_sha256` what it gave the items that the stage draws.
+    The items and scores of a pool are in one file. A stage that draws from all items lists none: `file_sha256` is then
+    the file of the pair scorer's factors (empty if the design needs no scores), `shortlist_sha256` the predictor's own
+    scores of the best items, and `drawn_sha256` its scores of the items that the stage draws.
     """
 
     class Kind(models.TextChoices):
@@ -109,7 +109,7 @@ class Booklet(models.Model):
 
 
 class Slot(models.Model):
-    """One planned showing of one item. Where it lies now: in a booklet at a position, or (both empty) in the pool."""
+    """One planned showing of one item, in a booklet at a position. Both are empty while the slot waits in the pool."""
 
     class Role(models.TextChoices):
         SAMPLED = "sampled", "sampled"
@@ -148,7 +148,7 @@ class Slot(models.Model):
         ordering = ["stage", "number"]
         constraints = [
             models.UniqueConstraint(fields=["stage", "number"], name="slot_number_unique_in_stage"),
-            # By role: the holdout and the controls are drawn apart and may meet what was sampled.
+            # By role: the holdout and the controls are drawn separately and may include an item that was also sampled.
             models.UniqueConstraint(
                 fields=["stage", "role", "item", "replicate"],
                 condition=~Q(role="repeat"),
@@ -176,7 +176,7 @@ class Slot(models.Model):
             models.CheckConstraint(
                 condition=~Q(role__in=["sampled", "holdout"])
                 | Q(
-                    # Not null, said apart: to a database an unknown comparison is no violation.
+                    # "Not null" is stated separately: for a database, a comparison with null violates nothing.
                     inclusion_probability__isnull=False,
                     inclusion_probability__gt=0,
                     inclusion_probability__lte=1,

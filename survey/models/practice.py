@@ -1,4 +1,4 @@
-"""What was answered on the practice item, which shows how the screens work and counts for nothing. Models alone."""
+"""Answers to the practice item, which shows how the screens work. They never count as data. Imports Django alone."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from .sitting import Sitting
 
 
 class PracticeAnswer(models.Model):
-    """One answer on the practice item, numbered inside the sitting. It belongs to no item and no slot."""
+    """One answer to the practice item, numbered inside the sitting. It belongs to no item and no slot."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="practice_answers")
     number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the sitting.")

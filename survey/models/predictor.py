@@ -8,7 +8,7 @@ from .study import Stage
 
 
 class SnapshotAnswer(models.Model):
-    """One answer as it was frozen: a keyed hash, so that a withdrawal leaves a tombstone and not a hole."""
+    """One answer at the time of freezing, as a keyed hash. After a withdrawal the row stays and marks its place."""
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="snapshot")
     number = models.PositiveIntegerField()
@@ -28,7 +28,7 @@ class SnapshotAnswer(models.Model):
 
 
 class PredictorRun(models.Model):
-    """One training of a predictor on the answers up to and with a stage."""
+    """One training of a predictor on the answers up to and including a stage."""
 
     class Role(models.TextChoices):
         MAIN = "main", "main"
@@ -71,11 +71,11 @@ class PredictorRun(models.Model):
 
 
 class Evaluation(models.Model):
-    """How a predictor did on a stage's answers that it had not seen.
+    """How well a predictor did on a stage's answers that it had not seen.
 
-    `metrics` has the instrument's figures under `weighted` and `naive` (the sampled answers by the design's weights,
-    and as they came) and `holdout` (the uniform holdout, where the stage has one); under `difference`, by the same
-    names, what the main predictor's figures are subtracted from.
+    `metrics` has the instrument's figures under three names: `weighted` (the sampled answers, with the design's
+    weights), `naive` (the same without weights) and `holdout` (the uniform holdout, where the stage has one). Under
+    `difference`, by the same names, are the figures minus those of the main predictor.
     """
 
     predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="evaluations")
@@ -93,7 +93,7 @@ class Evaluation(models.Model):
         return f"{self.predictor_run} on {self.stage}"
 
 
-# A step whose worker died is tried again this often; a step that kills its worker each time must not do so for ever.
+# A step whose worker died is tried again this many times. The limit stops a step that kills its worker every time.
 TRIES = 3
 
 
@@ -126,7 +126,7 @@ class JobStep(Leased):
     member = models.PositiveSmallIntegerField(default=0)
     input_sha256 = models.CharField(max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
-    # Two columns of `Leased`, with words of their own for the admin pages.
+    # Two columns of `Leased`, repeated with other help texts for the admin pages.
     attempt = models.PositiveIntegerField(default=0, help_text="Claims so far; only the newest may write.")
     sent_at = models.DateTimeField(null=True, blank=True, help_text="When a task was last sent for it.")
     tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before a person must look.")

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
-# The only markup in a question's text, exactly so. Everything else, "<b >" or "<BR>" too, is text, shown as it stands.
+# The only markup in a question's text, in exactly this spelling. All else, also "<b >" or "<BR>", is shown as text.
 MARKUP = re.compile(r"(</?b>|<br>)")
 
 

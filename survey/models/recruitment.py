@@ -1,6 +1,6 @@
-"""A study at a panel: its postings, the panel's view of each submission, what is paid, and what the panel tells us.
+"""A study at a panel: its postings, the panel's view of each submission, payments, and the panel's events.
 
-A submission's id stands here only as a keyed hash and encrypted. Money is in whole cents or pence.
+A submission's id is stored only as a keyed hash and in encrypted form. Money is in whole cents or pence.
 """
 
 from django.conf import settings
@@ -12,7 +12,7 @@ from .study import Stage, Study
 
 
 class Posting(models.Model):
-    """One study at a panel. Written before the panel is asked, and found there again by its internal name."""
+    """One study at a panel. The row is written before the panel is called; its internal name finds the study there."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="postings")
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="postings")
@@ -53,17 +53,17 @@ class Posting(models.Model):
 
     @property
     def leads_to_a_closed_door(self) -> bool:
-        """Whether the panel still sends people while nobody is let in here."""
+        """Whether the panel still sends people although we admit nobody."""
         return self.state == "ACTIVE" and self.stage.state != Stage.State.OPEN
 
     @property
     def committed(self) -> int:
-        """Cents that its places may cost; nothing before it was published."""
+        """How many cents its places may cost; 0 before it was published."""
         return self.reward * self.places if self.published_at else 0
 
 
 class Submission(models.Model):
-    """What the panel says of one participation, as it was last read."""
+    """What the panel said about one participation when it was last read."""
 
     posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="submissions")
     respondent = models.ForeignKey(
@@ -99,9 +99,10 @@ class Submission(models.Model):
 
 
 class PaymentBatch(models.Model):
-    """Bonuses paid by one call, which a panel does twice when asked twice. So each state is written before the call.
+    """Bonuses paid by one call. A panel that is called twice pays twice, so each state is written before the call.
 
-    `sent` without an end is as good as `unknown`: the process died in between. A person looks at the panel and says.
+    A batch that stays `sent` means that the process died in between: the result is unknown, as in `unknown`. A person
+    must look at the panel and record what happened.
     """
 
     class State(models.TextChoices):
@@ -145,7 +146,7 @@ class PaymentBatch(models.Model):
 
 
 class Payment(models.Model):
-    """What one person is paid beside the reward. `is_void` frees it to be paid by a later batch: it was not paid."""
+    """What one person is paid beside the reward. `is_void`: it was not paid, and a later batch may pay it."""
 
     class Kind(models.TextChoices):
         LATE = "late", "finished after the panel's time was over"
@@ -173,7 +174,7 @@ class Payment(models.Model):
 
 
 class WebhookEvent(models.Model):
-    """One event that a panel sent. It names a submission: encrypted while it waits, emptied once it is worked on."""
+    """One event that a panel sent. It names a submission, encrypted until the event is processed and deleted then."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"

@@ -20,7 +20,7 @@ def new_pseudonym() -> str:
 
 
 class Respondent(models.Model):
-    """A person in a study, known by a pseudonym alone."""
+    """A person in a study, known only by a pseudonym."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="respondents")
     pseudonym = models.CharField(max_length=24, unique=True, default=new_pseudonym, editable=False)
@@ -35,7 +35,7 @@ class Respondent(models.Model):
 
 
 class PanelIdentity(models.Model):
-    """What the panel calls a person. Apart from the answers, encrypted, found by a hash keyed for each study."""
+    """The panel's ids of a person: encrypted, kept apart from the answers, and found by a hash keyed for each study."""
 
     respondent = models.OneToOneField(Respondent, on_delete=models.CASCADE, related_name="panel_identity")
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="+")
@@ -59,7 +59,7 @@ class PanelIdentity(models.Model):
 class Sitting(models.Model):
     """One pass of a respondent through a stage.
 
-    `step` counts the accepted POSTs. A form carries the step it was shown for, so that a repeated POST is known as one.
+    `step` counts the accepted POSTs. A form carries the step it was shown for, so that a repeated POST is recognised.
     """
 
     class State(models.TextChoices):
@@ -110,12 +110,12 @@ class Sitting(models.Model):
 
     @property
     def token(self) -> str:
-        """What the browser or the API client holds: unforgeable, and made again from the row for a returning person."""
+        """What the browser or the API client holds. It is signed. A returning person gets the same one again."""
         return signing.Signer(salt=SITTING_TOKEN_SALT).sign(self.public_id.hex)
 
     @staticmethod
     def public_id_of(token: str) -> uuid.UUID | None:
-        """The id inside a token; None for a forged or foreign one."""
+        """The id inside a token; None if the token is forged or from elsewhere."""
         try:
             return uuid.UUID(signing.Signer(salt=SITTING_TOKEN_SALT).unsign(token))
         except (signing.BadSignature, ValueError):
@@ -123,7 +123,7 @@ class Sitting(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Ended for good. An expired sitting is not over: its person may come back, unless they took all of it back."""
+        """Ended for good. An expired sitting is not over: its person may come back, unless they have withdrawn."""
         return self.withdrawn_at is not None or self.state not in (self.State.LIVE, self.State.EXPIRED)
 
     @property
@@ -133,7 +133,7 @@ class Sitting(models.Model):
 
     @property
     def shown_config(self) -> StudyConfig:
-        """The same in the language of the sitting's pages."""
+        """The same config in the language of the sitting's pages."""
         return self.config.in_language(self.language)
 
     @property
@@ -188,7 +188,7 @@ class AssignmentCondition(models.Model):
 
 
 class Consent(models.Model):
-    """What was agreed to, in which words, and when: consent that can be demonstrated."""
+    """What was agreed to, in which words, and when, so that consent can be proved."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="consent")
     version = models.CharField(max_length=40)
@@ -292,7 +292,7 @@ class Assignment(models.Model):
 
 
 class Response(models.Model):
-    """One stored reaction. Its content stands in the instrument's typed table, one-to-one."""
+    """One stored reaction. Its content is in the instrument's typed table, one row for each response."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="responses")
     number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the assignment.")

@@ -61,11 +61,11 @@ class Study(models.Model):
         return StudyConfig.model_validate(self.stored_config)
 
     def config_in(self, language: str) -> StudyConfig:
-        """The same with every text in that language."""
+        """The same config with every text in that language."""
         return self.config.in_language(language)
 
     def as_of(self, sha256: str) -> StudyConfig:
-        """The study file of that hash: the one in force, or one that an amendment has replaced."""
+        """The study file with that hash: the one in force, or one that an amendment has replaced."""
         if not sha256 or sha256 == self.source_sha256:
             return self.config
         if sha256 not in self._older:
@@ -78,7 +78,7 @@ class Study(models.Model):
         return {}
 
     def admitting_stage(self) -> "Stage | None":
-        """The stage that a new respondent would join, open or not full or not: the newest that is open."""
+        """The stage that a new respondent would join: the newest open stage, even if it is full."""
         return self.stages.filter(state=Stage.State.OPEN).order_by("-index").first()
 
     def main_stages(self) -> "models.QuerySet[Stage]":
@@ -90,7 +90,7 @@ class Study(models.Model):
 
 
 class CompletionCode(models.Model):
-    """One random code an outcome. Only the earned one ever reaches a browser."""
+    """One random code for each outcome. A browser only ever receives the code of its own outcome."""
 
     class Outcome(models.TextChoices):
         COMPLETED = "completed", "completed"
@@ -122,7 +122,7 @@ class Stage(models.Model):
         CLOSING = "closing", "closing"
         FROZEN = "frozen", "frozen"
 
-    # Who may follow whom. `closing` never goes back: people were already told that the stage is over.
+    # Which states may follow each state. `closing` never goes back: people have already read that the stage is over.
     MOVES = {
         State.DRAFT: {State.PLANNED},
         State.PLANNED: {State.OPEN},
@@ -166,7 +166,7 @@ class Stage(models.Model):
 
     @property
     def config(self) -> StageConfig:
-        """What the study file says of it, but for a design that a person had to replace (`staging.choose_uniform`)."""
+        """The study file's part for this stage, unless a person had to replace the design with the uniform one."""
         planned = self.study.config.stages[self.index - 1]
         if self.manifest.get(UNIFORM_BY_CHOICE):
             return planned.model_copy(update={"design": DesignConfig()})
@@ -183,11 +183,11 @@ class Stage(models.Model):
         return self.study.stages.filter(index=self.index + 1).first()
 
     def before(self) -> "Stage | None":
-        """The stage that is open before this one, a pilot or not."""
+        """The stage that is open before this one; it may be a pilot."""
         return self.study.stages.filter(index=self.index - 1).first()
 
     def preceding(self) -> "Stage | None":
-        """The stage whose answers come before this one's; none where only pilots do, or for a pilot."""
+        """The earlier stage whose answers this one can use; None for a pilot and right after pilots."""
         return None if self.is_pilot else self.study.main_stages().filter(index=self.index - 1).first()
 
     @property
@@ -196,8 +196,8 @@ class Stage(models.Model):
 
     @property
     def plans_on_opening(self) -> bool:
-        """Whether no answers come before it. It is planned when it is opened, so that the file can be mended until
-        then; the others are planned as soon as the stage before is frozen."""
+        """Whether no answers come before it. Such a stage is planned when it is opened, so that the file can be
+        corrected until then. The others are planned as soon as the stage before is frozen."""
         return self.index <= self.study.config.pilots + 1
 
     def record(self, **facts: Any) -> None:

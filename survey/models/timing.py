@@ -1,6 +1,6 @@
-"""How long screens were looked at, as far as no response says it. Milliseconds; what the browser says is its own word.
+"""How long people looked at screens that leave no response. In milliseconds; the browser's times are not checked.
 
-The items' own screens have their times with their responses.
+The times of the items' own screens are stored with their responses.
 """
 
 from django.db import models
@@ -8,11 +8,11 @@ from django.db.models import Q
 
 from .sitting import Sitting
 
-MOST_UNFINISHED = 5  # rows a sitting and step: whoever leaves and comes back all day fills no table
+MOST_UNFINISHED = 5  # rows per sitting and step: leaving and returning again and again must not fill the table
 
 
 class ScreenTiming(models.Model):
-    """A step that was taken and left no response: instructions, checks, a form, an attention check."""
+    """A step that was taken and has no response of an item: instructions, checks, a form, an attention check."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.CASCADE, related_name="screen_timings")
     step = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""That a person took back what they had given: when, how much it was, and what had been made with it. No content."""
+"""Withdrawals: when a person had their answers deleted, how many they were, and what used them. No content is kept."""
 
 from django.db import models
 

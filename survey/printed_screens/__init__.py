@@ -1,1 +1,1 @@
-"""Every screen of a study as files: a throw-away copy of it is walked through, and nothing of it stays."""
+"""Writes every screen of a study to files. It walks through a temporary copy of the study and then removes the copy."""

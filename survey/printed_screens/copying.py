@@ -1,4 +1,4 @@
-"""A throw-away copy of a study, open, with items of every kind. For a transaction that is rolled back."""
+"""A temporary, open copy of a study with items of every kind. Use it in a transaction that is rolled back."""
 
 import copy
 import secrets
@@ -19,9 +19,9 @@ MOST_KINDS = 6
 
 
 def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
-    """The copy's stage with one booklet, and by the items' primary keys of which kind they are.
+    """The copy's stage with one booklet, and the kind of each item by its primary key.
 
-    Codes are words that say what they are for, and not those that people are given.
+    The copy's completion codes are words that name their purpose, not the codes that people receive.
 
     Raises:
         StateRefused: the bank has no questions for the study.
@@ -90,7 +90,7 @@ def _fill(stage: Stage, questions: Sequence[Question]) -> dict[int, str]:
 def _store(
     study: Study, instrument: Instrument, rows: np.ndarray, questions: Sequence[Question]
 ) -> tuple[list[Item], list[str]]:
-    """Items of these rows, and of which kind each is: what the instrument tells its items apart by first."""
+    """The items of these rows, and the kind of each: the first thing by which the instrument distinguishes items."""
     by_key = {instrument.item_key(row, questions): place for place, row in enumerate(rows)}
     items = Item.objects.bulk_create([Item(study=study, key=key) for key in by_key])
     instrument.create_typed_items(items=items, rows=rows[list(by_key.values())], questions=questions)
@@ -108,7 +108,7 @@ def _controls(
         return []
     found = []
     for kind in roles.control_kinds or controls.kinds:
-        if kind == REPEAT:  # The same screens once more.
+        if kind == REPEAT:  # It would show the same screens again.
             continue
         row = controls.draw(kind=kind, count=1, questions=questions, rng=rng)
         key = instrument.item_key(row[0], questions)

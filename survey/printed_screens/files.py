@@ -1,4 +1,4 @@
-"""Screens as files that open from a disk: pages without scripts, a table of them, all on one page, and that as PDF."""
+"""Screens as files to open from a disk: pages without scripts, a table of them, one page with all, and its PDF."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ from .walking import Screen, Walk
 STYLE = "hunch.css"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
 PDF_SECONDS = 300
-# A file has no other page to lead to, and nowhere to send anything to.
+# What is removed or replaced in a file: it cannot link to other pages or send anything.
 CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<script\b.*?</script>", re.DOTALL), ""),
     (re.compile(r'<link rel="icon"[^>]*>'), ""),
@@ -48,13 +48,13 @@ def find_browser(given: str = "") -> str:
             return found
     looked_for = given or ", ".join(BROWSERS)
     raise HunchError(
-        f"--pdf: no browser that could print is on this machine (looked for {looked_for}): install Chromium, name one "
+        f"--pdf: found no browser that can print (looked for {looked_for}): install Chromium, name one "
         "with --browser PATH, or print all.html from any browser"
     )
 
 
 def write_screens(study: Study, walks: Sequence[Walk], folder: Path, *, now: datetime) -> int:
-    """Write every page in a folder of its language, all of them on one page beside, and the table of all; how many.
+    """Write every page into a folder for its language, one page with all of them, and a table. Returns the number.
 
     Raises:
         HunchError: the folder cannot be written.
@@ -129,13 +129,13 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
 
 
 def _kind(walk: Walk, screen: Screen) -> list[str]:
-    """Of which kind of item the screen is, where not all kinds look like it."""
+    """The kinds of item that show this screen, if they are one or two of several; else empty."""
     few = 0 < len(screen.kinds) <= 2 and screen.kinds != walk.kinds_shown
     return [re.sub(r"[^a-z0-9]+", "-", kind.lower()) for kind in sorted(screen.kinds)] if few else []
 
 
 def _common(walk: Walk, screen: Screen) -> Mapping[str, str]:
-    """The levels without which the screen is not seen: of each factor the one level that all its walks share."""
+    """The levels that the screen needs: of each factor the level that all walks with this screen share, if any."""
     seen = [walk.combinations[number] for number in sorted(screen.combinations)]
     found = {}
     for condition in walk.config.conditions:

@@ -1,7 +1,7 @@
-"""Walking through a copy of a study by its pages, down every path that shows something else.
+"""Walks through the pages of a copy of a study, along every path that shows something new.
 
-The pages are served by this process, so that all of it happens inside the caller's transaction; every path is undone
-before the next one is taken.
+This process serves the pages, so that everything happens inside the caller's transaction. Each path is undone before
+the next one is taken.
 """
 
 import logging
@@ -29,13 +29,13 @@ from survey.simulator.routes import SITTING_COOKIE, Pages, Shown
 from survey.simulator.visitors import Person, made_up_ids
 from survey.study_file import StudyConfig
 
-# What is drawn for each sitting by chance (the order of some answers, who is asked for reasons) is drawn so often, and
-# no more once so many draws in a row have shown nothing new.
+# Some things are drawn at random for each sitting (the order of some answers, whether reasons are asked for). They are
+# drawn again up to MOST_DRAWS times, or until SILENT_DRAWS draws in a row have shown nothing new.
 MOST_DRAWS = 8
 SILENT_DRAWS = 3
 MOST_COMBINATIONS = 64
 MOST_STEPS = 1000
-# Pages in the order in which they are listed: at the door, the blocks, the ends.
+# The order in which pages are listed: the pages before consent, the blocks, the ends.
 DOOR, ENDS = -1, 1000
 PERCENT = re.compile(r"\b\d{1,3} %")
 NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
@@ -48,8 +48,8 @@ Key = tuple[str, ...]
 class Screen:
     """A page, what it is, and under which combinations of levels (their numbers) it was seen.
 
-    `kinds`: of the items that it was seen with. `origins`: the pages that it was reached from by a path that not every
-    walk takes; it is seen wherever they are.
+    `kinds`: the kinds of items it was seen with. `origins`: if only some walks take the path to it, the pages from
+    which the path begins; the screen is then seen under all combinations under which those are seen.
     """
 
     name: str
@@ -177,7 +177,7 @@ class Walk:
                 self._keep("welcome-after-the-end", (ENDS, 3))
 
     def _errors(self, route: Pages, shown: Shown) -> None:
-        """What the page says where nothing was entered."""
+        """What the page says if nothing was entered."""
         with self._aside(route):
             after = route.send(shown, {})
             if after.errors:
@@ -200,14 +200,14 @@ class Walk:
                     if (after.kind == "end" or same_block) and self._keep_step(route, after) and same_block:
                         self._other_answers(route, after, person, depth=depth + 1)
         if shown.kind in ("instructions", "checks"):
-            with self._aside(route):  # The last place is taken meanwhile.
+            with self._aside(route):  # Meanwhile somebody else took the last place.
                 Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())
                 after = route.send(shown, usual)
                 if after.kind == "end":
                     self._keep_step(route, after)
 
     def _remark(self, route: Pages, shown: Shown) -> None:
-        """What is said to who reports something wrong with the question."""
+        """What people read after they report that something is wrong with the question."""
         elements = list(shown.page.main.walk()) if shown.page else []
         button = next((element.attributes for element in elements if "formaction" in element.attributes), None)
         if shown.page is None or button is None or self._has_remarked:
@@ -225,7 +225,7 @@ class Walk:
         return Sitting.objects.select_related("stage__study__bank", "respondent", "booklet").get(stage=self.stage)
 
     def _set_levels(self) -> bool:
-        """Give all items the levels of this walk; whether any had another one."""
+        """Give all items the levels of this walk. Returns whether any of them changed."""
         changed = 0
         for factor, level in self.levels.items():
             rows = AssignmentCondition.objects.filter(assignment__sitting__stage=self.stage, factor=factor)
@@ -255,7 +255,7 @@ class Walk:
 
     @contextmanager
     def _aside(self, route: Pages) -> Iterator[None]:
-        """A path that is left again: what was stored is undone, and so are the cookies."""
+        """A side path: at its end, what it stored is undone, and so are the cookies."""
         kept, last, origin = httpx.Cookies(route.client.cookies), self._last, self._origin
         self._origin = origin or last
         with undone():
@@ -283,7 +283,7 @@ class Walk:
         return self._keep(name, (sitting.block, 0), questions=questions, kind=kind)
 
     def _keep(self, name: str, place: tuple[int, int], *, questions: Sequence[str] = (), kind: str = "") -> bool:
-        """Keep the page that was shown last, unless one that says the same is kept; whether it is new."""
+        """Keep the page that was shown last unless an equal one is kept already. Returns whether it is new."""
         page = Page(self._html)
         key = (name.partition("-")[0], *_said(page, questions))
         is_new = key not in self.screens
@@ -308,9 +308,9 @@ class Walk:
 
 @contextmanager
 def connection_kept() -> Iterator[None]:
-    """A request ends by closing its connection, and with it everybody's transaction: not while we are the server."""
+    """Keep the database connection open. A request normally closes it at its end, which would end our transaction."""
     signals = (request_started, request_finished)
-    # Answers that are refused on purpose are no news either.
+    # Answers that we get refused on purpose need no log line.
     log = logging.getLogger("django.request")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -324,7 +324,7 @@ def connection_kept() -> Iterator[None]:
 
 
 class _Undo(Exception):
-    """Leaves a block whose writes are not to stay."""
+    """Raised to leave a block and undo what it wrote."""
 
 
 @contextmanager
@@ -336,7 +336,7 @@ def undone() -> Iterator[None]:
 
 
 def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
-    """Every combination of levels; where there are very many, the first one and those that differ from it in one."""
+    """Every combination of levels. If there are too many: the first one and those that differ from it in one level."""
     found = combinations(config)
     if len(found) <= MOST_COMBINATIONS:
         return found
@@ -345,8 +345,8 @@ def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
 
 
 def _said(page: Page, questions: Sequence[str]) -> Iterator[str]:
-    """What tells this page from others of its kind. Not which question is asked, the numbers that were entered or the
-    place in the sitting; nor, but for items, the order of what can be chosen."""
+    """The words by which a page counts as different from others of its kind. Left out are the question asked, the
+    numbers entered and the place in the sitting; except for items, also the order of the options."""
     words = list(_words(page.main, questions))
     yield from words if page.kind in ("item", "practice") else sorted(words)
 
@@ -366,6 +366,6 @@ def _words(element: Element, questions: Sequence[str]) -> Iterator[str]:
         if isinstance(child, Element):
             yield from _words(child, questions)
         elif text := " ".join(child.split()):
-            # A number in percent is one that was entered, wherever it is said again.
+            # A number in percent is one that was entered, also where the page repeats it.
             said = PERCENT.sub("[number] %", text)
             yield "[option]" if any(text in question for question in questions) else said

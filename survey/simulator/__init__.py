@@ -1,6 +1,6 @@
-"""Simulated respondents who take part over HTTP, as real ones do, and read what a page or the API shows alone.
+"""Simulated respondents. They take part over HTTP as real ones do, and know only what a page or the API shows.
 
-What they answer to an item is the instrument's own (`simulated_person`). Imports services and below.
+The instrument decides how they answer an item (`simulated_person`). Imports services and below.
 """
 
 from .crowd import Crowd, Visit

@@ -1,5 +1,7 @@
-"""Many simulated people at once. Here the database is read before they set out, those who went away are given up as an
-hour of silence would, and in the end the server's counts are compared; they themselves only speak HTTP."""
+"""Many simulated people at once.
+
+The people themselves only use HTTP. This module reads the database before they start, expires the sittings of those who
+left (as an hour without activity would), and compares the server's counts at the end."""
 
 import logging
 import threading
@@ -31,7 +33,7 @@ from .visitors import Person, SimulationError, made_up_ids, open_client
 
 @dataclass(frozen=True)
 class Visit:
-    """How it went for one person: an outcome of the end page, why the door stayed closed, or that they left."""
+    """The result for one person: an outcome of the end page, why they were not admitted, or that they left."""
 
     outcome: str
     code: str
@@ -44,15 +46,16 @@ def seed_of(seed: int, stage: int | str, number: int) -> int:
 
 
 class Crowd:
-    """People for the open stage of a study, each from a seed of its own.
+    """People for the open stage of a study, each with their own seed.
 
     Args:
-        seed: of the people; the study's own by default. People of one stage are numbered on from those who came before.
-        null: their changes do not depend on the pair.
+        seed: the people's seed; by default the study's. Numbers go on from the people who came to the stage before.
+        null: if true, their changes do not depend on the pair.
         through: "pages" or "api".
         same_in_every_stage: the n-th person of every stage has the same character; otherwise all differ.
-        rates: of those who leave, come back, hurry and click twice, and of programs that only read; nobody by default.
-        pace: seconds that people look at a page on average; nobody waits by default.
+        rates: the shares of people who leave, come back, hurry and click twice, and of programs that only read; 0 by
+            default.
+        pace: seconds that people look at a page on average; 0 by default.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Crowd:
     ) -> None:
         """
         Raises:
-            HunchError: the address is not of this machine.
+            HunchError: the address does not lead to this machine.
             StateRefused: no stage is open.
         """
         self.base_url = loopback_url(base_url)
@@ -108,7 +111,7 @@ class Crowd:
         self._before = Before.of(study)
 
     def _links(self, study: Study, count: int) -> list[dict[str, str]]:
-        """What the addresses of so many people carry."""
+        """The parameters in the addresses of `count` people."""
         if study.config.panel.kind != links.KIND:
             return [made_up_ids(study.config) for _number in range(count)]
         made: list[links.NewLink] = []
@@ -118,21 +121,21 @@ class Crowd:
         return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
 
     def visits(self) -> Iterator[Visit]:
-        """Send everybody in, some at a time, and yield each visit as it ends.
+        """Send everybody in, some at a time, and yield each visit when it ends.
 
         Raises:
-            SimulationError: somebody met a page that does not do what it promises, or nothing answers.
+            SimulationError: a page does not do what it promises, or the server does not answer.
         """
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for every request would bury everything else.
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for every request would hide everything else.
         at_once = [person for person in self.people if not person.habit.newcomer]
         yield from self._send_in([*at_once, *self.strays])
         late = [person for person in at_once if person.habit.kind == "back_late" and not person.diary.outcome]
         self.given_up = self._give_up([one for one in at_once if one.diary.outcome == LEFT] + late)
-        # The newcomers may be given what the others left unanswered before those come back for it.
+        # Newcomers may get the items that others left unanswered, before those others come back.
         yield from self._send_in([*(person for person in self.people if person.habit.newcomer), *late])
 
     def run(self, on_visit: Callable[[Visit], None] = lambda visit: None) -> Counter[str]:
-        """All visits; how many ended with which outcome."""
+        """Make all visits. Returns how many ended with each outcome."""
         outcomes: Counter[str] = Counter()
         for visit in self.visits():
             outcomes[visit.outcome] += 1
@@ -140,7 +143,7 @@ class Crowd:
         return outcomes
 
     def report(self) -> Report:
-        """What was done, and whether the server has counted the same; once all visits have ended."""
+        """What was done, and whether the server has counted the same. Call it after all visits."""
         return report_on(
             stage=self.stage,
             people=self.people,
@@ -165,7 +168,7 @@ class Crowd:
                 pool.shutdown(cancel_futures=True)
 
     def _let(self, visitor: Person | Mapping[str, str]) -> Visit | None:
-        """One visit; None of a program, and of a person who will come back later."""
+        """One visit; None for a program and for a person who will come back later."""
         started = time.monotonic()
         try:
             if not isinstance(visitor, Person):
@@ -197,7 +200,7 @@ class Crowd:
         return self._visit(person)
 
     def _visit(self, person: Person, *, leaves_before: int | None = None) -> str:
-        # By their link from any browser; without one, what the first browser was told is all there is to know them by.
+        # A link identifies them in any browser. Without a link, only what the first browser received identifies them.
         cookies = None if person.panel_ids else person.cookies
         with open_client(self.base_url, cookies) as client:
             route = self._route(client=client, slug=self.slug, ids=person.panel_ids or person.kept)
@@ -213,7 +216,7 @@ class Crowd:
             self.read += requests
 
     def _give_up(self, people: Sequence[Person]) -> int:
-        """What beat does once they have been silent for as long as the study allows."""
+        """Expire their sittings, as beat does after the time that the study allows without activity."""
         given_up = 0
         now = timezone.now()
         for token in [token for person in people for token in person.diary.tokens]:

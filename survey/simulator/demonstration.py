@@ -1,4 +1,4 @@
-"""What the demo does besides running processes: its studies, its researcher, its table and its verdict."""
+"""What the demo does apart from running processes: its studies, its researcher, its table and its verdict."""
 
 import re
 import secrets
@@ -24,14 +24,14 @@ from survey.services.studies import creating
 STUDY_FILE = "demo.toml"
 CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
-# Who logs in to the demo is known by this address: a user of the same name who is somebody else is left alone.
+# The demo's user has this address. A user of the same name with another address is a different person and stays as is.
 RESEARCHER_EMAIL = "researcher@demo.invalid"
 
 
 def create_demo_study(*, name: str = "demo", seed: int | None = None, respondents: int | None = None) -> Study:
-    """The shipped study under the next free slug, with another seed or size of stage if one is given.
+    """Create the shipped study under the next free slug, with another seed or stage size if given.
 
-    The changes are made in the file's text, so that the study's stored file is what was run.
+    The changes are made in the file's text, so that the stored file shows what was run.
     """
     text = creating.read_study_file(STUDIES_DIR / STUDY_FILE)
     text = _changed(text, "slug", f'"{_free_slug(name)}"')
@@ -62,7 +62,7 @@ def _free_slug(name: str) -> str:
 
 
 def make_researcher() -> tuple[Any, str]:
-    """A researcher's login with a new random password, and that password, which is stored nowhere."""
+    """A researcher's user with a new random password, and the password, which is stored nowhere."""
     users = get_user_model().objects
     number, name = 1, "researcher"
     while users.filter(username=name).exclude(email=RESEARCHER_EMAIL).exists():
@@ -80,7 +80,7 @@ def make_researcher() -> tuple[Any, str]:
 
 @dataclass(frozen=True)
 class StageLine:
-    """One line of the demo's table; None where there is nothing."""
+    """One line of the demo's table; None where there is no value."""
 
     stage: int
     answers: int
@@ -138,7 +138,7 @@ def stage_table(lines: list[StageLine]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the last stage found more changes than the first, and whether that is what should have come out."""
+    """Whether the last stage found more changes than the first, and whether that was the right result."""
 
     comparison: Comparison
     null: bool
@@ -157,7 +157,7 @@ class Verdict:
         shares = f"{percent(found.first)} changed in the first stage, {percent(found.second)} in the last"
         test = f"one-sided test clustered by respondent: p = {found.p_one_sided:.2g}"
         if self.null:
-            what = "a lift, though none is there to be found" if self.lifted else "no lift, as it must be here"
+            what = "a lift, although none exists here" if self.lifted else "no lift, as expected here"
         else:
             what = "the last stage finds more changes" if self.lifted else "the last stage does not find more changes"
         return f"{'PASSED' if self.passed else 'FAILED'}: {what} ({shares}; {test})."
@@ -173,14 +173,14 @@ def verdict_on(study: Study, *, null: bool) -> Verdict:
 
 
 def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
-    """The first outcome of each counted answer, and whose it is."""
+    """The first outcome of each counted answer, and the respondent of each."""
     answers = counted_answers(stage, roles=TRAINED)
     outcomes = instruments.estimates_of(instruments.of_study(stage.study)).outcomes(answers)
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 
 def summary(*, seconds: float, lines: list[StageLine], verdict: Verdict) -> dict[str, Any]:
-    """What the demo prints last, for machines."""
+    """What the demo prints last, for programs to read."""
 
     def rounded(value: Any) -> Any:
         return round(value, 4) if isinstance(value, float) else value

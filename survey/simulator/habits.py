@@ -16,10 +16,10 @@ Kind = Literal["ordinary", "dropout", "back_soon", "back_late", "speeder", "doub
 class Rates:
     """Shares of the people, 0..1, each person having one habit at most; scanners are extra, as a share of the people.
 
-    dropouts: leave for good, anywhere from the first page on. returners: leave and come back by the same link, every
+    dropouts: leave for good, on any page from the first one on. returners: leave and come back by the same link, every
     other one after their sitting has expired. speeders: answer at random. double_tabs: click twice, send a page again
-    whose reply got lost, answer in a second tab and in one that was left behind. scanners: programs that open a link
-    before its person does, or one that nobody follows, and only ever read.
+    after a lost reply, or answer in a second tab or in an outdated one. scanners: programs that open a link before its
+    person does, or a link that nobody uses, and only read.
     """
 
     dropouts: float = 0.0
@@ -38,7 +38,7 @@ class Rates:
 
 
 NONE = Rates()
-# As online panels have them, roughly.
+# Roughly the rates of online panels.
 REALISTIC = Rates(dropouts=0.1, returners=0.06, speeders=0.05, double_tabs=0.1, scanners=0.1)
 
 
@@ -46,9 +46,9 @@ REALISTIC = Rates(dropouts=0.1, returners=0.06, speeders=0.05, double_tabs=0.1, 
 class Habit:
     """What one person does besides answering.
 
-    leaves_before: the page, counted from 0, that is seen and not sent; None where the person stays. newcomer: sets out
-    when those who left have been given up, and may get what they left unanswered. scanned: a program opens the person's
-    link before them.
+    leaves_before: the page, counted from 0, that is seen and not sent; None if the person stays. newcomer: starts after
+    the sittings of those who left have expired, and may get what they left unanswered. scanned: a program opens the
+    person's link first.
     """
 
     kind: Kind = "ordinary"
@@ -66,7 +66,7 @@ def pages_of(config: StudyConfig) -> int:
 
 
 def habits_of(people: int, *, rates: Rates, config: StudyConfig, seed: int) -> list[Habit]:
-    """One habit a person, in the order in which they set out; as many of each kind as the rates say, rounded."""
+    """One habit for each person, in the order in which they start. The rates, rounded, say how many of each kind."""
     chance = random.Random(derive(seed, "habits"))  # noqa: S311 - reproducible on purpose
     pages = pages_of(config)
     back = round(people * rates.returners)
@@ -80,7 +80,7 @@ def habits_of(people: int, *, rates: Rates, config: StudyConfig, seed: int) -> l
     }
     kinds = [kind for kind, count in wanted.items() for _number in range(count)][:people]
     chance.shuffle(kinds)
-    # Those who are expected back have begun: after the first page and consent.
+    # People who come back must have begun, so they leave after the first page and consent.
     first = {"dropout": 0, "back_soon": 2, "back_late": 2}
     leaving = [chance.randrange(first[kind], pages) if kind in first else None for kind in kinds]
     newcomers = _some_ordinary(kinds, chance) if {"dropout", "back_late"} & set(kinds) else set()

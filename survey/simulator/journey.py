@@ -1,6 +1,6 @@
-"""One person's way from the link to the last page, with their habits, by either route. Knows no database.
+"""One person's way from the link to the last page, with their habits, by either route. Uses no database.
 
-Whatever is sent twice, from two tabs or again after a lost reply, must lead to where the first one led.
+A page that is sent twice, from two tabs or again after a lost reply, must lead to the same place both times.
 """
 
 import threading
@@ -12,17 +12,17 @@ from .routes import Route, Shown
 from .visitors import Person, SimulationError
 
 MOST_STEPS = 2000  # A study has far fewer; a page that never changes must end in an error and not in a loop.
-REPEATS = 0.4  # The chance of a page to be sent twice by who does that at all.
+REPEATS = 0.4  # The chance that a page is sent twice, for people with that habit.
 REPEATING = ("double click", "lost reply", "second tab", "tab left behind")
 LEFT, STOPPED = "left", "stopped"
-SECONDS, SPEEDERS_SECONDS = 12.0, 0.8  # the median that a browser tells for a page
+SECONDS, SPEEDERS_SECONDS = 12.0, 0.8  # the median time that the browser reports for a page
 
 
 class Journey:
     """
     Args:
-        route: of this browser.
-        pace: seconds that people look at a page on average; speeders do not.
+        route: how this browser talks to the server.
+        pace: seconds that people look at a page on average; speeders do not wait.
     """
 
     def __init__(self, *, route: Route, person: Person, go_on: Callable[[], bool], pace: float = 0.0) -> None:
@@ -35,10 +35,10 @@ class Journey:
         self._left_behind: Shown | None = None
 
     def run(self, *, leaves_before: int | None = None) -> str:
-        """Take part and return the outcome of the end page, why the door stayed closed, "left" or "stopped".
+        """Take part. Returns the outcome of the end page, why the person was not admitted, "left" or "stopped".
 
         Raises:
-            SimulationError: something is not as the pages or the API promise.
+            SimulationError: a page or the API does not do what it promises.
         """
         diary = self.person.diary
         shown = self.route.arrive()
@@ -85,7 +85,7 @@ class Journey:
         return {**answers, **self._seen(shown)} if shown.number is not None else dict(answers)
 
     def _seen(self, shown: Shown) -> dict[str, int]:
-        """What a browser tells about the page."""
+        """The times that a browser reports for the page."""
         middle = SPEEDERS_SECONDS if self.person.habit.kind == "speeder" else SECONDS
         ready = self._chance.randint(60, 400)
         looked = int(1000 * middle * self._chance.lognormvariate(0, 0.5))
@@ -118,7 +118,7 @@ class Journey:
                     return first
                 second = self.route.send(stale, self._with_times(stale, self.route.careless(stale, self._chance)))
         self.person.diary.repeats[how] += 1
-        # Who consents twice is known the second time, and is asked whether to go on.
+        # After a second consent the server knows the person and asks whether to go on.
         if second.place != first.place and not (shown.kind == "consent" and "back" in (first.kind, second.kind)):
             raise SimulationError(
                 f"{shown.address or shown.kind}: {how}: the first led to {first.place}, the second to {second.place}"

@@ -1,4 +1,4 @@
-"""Simulated people stay on this machine: made-up answers must not reach somebody's real study. Standard library."""
+"""Keeps simulated people on this machine: made-up answers must not reach a real study. Standard library."""
 
 import ipaddress
 import socket

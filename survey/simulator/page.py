@@ -115,7 +115,7 @@ class Page:
 
     @property
     def parts(self) -> dict[str, str]:
-        """What an item's screen shows, by the parts' names; a part's data-value, where it has one, else its text."""
+        """What an item's screen shows, by the parts' names: a part's data-value if it has one, else its text."""
         return {
             element.attributes["data-part"]: element.attributes.get("data-value") or element.text
             for element in self.main.walk()
@@ -151,7 +151,7 @@ class Page:
 
     @property
     def several(self) -> list[str]:
-        """Names of which any number of boxes may be checked."""
+        """Names of the questions in which any number of boxes may be checked."""
         boxes = [e.attributes["name"] for e in self._named("input") if e.attributes.get("type") == "checkbox"]
         return list(dict.fromkeys(boxes))
 
@@ -165,7 +165,7 @@ class Page:
 
     @property
     def blanks(self) -> list[str]:
-        """Names of the fields in which something is written."""
+        """Names of the fields to write in."""
         typed = [e for e in self._named("input") if e.attributes.get("type", "text") in ("text", "number")]
         return [element.attributes["name"] for element in [*typed, *self._named("textarea")]]
 

@@ -1,4 +1,4 @@
-"""What simulated people did, and whether the server has counted the same. Reads the database alone."""
+"""What simulated people did, and whether the server has counted the same. Only reads the database."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from .visitors import Person
 
 @dataclass(frozen=True)
 class Before:
-    """Where the study stood before anybody came."""
+    """The state of the study before the simulated people came."""
 
     last_respondent: int
 
@@ -26,7 +26,7 @@ class Before:
 
 @dataclass(frozen=True)
 class Report:
-    """`lines` say what was done, `agreed` what the server has the same, `differences` what it has not."""
+    """`lines` say what was done, `agreed` which counts the server shares, `differences` which it does not."""
 
     lines: tuple[str, ...]
     agreed: tuple[str, ...]
@@ -84,7 +84,7 @@ def _sittings(people: Sequence[Person]) -> list[int]:
 def _compared(
     stage: Stage, people: Sequence[Person], strays: Sequence[Mapping[str, str]], before: Before
 ) -> Iterator[tuple[str, object, object]]:
-    """What each number is, as the people saw it, and as it is stored."""
+    """For each number: what it counts, its value as the people saw it, and its value in the database."""
     sittings = Sitting.objects.filter(pk__in=_sittings(people))
     begun = [person for person in people if person.diary.tokens]
     new = Respondent.objects.filter(study=stage.study_id, pk__gt=before.last_respondent, is_simulated=True)

@@ -1,4 +1,4 @@
-"""The two ways through a study, by its pages and by its API, as one interface. What is shown is all that is known."""
+"""The two ways through a study, by its pages and by its API, as one interface. It only knows what is shown."""
 
 import random
 import secrets
@@ -22,11 +22,11 @@ OWN_FIELDS = ("person", *PROLIFIC_PARAMETERS)
 
 @dataclass(frozen=True)
 class Shown:
-    """What somebody has before them.
+    """What a person sees now.
 
-    kind: "welcome" (with nothing to send), "back" (somebody known may go on), "consent", or a step's kind. number: of
-    the step. refused: why the door is closed. errors: why the last answer was not accepted. item: whether the answer is
-    stored as one of an item's responses.
+    kind: "welcome" (with nothing to send), "back" (a known person may go on), "consent", or a step's kind. number: the
+    step's number. refused: why the person is not admitted. errors: why the last answer was not accepted. item: whether
+    the answer is stored as a response to an item.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Shown:
 
 
 class Route(Protocol):
-    """`token`: of the sitting, empty before there is one. `ids`: who the person is, to begin again with."""
+    """`token`: the sitting's token, empty before there is one. `ids`: the person's ids, needed to begin again."""
 
     ids: Mapping[str, str]
 
@@ -56,10 +56,10 @@ class Route(Protocol):
         """Open the link."""
 
     def go_in(self) -> Shown:
-        """From the first page to the consent form."""
+        """Go from the first page to the consent form."""
 
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
-        """Answer what is shown; what is shown then."""
+        """Send answers to what is shown. Returns what is shown next."""
 
     def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
         """What this person answers."""
@@ -72,7 +72,7 @@ class Route(Protocol):
 
 
 class Pages:
-    """As browsers do it."""
+    """The way of a browser."""
 
     def __init__(self, *, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> None:
         self.client = client
@@ -90,7 +90,7 @@ class Pages:
         return self._read(self.client.get(f"{self.home}consent"))
 
     def look(self) -> Shown:
-        """The page that the sitting stands at, once more."""
+        """Load the sitting's current page again."""
         return self._read(self.client.get(f"{self.home}sitting"))
 
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
@@ -155,14 +155,15 @@ class Pages:
 
 
 class Api:
-    """As another front end does it."""
+    """The way of another front end."""
 
     ids: Mapping[str, str]
 
     def __init__(self, *, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> None:
         self.client = client
         self.study = f"/api/v1/studies/{slug}/"
-        # Where anybody may come, a front end makes up who this is, or a request sent twice would begin twice.
+        # In an open study the front end makes up an id for the person. Without it, a repeated request would begin
+        # twice.
         self.ids = ids or {"person": secrets.token_hex(16)}
         self.token = ""
 
@@ -225,7 +226,7 @@ class Api:
         return {"screen": screen["name"], **_at_random(choices, blanks, chance)}
 
     def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
-        """Nothing tells of it."""
+        """The API has no call for this."""
 
     def _shown(self, step: Mapping[str, Any]) -> Shown:
         return Shown(kind=step["kind"], number=step["number"], outcome=step["outcome"], code=step["code"], step=step)
@@ -249,7 +250,7 @@ def readable_parts(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _in_json(ids: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of their own where the API has such, the others as parameters of the address."""
+    """Ids for which the API has a field go there, the others into `parameters`."""
     own = {name: value for name, value in ids.items() if name in OWN_FIELDS}
     others = {name: value for name, value in ids.items() if name not in OWN_FIELDS}
     return {**own, "parameters": others} if others else own

@@ -1,4 +1,4 @@
-"""Programs that open links to look for harm, as those of mail servers and panels do. They read and send nothing."""
+"""Programs that open links to see whether they are safe, as mail servers and panels do. They read and send nothing."""
 
 from collections.abc import Mapping
 from urllib.parse import urldefrag, urljoin
@@ -13,10 +13,10 @@ OTHER_DOORS = ("", "consent", "sitting", "resume", "report")
 
 
 def scan(*, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> int:
-    """Open a link, fetch it ahead as a browser does, and follow what it leads to; the number of requests.
+    """Open a link, prefetch it as a browser does, and follow the links on the page. Returns the number of requests.
 
     Raises:
-        SimulationError: the server fails at one.
+        SimulationError: the server fails at one of them.
     """
     home = f"/s/{slug}/"
     _look(client.head(home, params=dict(ids)))

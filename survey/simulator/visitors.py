@@ -1,4 +1,4 @@
-"""One simulated person: what they answer where no instrument is asked, what they do, and their browser."""
+"""One simulated person: their answers outside the items, what they do, and their browser."""
 
 import random
 from collections import Counter
@@ -24,25 +24,26 @@ REMARK = "No remarks. (This person is simulated.)"
 
 
 class SimulationError(HunchError):
-    """A page or the API did not do what it promises; the message has the address and what it said."""
+    """A page or the API did not do what it promises. The message has the address and the reply."""
 
     code = "simulation_failed"
     status = 500
 
 
-# People of two runs must differ even if the runs share a seed, or the second would be sent away as the first.
+# People of two runs must differ even if the runs share a seed. Otherwise the second run's people would be refused
+# because they have taken part already.
 _identity = random.SystemRandom()
 
 
 def made_up_ids(config: StudyConfig) -> dict[str, str]:
-    """What a panel's address carries for somebody new; nothing where anybody may come."""
+    """What a panel's address carries for a new person; nothing in an open study."""
     return {name: f"{_identity.getrandbits(96):024x}" for name in config.panel.parameter_names.values()}
 
 
 @dataclass
 class Diary:
-    """What one person did, as they saw it. `tokens` are those of the sittings they were let into: more than one is one
-    too many."""
+    """What one person did, as they saw it. `tokens` are those of the sittings they were admitted to; there must be at
+    most one."""
 
     tokens: set[str] = field(default_factory=set)
     item_answers: int = 0
@@ -54,9 +55,9 @@ class Diary:
 
 
 class Person:
-    """What one person answers where no instrument is asked: checks and forms, from the seed alone.
+    """A person's answers outside the items, to checks and forms. They depend on the seed only.
 
-    `link` is what the address of their own carries; made up where the study's panel sends ids along.
+    `link` holds the parameters of the person's own link. They are made up if the study's panel sends ids.
     """
 
     def __init__(
@@ -74,19 +75,19 @@ class Person:
         self.manners = random.Random(derive(seed, "habit"))  # noqa: S311 - reproducible on purpose
         self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self._misreads = self._chance.random() < MISREADS
-        # By chances of their own: what is asked here must not change what somebody answers elsewhere.
+        # A separate generator: attention checks must not change the answers elsewhere.
         self._attention = random.Random(derive(seed, "attention"))  # noqa: S311
         self._careless = self._attention.random() < CARELESS or habit.kind == "speeder"
         self._attention_checks = {check.name: check for check in config.sitting.attention_checks}
         self._right = {check.name: check.options[0] for block in config.blocks for check in block.checks}
         self._fields = {field.name: field for block in config.blocks for field in block.fields}
         self.panel_ids = made_up_ids(config) if link is None else link
-        # What their browser and their front end keep of a first visit; None and nothing before it.
+        # What their browser and their front end keep from a first visit. Both are empty before it.
         self.cookies: httpx.Cookies | None = None
         self.kept: Mapping[str, str] = {}
 
     def answer_checks(self, checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
-        """The value of the right option of each check; of a wrong one at the first attempt of who misreads."""
+        """The value of the right option of each check. People who misread choose one wrong option at first."""
         answers = {}
         for name, options in checks.items():
             right = next((value for value, text in options if text == self._right.get(name)), None)
@@ -100,7 +101,7 @@ class Person:
         return answers
 
     def answer_attention(self, checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
-        """A right option of the attention check; whatever comes from who does not read."""
+        """A right option of the attention check, or any option for people who do not read it."""
         answers = {}
         for name, options in checks.items():
             check = self._attention_checks.get(name)
@@ -131,7 +132,7 @@ class Person:
 
 
 def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Client:
-    """One browser: its own cookies, or those of a browser that was closed; no proxy, and nowhere but the one host."""
+    """One browser with its own cookies, or with those of a closed one. It uses no proxy and visits only this host."""
     home = urlsplit(base_url).netloc
 
     def stay_at_home(request: httpx.Request) -> None:
@@ -144,6 +145,6 @@ def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Cl
         headers={"X-Hunch-Simulated": Signer(salt=MARK_SALT).sign("simulator")},
         follow_redirects=True,
         trust_env=False,
-        timeout=60.0,  # A laptop that also trains may keep a page waiting.
+        timeout=60.0,  # A laptop that also trains may answer slowly.
         event_hooks={"request": [stay_at_home]},
     )

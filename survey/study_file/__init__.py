@@ -1,7 +1,7 @@
 """The study file (TOML): its keys, their defaults and limits. Imports pydantic, bandit's designs, survey's exceptions.
 
-`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem: a
-study can be reviewed, versioned and preregistered as the file it is. docs/study-file.md lists every key.
+`parse` turns a file's text into a checked `StudyConfig` or raises `StudyFileError` with a line for every problem. The
+whole study is one file, so it can be reviewed, versioned and preregistered. docs/study-file.md lists every key.
 """
 
 from .attention import AttentionCheckConfig

@@ -14,8 +14,8 @@ MOST_CHECKS = 10
 class AttentionCheckConfig(Strict):
     """One attention check, after so many items. The first `right` options are the right ones in the file.
 
-    `instruction`: the question says which answer to choose. `nonsense`: nobody who reads it can choose a wrong one.
-    Panels allow these two kinds and no check of memory or knowledge.
+    `instruction`: the question says which answer to choose. `nonsense`: everybody who reads it can see the right
+    answer. Panels allow only these two kinds; a check of memory or knowledge is not allowed.
     """
 
     name: FieldName
@@ -46,7 +46,7 @@ class AttentionCheckConfig(Strict):
 def refuse_misplaced(checks: Sequence[AttentionCheckConfig], *, items: int) -> None:
     """
     Raises:
-        WrongKey: a check that no sitting reaches, or two of one name; with its place in the file.
+        WrongKey: no sitting reaches a check, or two checks have one name. It carries the place in the file.
     """
     names: set[str] = set()
     for index, check in enumerate(checks):

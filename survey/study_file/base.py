@@ -21,12 +21,12 @@ from pydantic import (
     WrapValidator,
 )
 
-# Keys from the top of the file down; entries of a list by their number from 0.
+# The keys from the top of the file down to the place. A list's entry is given by its number, from 0.
 Place = tuple[str | int, ...]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-# Fields of the pages' own in every form; a check or question of that name could not be told from them.
+# Every form of the pages has fields with these names; a check or question with such a name would be mixed up with them.
 RESERVED = ("step", "screen", "csrfmiddlewaretoken", "consent")
-# Those that the pages' own words are in.
+# The languages of the pages' own words.
 Language = Literal["en", "de"]
 LANGUAGES: tuple[str, ...] = get_args(Language)
 
@@ -47,7 +47,7 @@ class WrongKey(ValueError):
 
 @dataclass(frozen=True)
 class Note:
-    """What whoever creates a study should know of it. `field` is empty where it is about the study as a whole."""
+    """Something to know before creating a study. `field` is empty where it is about the study as a whole."""
 
     field: str
     message: str
@@ -64,7 +64,7 @@ def _not_reserved(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Reading:
-    """Which languages a file is being read in; `plain`: as strings of the first one alone."""
+    """Which languages a file is being read in. `plain`: texts become plain strings in the first language."""
 
     languages: tuple[str, ...] = LANGUAGES
     plain: bool = False
@@ -89,7 +89,7 @@ def words_of(languages: tuple[str, ...]) -> Iterator[None]:
 
 @contextmanager
 def words_in(language: str) -> Iterator[None]:
-    """Read texts as plain strings in this language; in another one where there are no words in it."""
+    """Read texts as plain strings in this language, or in another one where the text has no words in this language."""
     token = _reading.set(_Reading((language,), plain=True))
     try:
         yield
@@ -98,7 +98,7 @@ def words_in(language: str) -> Iterator[None]:
 
 
 def languages_being_read() -> tuple[str, ...]:
-    """Those that a text of the file may be in, its first one first."""
+    """The languages that a text of the file may have, the file's first one first."""
     return _reading.get().languages
 
 
@@ -162,13 +162,13 @@ HintText = Annotated[str, Field(max_length=2000), BY_LANGUAGE, AS_GIVEN]
 TitleText = Annotated[str, Field(max_length=200), BY_LANGUAGE, AS_GIVEN]
 StudyTitle = Annotated[str, Field(min_length=1, max_length=200), BY_LANGUAGE, AS_GIVEN]
 Contact = Annotated[str, Field(max_length=300), WrapValidator(_same_in_all_languages), AS_GIVEN]
-# Of an instrument's example: a bare one need not be translated, since it may be a code such as "correct".
+# A text of an instrument's example. A bare string need not be translated, since it may be a code such as "correct".
 ExampleText = Annotated[str, Field(min_length=1, max_length=20_000), WrapValidator(_same_in_all_languages), AS_GIVEN]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 SEED_LIMIT = 2**53  # JSON keeps integers exactly up to here, and so do browsers.
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused: a misspelt key would otherwise change a study in silence."""
+    """Unknown keys are refused: otherwise a misspelt key would change a study without anybody noticing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)

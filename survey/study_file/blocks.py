@@ -68,7 +68,7 @@ class BlockConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def fill_in_a_ready_form(cls, given: Any) -> Any:
-        """What is stored with a study says what was asked, whatever the ready form is by then."""
+        """The study stores the questions themselves, so that a later change of the ready form does not change it."""
         if not isinstance(given, Mapping) or given.get("ready") not in READY_FORMS or given.get("fields"):
             return given
         return {**ready_form(given["ready"], languages_being_read()), **given}
@@ -105,7 +105,7 @@ class BlockConfig(Strict):
 def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
     """
     Raises:
-        WrongKey: a block stands where what it asks comes too early or too late; with its place in the file.
+        WrongKey: a block comes too early or too late for what it asks. It carries the place in the file.
     """
     items = [block.kind for block in blocks].index("items")
     asking: list[Place] = []
@@ -113,15 +113,17 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
     for index, block in enumerate(blocks):
         place = ("blocks", index)
         if index > items and any(field.screen_out for field in block.fields):
-            raise WrongKey((*place, "fields"), "nobody is screened out after the items: ask this before them")
+            raise WrongKey((*place, "fields"), "people are screened out before the items only: move this block")
         if block.kind == "practice":
             practised.append(place)
             if index > items:
-                raise WrongKey(place, "there is nothing left to practise for: move the block before the items")
+                raise WrongKey(place, "practice comes before the items: move the block before them")
         if block.asks_to_use:
             asking.append(place)
             if index < items:
-                raise WrongKey((*place, "asks_to_use"), "there is nothing to use yet: move the block behind the items")
+                raise WrongKey(
+                    (*place, "asks_to_use"), "no answers have been given yet: move the block behind the items"
+                )
     if len(practised) > 1:
         raise WrongKey(practised[1], f"{dotted(practised[0])} is a practice item already: one is enough")
     if len(asking) > 1:

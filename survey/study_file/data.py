@@ -1,4 +1,4 @@
-"""What becomes of the data. Imports pydantic alone."""
+"""How long personal data is kept. Imports pydantic alone."""
 
 from datetime import date
 
@@ -8,6 +8,6 @@ from .base import Strict
 
 
 class DataConfig(Strict):
-    """Until when personal data is kept: data protection asks for a term before anybody is asked anything."""
+    """Until when personal data is kept. Data protection requires this date before the first person is asked."""
 
-    retention_until: date | None = Field(default=None, description="No stage opens without it, or after it.")
+    retention_until: date | None = Field(default=None, description="No stage opens without this date, or after it.")

@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 from .base import FieldName, Name, Strict, Text
 
 LONGEST_TEXT = 5000
-# Stored where somebody chose not to say. No option's own value may be called so.
+# Stored when somebody chose not to say. No option may use this value.
 NOT_SAID = "prefer_not_to_say"
 CHOSEN = ("choice", "multiple")
-# Which keys belong to which kinds; the others belong to all.
+# Which keys belong to which kinds; every other key belongs to all kinds.
 KEYS_OF: dict[str, tuple[str, ...]] = {
     "options": CHOSEN,
     "values": CHOSEN,
@@ -74,13 +74,15 @@ class FieldConfig(Strict):
                 known = "values" if self.values else "options (or give values, which are the same in every language)"
                 raise ValueError(f"{key}: {', '.join(strangers)} is not among the {known}")
         if self.screen_out and not self.required:
-            raise ValueError("screen_out: set required = true, or people pass by leaving the question out")
+            raise ValueError(
+                "screen_out: set required = true, or people can skip the question and are not screened out"
+            )
         if self.screen_out and set(self.screen_out) >= set(self.codes):
             raise ValueError("screen_out: every option screens out, so that nobody could take part")
 
     @property
     def codes(self) -> Sequence[str]:
-        """What is sent and stored for each of the options, in order."""
+        """The values that are sent and stored for the options, in order."""
         return self.values or self.options
 
     def label_of_point(self, point: int) -> str:

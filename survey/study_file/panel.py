@@ -50,7 +50,7 @@ class CodesConfig(Strict):
 
 PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 LINK_PARAMETER = "link"
-# A parameter of a panel's entry address. What the pages and the API call so themselves cannot be told from it.
+# Names that the pages and the API use themselves. A panel's parameter with such a name would be mixed up with theirs.
 OWN_PARAMETERS = (
     "consent",
     "csrfmiddlewaretoken",
@@ -66,7 +66,7 @@ OWN_PARAMETERS = (
 
 def _not_our_own(name: str) -> str:
     if name.lower() in OWN_PARAMETERS:
-        raise ValueError("this name is used by the pages themselves: let the panel call it otherwise")
+        raise ValueError("this name is used by the pages themselves: have the panel use another name")
     return name
 
 
@@ -74,7 +74,7 @@ ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"), 
 
 
 class ParametersConfig(Strict):
-    """How a generic panel's address calls what it sends along."""
+    """The names of the parameters in a generic panel's address."""
 
     person: ParameterName = "pid"
     study: ParameterName | None = None
@@ -102,7 +102,7 @@ CompletionUrl = Annotated[str, Field(max_length=500), AfterValidator(_leads_back
 
 
 class CompletionUrlsConfig(Strict):
-    """Where each outcome leads, at a generic panel that has an address for each."""
+    """Where people go after each outcome, at a generic panel that has an address for each."""
 
     completed: CompletionUrl = ""
     no_consent: CompletionUrl = ""
@@ -111,7 +111,7 @@ class CompletionUrlsConfig(Strict):
     study_full: CompletionUrl = ""
 
 
-# What only a panel with submissions has: an open study has nobody to pay and nobody to leave out.
+# Keys that only a panel with submissions has: in an open study there is no one to pay and no one to exclude.
 PANEL_KEYS = (
     "reward",
     "places",
@@ -126,7 +126,7 @@ PANEL_KEYS = (
     "filters",
 )
 Cents = Annotated[int, Field(ge=0, le=100_000_000)]
-# Those of them that other kinds of panel have too.
+# Which of these keys each kind of panel has.
 KEYS_OF_KIND = {
     "open": (),
     "links": ("reward", "expected_minutes", "turned_away_pay", "bonus_per_point"),
@@ -137,7 +137,7 @@ KEYS_OF_KIND = {
 
 class PanelConfig(Strict):
     """Where respondents come from. `open`: anybody with the address. `prolific`: with Prolific's three parameters.
-    `generic`: with parameters of the names in `parameters`. `links`: with a link of their own.
+    `generic`: with the parameters named in `parameters`. `links`: with a personal link.
 
     Money is in whole cents or pence of `currency`, as the panel counts it.
     """
@@ -176,12 +176,12 @@ class PanelConfig(Strict):
 
     @property
     def has_submissions(self) -> bool:
-        """Whether people come from a panel, to which they go back with a code or return what they took."""
+        """Whether people come from a panel, where they hand in a code at the end or give their place back."""
         return self.kind in ("prolific", "generic")
 
     @property
     def parameter_names(self) -> dict[str, str]:
-        """What an entry address must carry: the names of its parameters by what each is."""
+        """The parameters that an entry address must carry: what each one means, and its name."""
         if self.kind == "prolific":
             return dict(zip(("person", "study", "submission"), PROLIFIC_PARAMETERS, strict=True))
         if self.kind == "links":
@@ -192,6 +192,6 @@ class PanelConfig(Strict):
         return {}
 
     def address_after(self, outcome: str, code: str) -> str:
-        """Where a respondent goes on to after an outcome; empty where the panel gave no address."""
+        """The address a respondent goes to after an outcome; empty if the panel gave none."""
         own = getattr(self.completion_urls, outcome, "") if self.completion_urls is not None else ""
         return (own or self.completion_url).replace("{code}", quote(code, safe=""))

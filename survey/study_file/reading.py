@@ -1,4 +1,4 @@
-"""From a file's text to a checked study, or every problem that it has, each with its line."""
+"""Turns a file's text into a checked study, or into a list of all its problems, each with its line."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ from .study import StudyConfig
 
 
 class StudyFileError(ValueError):
-    """Everything that is wrong with a study file's text, each problem with its line; they do not name the file."""
+    """Everything that is wrong with a study file's text: each problem with its line, but without the file's name."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = by_line(problems)
@@ -35,7 +35,7 @@ def by_line(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _lines_of_keys(text: str) -> dict[Place, int]:
-    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so it is walked once more."""
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
     lines: dict[Place, int] = {(): 1}
     counts: dict[Place, int] = {}
     table: Place = ()
@@ -129,7 +129,7 @@ def parse(text: str) -> StudyConfig:
     except ValidationError as exc:
         problems = [_problem(error, lines) for error in exc.errors(include_url=False)]
         raise StudyFileError([*foreign, *problems]) from exc
-    for language in config.languages[1:]:  # In the first one it has just been checked.
+    for language in config.languages[1:]:  # The first one has just been checked.
         try:
             config.in_language(language)
         except ValidationError as exc:
@@ -142,7 +142,7 @@ def parse(text: str) -> StudyConfig:
 
 
 def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:
-    """Keys that are known, but say nothing for the kind that was chosen. In a stored study they do no harm."""
+    """Keys that are known but have no meaning for the chosen kind. In a stored study they do no harm."""
     designs = {kind: tuple(design_defaults(kind)) for kind in DESIGNS}
     stages = raw.get("stages")
     tables: list[tuple[Place, Any, dict[str, tuple[str, ...]], str]] = [
@@ -163,7 +163,7 @@ def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Place, int]) ->
 
 
 def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:
-    """What a ready form has fixed: the stored study holds it, so that the schema cannot refuse it."""
+    """Keys that a ready form fixes. The stored study contains them, so the schema cannot refuse them; this does."""
     blocks = raw.get("blocks")
     for index, block in enumerate(blocks if isinstance(blocks, list) else []):
         if isinstance(block, Mapping) and block.get("ready"):
@@ -175,14 +175,14 @@ def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> 
 
 
 def problem_at(text: str, place: Place, message: str, *, file: str = "") -> Problem:
-    """A problem found outside the schema (no such bank, an option the instrument refuses), at its line."""
+    """A problem found outside the schema (no such bank, an option that the instrument refuses), with its line."""
     return Problem(file, _line_of(place, _lines_of_keys(text)), dotted(place), message)
 
 
 def missing_texts(config: StudyConfig) -> list[tuple[Place, str]]:
-    """Where a text lacks a language that the file says it is in: the place in the file, and the language.
+    """Where a text is missing in one of the file's languages: the place in the file, and the language.
 
-    A bare string is in the first language alone; only `contact` may be the same in all.
+    A bare string counts as the first language only, except `contact`, which may be the same in all.
     """
     return list(_missing(config, (), config.languages))
 

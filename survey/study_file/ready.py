@@ -1,7 +1,8 @@
-"""Forms that need only be named: their questions, in every language of the pages. Imports nothing of survey.
+"""Ready forms, which a study file uses by name: their questions, in every language of the pages. Imports no survey
+code.
 
-What is stored is the value and never the words, so that answers of several languages and studies go together. Whoever
-changes a question or a value raises the form's version.
+The value is stored and never the words, so that answers of several languages and studies can be combined. If you change
+a question or a value, raise the form's version.
 """
 
 from collections.abc import Sequence

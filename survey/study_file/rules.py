@@ -14,10 +14,10 @@ FLAGS: tuple[FlagName, ...] = get_args(FlagName)
 
 
 class SpeederRule(Strict):
-    """Faster than one can read. 0 switches one of the two off."""
+    """Flags people who are faster than anybody can read. 0 switches one of the two limits off."""
 
-    seconds_per_item: float = Field(default=4.0, ge=0, le=3600, description="A median of the sitting's items under it.")
-    words_per_second: float = Field(default=12.0, ge=0, le=1000, description="A median of the sitting's items over it.")
+    seconds_per_item: float = Field(default=4.0, ge=0, le=3600, description="Flags a median item below this.")
+    words_per_second: float = Field(default=12.0, ge=0, le=1000, description="Flags a median item above this.")
 
     @model_validator(mode="after")
     def flags_somebody(self) -> "SpeederRule":
@@ -27,12 +27,12 @@ class SpeederRule(Strict):
 
 
 class SameAnswersRule(Strict):
-    share: float = Field(default=0.9, gt=0, le=1, description="Of the commonest answer to the same kind of question.")
-    items: int = Field(default=8, ge=2, le=200, description="Fewer answered items say nothing.")
+    share: float = Field(default=0.9, gt=0, le=1, description="The share of the most frequent answer.")
+    items: int = Field(default=8, ge=2, le=200, description="With fewer answered items nobody is flagged.")
 
 
 class AttentionRule(Strict):
-    failed: int = Field(default=1, ge=1, le=20, description="So many failed attention checks, or more.")
+    failed: int = Field(default=1, ge=1, le=20, description="Flagged from this number of failed checks on.")
 
 
 class LookedUpRule(Strict):
@@ -44,11 +44,11 @@ class LookedUpRule(Strict):
 
 
 class HiddenRule(Strict):
-    share: float = Field(default=0.5, gt=0, le=1, description="Of the time on items' screens, with the page hidden.")
+    share: float = Field(default=0.5, gt=0, le=1, description="The share of the time on items with the page hidden.")
 
 
 class FlagsConfig(Strict):
-    """Each rule is there where its table is."""
+    """A rule applies if the file has its table."""
 
     speeder: SpeederRule | None = None
     same_answers: SameAnswersRule | None = None
@@ -63,7 +63,7 @@ class FlagsConfig(Strict):
 
 
 class ExclusionsConfig(Strict):
-    """Whose answers count in nothing: those of sittings with one of these flags when their stage is frozen."""
+    """Whose answers do not count: those of sittings that have one of these flags when their stage is frozen."""
 
     flags: list[FlagName] = Field(default=[], max_length=len(FLAGS))
 
@@ -79,7 +79,7 @@ def refuse_what_does_not_fit(
         raise WrongKey(("exclusions", "flags"), "one is named twice: remove one")
     for name in exclusions.flags:
         if name not in flags.names:
-            raise WrongKey(("exclusions", "flags"), f"no rule says who is flagged {name}: add [flags.{name}]")
+            raise WrongKey(("exclusions", "flags"), f"no rule gives the flag {name}: add [flags.{name}]")
     if flags.attention is not None and flags.attention.failed > len(sitting.attention_checks):
         raise WrongKey(
             ("flags", "attention", "failed"),

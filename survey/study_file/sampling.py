@@ -39,12 +39,12 @@ DESIGNS: dict[str, type[Design]] = {
     "uncertainty": Uncertainty,
     "test_set": TestSet,
 }
-# Those that can be drawn from all items there are: the others ask for a number of every single one.
+# The designs that can draw from all items there are. The others need a score for every single item.
 EXHAUSTIVE_DESIGNS = ("uniform", "epsilon_greedy", "test_set")
 
 
 def design_defaults(kind: str) -> dict[str, Any]:
-    """A design's own parameters with their defaults: `bandit` is where these are written down."""
+    """A design's own parameters with their defaults, which are written in `bandit`."""
     known: Any = DESIGNS[kind]
     return {field.name: field.default for field in fields(known) if field.default is not MISSING}
 
@@ -66,7 +66,7 @@ class DesignConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def fill_in_its_defaults(cls, given: Any) -> Any:
-        """What is stored with a study says what was run, whatever the defaults are by then."""
+        """The study stores the values it runs with, so that later changes of the defaults do not change it."""
         if not isinstance(given, Mapping) or given.get("kind") not in DESIGNS:
             return given
         return {**design_defaults(given["kind"]), **{key: value for key, value in given.items() if value is not None}}
@@ -89,7 +89,7 @@ class DesignConfig(Strict):
 
 
 class RolesConfig(Strict):
-    """Slots beside the sampled ones. `control_kinds` are the instrument's; none given means all that it has."""
+    """Slots beside the sampled ones. `control_kinds`: some of the instrument's kinds; empty means all of them."""
 
     holdout: float = Field(default=0.1, ge=0, lt=1)
     controls: float = Field(default=0.0667, ge=0, lt=1)
@@ -147,7 +147,7 @@ class PredictorChoice(Strict):
 
 
 class ComparedConfig(PredictorChoice):
-    """One more predictor, trained on the same answers and judged beside the main one."""
+    """One more predictor, trained on the same answers and evaluated next to the main one."""
 
     name: str
 

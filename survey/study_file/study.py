@@ -1,4 +1,4 @@
-"""The whole study file, and what its parts must agree on."""
+"""The whole study file, and the rules between its parts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -26,9 +26,9 @@ WELCOME = "You are invited to take part in a short study about language models."
 
 
 class TextsConfig(Strict):
-    """Texts outside the blocks, and the languages that all texts of the file are in: the pages' own words follow them.
+    """Texts outside the blocks, and the languages of all the file's texts. The pages' own words follow the language.
 
-    `languages` where there are several; the first one is `language`.
+    `languages` is given where there are several; `language` is the first one.
     """
 
     language: Language = "en"
@@ -55,7 +55,7 @@ class TextsConfig(Strict):
 
 
 def _languages_of(given: Any) -> tuple[str, ...]:
-    """The languages that a file says it is in, before anything of it has been checked."""
+    """The languages that a file declares, read before the file is checked."""
     texts = given.get("texts") if isinstance(given, Mapping) else None
     if not isinstance(texts, Mapping):
         return ("en",)
@@ -94,11 +94,11 @@ class StudyConfig(Strict):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Those that a respondent can choose from, the file's first one first."""
+        """The languages that a respondent can choose from, the file's first one first."""
         return tuple(self.texts.languages) or (self.texts.language,)
 
     def in_language(self, code: str) -> "StudyConfig":
-        """The same with every text as a plain string in that language; in the first one where the file has no such."""
+        """A copy with every text as a plain string in that language, or in the first one if the file lacks it."""
         if code not in self.languages:
             code = self.languages[0]
         if len(self.languages) == 1:
@@ -173,7 +173,7 @@ class StudyConfig(Strict):
                 raise WrongKey(
                     ("stages", index, "design"),
                     f"{kind} needs a number for every single candidate and cannot draw from "
-                    'all there are: use [candidates] kind = "pool"',
+                    'all pairs: use [candidates] kind = "pool"',
                 )
             if kind == "test_set" and stage.roles.holdout:
                 raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")
@@ -204,7 +204,7 @@ class StudyConfig(Strict):
         return block.model_copy(update={"text": self._with_term(block.text)})
 
     def _with_term(self, text: str) -> str:
-        """A text may say until when data is kept."""
+        """The text with the date until which data is kept, if it names it."""
         until = self.data.retention_until
         return text.replace(TERM, until.isoformat()) if until and TERM in text else text
 

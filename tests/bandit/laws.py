@@ -1,4 +1,4 @@
-"""Statistics that sampling without replacement really follows."""
+"""Test statistics for sampling without replacement."""
 
 import numpy as np
 from scipy import stats
@@ -19,7 +19,7 @@ def p_value_of_counts(counts, *, draws, n):
 def p_value_of_largest_z(counts, *, draws, probability):
     """How well inclusion counts over independent draws fit unequal chances: the largest |z|, by Bonferroni.
 
-    Nothing is assumed about how the candidates of one draw hang together.
+    Nothing is assumed about how the candidates of one draw are correlated.
     """
     chance = np.asarray(probability, dtype=float)
     inside = (chance > 0) & (chance < 1)

@@ -128,7 +128,7 @@ def test_any_slot_can_land_at_any_position_of_any_booklet():
         ]
         landed[places, np.arange(8)] += 1
     assert (landed > 0).all()
-    # The slot that is dealt first, having the most conflicts, is as often in the one full booklet as in the other.
+    # The slot with the most conflicts is dealt first. It must be in each of the two full booklets equally often.
     assert p_value_of_counts([landed[0, :3].sum(), landed[0, 3:6].sum()], draws=int(landed[0, :6].sum()), n=1) > 0.001
     for slot in range(8):
         assert p_value_of_counts(landed[slot, :6], draws=int(landed[slot, :6].sum()), n=1) > 0.001 / 8

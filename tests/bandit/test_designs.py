@@ -69,7 +69,7 @@ def test_epsilon_greedy_needs_scores():
 
 
 def test_a_single_candidate_leaves_an_empty_stratum_and_is_refused():
-    with pytest.raises(DesignError, match="nobody in rest"):
+    with pytest.raises(DesignError, match="leaves none in rest"):
         EpsilonGreedy().strata([1.0], np.random.default_rng(1))
     with pytest.raises(DesignError, match="stratum rest is empty"):
         EpsilonGreedy().allocate(1, (5, 0))
@@ -101,7 +101,7 @@ def test_a_floor_keeps_every_chance_near_the_uniform_one():
     plain, floored = EpsilonGreedy(epsilon=0.1), EpsilonGreedy(epsilon=0.1, floor=0.5)
     assert plain.allocate(100, (100, 900)) == (90, 10)
     assert floored.allocate(100, (100, 900)) == (55, 45)
-    # The other way round: epsilon 1 gives top nothing, and the floor does.
+    # With epsilon 1 the shares would give top no slots; the floor gives it some.
     assert EpsilonGreedy(epsilon=1.0, floor=0.5).allocate(100, (100, 900)) == (5, 95)
     assert Uncertainty(epsilon=0.1, floor=0.5).allocate(100, (100, 900)) == (55, 45)
 
@@ -252,5 +252,5 @@ def test_a_test_set_out_of_range_is_refused(settings_, message):
 def test_a_test_set_with_other_slots_or_overlapping_ends_is_refused():
     with pytest.raises(DesignError, match="492 pairs with 9 responses each are 4428 slots, not 1320"):
         TestSet().allocate(1320, (400, 400, 30000))
-    with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave nobody between"):
+    with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave none between"):
         TestSet(top_fraction=0.5, bottom_fraction=0.5).ends(10)

@@ -33,7 +33,7 @@ def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
     assert len(set(drawn.selected.tolist())) == n
     assert sum(stratum.n for stratum in drawn.strata) == n
     assert sum(stratum.size for stratum in drawn.strata) == len(scores)
-    # Over all candidates: the chance of each times how many have it.
+    # Over all candidates: each chance times the number of candidates that have it.
     assert sum(s.size * (s.n / s.size) for s in drawn.strata) == pytest.approx(n)
     for index, chance in zip(drawn.stratum, drawn.inclusion_probability, strict=True):
         assert chance == drawn.strata[index].n / drawn.strata[index].size
@@ -164,7 +164,7 @@ def test_a_test_set_gives_each_pair_its_replicates_and_different_people():
     assert len(set(drawn.selected.tolist())) == 12
     for pair in set(drawn.selected.tolist()):
         assert sorted(drawn.replicate[drawn.selected == pair].tolist()) == [1, 2, 3, 4, 5]
-    # The chance is the candidate's: 8 of the 30 at the top.
+    # The chance is that of the candidate: 8 of the 30 at the top.
     assert set(drawn.inclusion_probability[drawn.stratum == 0]) == {8 / 30}
     assert set(drawn.inclusion_probability[drawn.stratum == 1]) == {4 / 30}
     booklets = deal(

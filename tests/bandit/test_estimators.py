@@ -87,7 +87,7 @@ def test_hajek_is_a_weighted_mean_with_its_linearised_error():
 
 
 def simulated_studies(seed, studies):
-    """Truth and, a study: who answered which slot of an epsilon-greedy stage with booklets and a tenth of no-shows."""
+    """The truth, and for each study the answers to an epsilon-greedy stage with booklets and a tenth of no-shows."""
     rng = np.random.default_rng(seed)
     logit = rng.normal(-1, 1.2, size=1500)
     scores = logit + rng.normal(0, 1.5, size=1500)
@@ -126,7 +126,7 @@ def test_estimates_recover_the_truth_and_their_intervals_cover_it():
     assert abs(np.mean(values) - truth) < 3 * error
     assert abs(np.mean(complete) - truth) < 3 * np.std(complete) / math.sqrt(600)
     assert 0.93 <= np.mean(covered) <= 0.97
-    # What the weights are for: the plain share of an adaptive stage is far off.
+    # This shows why weights are needed: the plain share of an adaptive stage is far off.
     assert np.mean(naive) - truth > 0.1
 
 
@@ -254,7 +254,7 @@ def test_two_domains_are_compared_within_people():
         values=values, stratum=[0] * 6, sizes=(60,), cluster=PEOPLE, first=domain, second=~domain
     )
     assert estimate.value == pytest.approx(-2)
-    # Everybody differs by the same 2 between the domains: people's own levels cancel.
+    # Everybody differs by the same 2 between the domains, so differences between people cancel out.
     assert estimate.standard_error == pytest.approx(0)
     assert estimate.p_two_sided() == 1.0
     other = stratified_difference(
@@ -350,7 +350,7 @@ def test_a_pool_adds_its_spread_between_strata_to_the_variance():
         variances.append(estimate.standard_error**2)
         conditional.append(stratified_mean(**arguments).standard_error ** 2)
     assert abs(np.mean(values) - truth.mean()) < 3 * np.std(values) / math.sqrt(600)
-    # The variance of 600 draws is known to some 6 %; leaving the pool's part out is off by more.
+    # The variance of 600 draws is known to about 6 %; without the pool's part the error would be larger.
     assert np.mean(variances) == pytest.approx(np.var(values), rel=0.18)
     assert np.mean(conditional) < 0.8 * np.var(values)
 
@@ -449,7 +449,7 @@ def test_a_model_assisted_mean_is_right_whatever_the_predictor(slope):
         variances.append(estimate.standard_error**2)
     assert abs(np.mean(values) - truth.mean()) < 3 * np.std(values) / math.sqrt(500)
     if slope == 1.0:
-        # Part of the spread is the pool's own: without the predictions' variance the error would be too small.
+        # Part of the spread comes from the pool: without the predictions' variance the error would be too small.
         assert np.mean(variances) == pytest.approx(np.var(values), rel=0.2)
 
 

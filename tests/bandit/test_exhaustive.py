@@ -63,7 +63,7 @@ def test_a_sample_that_misleads_costs_time_and_never_the_cut(monkeypatch, window
 
 def test_a_cut_outside_the_pairs_is_refused():
     for count in (0, 84):
-        with pytest.raises(DesignError, match="must lie between 0 and the 84 pairs"):
+        with pytest.raises(DesignError, match="must be above 0 and below the 84 pairs"):
             find_cut(some_factors(), count=count)
 
 
@@ -111,7 +111,7 @@ def test_a_test_set_over_all_pairs_takes_both_ends():
 
 @pytest.mark.parametrize("rare", [0, 1])
 def test_pairs_at_the_cut_are_in_either_stratum_by_chance(monkeypatch, rare):
-    """Both ways of drawing tied pairs; a pair's frequency is the mean of the probabilities stored for it."""
+    """Both ways of drawing tied pairs; a pair's frequency is the mean of its stored probabilities."""
     monkeypatch.setattr(module, "_RARE", rare)
     monkeypatch.setattr(module, "_CHUNK", 128)
     rng = np.random.default_rng(3)

@@ -91,7 +91,7 @@ def test_blocks_hold_every_pair_that_happened_and_no_other(monkeypatch, block, h
     scores = dataclasses.replace(some_factors(), happened=happened)
     pairs = pair_from_rank(np.arange(84), 7)
     possible = pairs.outcome == happened[pairs.evidence]
-    exclude = np.arange(0, 84, 5)  # Some of them are no pair anyway.
+    exclude = np.arange(0, 84, 5)  # Some of them are not a pair anyway.
     whole = np.full((2, 7, 7), np.nan)
     for part in scores.map_blocks(lambda part: dataclasses.replace(part, scores=part.scores.copy()), exclude=exclude):
         assert np.isnan(whole[part.outcome, part.evidence]).all()

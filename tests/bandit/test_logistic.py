@@ -1,4 +1,4 @@
-"""The small logistic regression: right against scikit-learn's, and blind to the order of the answers."""
+"""The small logistic regression: it agrees with scikit-learn's and does not depend on the order of the answers."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ def test_a_retest_correlates_two_answers_to_the_same_items():
     found = retest_correlation(first=first, second=second, cluster=np.arange(60))
     assert found.correlation == pytest.approx(stats.pearsonr(first, second).statistic)
     assert (found.n, found.n_clusters, found.same) == (60, 60, 0)
-    # With one item a person the jackknife comes near the textbook's interval.
+    # With one item per person the jackknife is close to the textbook's interval.
     assert found.interval == pytest.approx(stats.pearsonr(first, second).confidence_interval(), abs=0.04)
 
 
@@ -49,7 +49,7 @@ def test_a_round_without_variation_has_no_correlation():
 
 
 def best_auc(chance):
-    """The AUC of a predictor that knows every item's chance, items equally likely."""
+    """The AUC of a predictor that knows every item's chance, if all items are equally likely."""
     chance = np.asarray(chance, dtype=float)
     greater = np.sign(chance[:, None] - chance[None, :]) / 2 + 0.5
     weight = np.outer(chance, 1 - chance)

@@ -42,7 +42,7 @@ def test_the_same_policy_finds_what_was_found():
 
 def test_slots_that_nobody_answered_are_made_up_within_their_stratum():
     found = evaluated(planned=(2, 4))
-    # Six slots were planned for a policy of four: the two answers of stratum 1 stand for its four slots.
+    # Six slots were planned for a policy of four: the two answers of stratum 1 represent its four slots.
     assert found.plain.value == pytest.approx((0.5 * 1 + 2 * 3 + 2 * 3) / 4)
     assert found.self_normalised.value == pytest.approx((0.5 + 6 + 6) / (1 + 12))
 

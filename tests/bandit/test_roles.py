@@ -60,7 +60,7 @@ def test_a_repeat_stands_after_its_item_in_the_same_booklet_with_room_between(se
     assert [len(booklet) for booklet in found.booklets] == [15] * 4
     assert sorted(found.repeat_of) == [56, 57, 58, 59]
     for booklet in found.booklets:
-        (repeat,) = [slot for slot in booklet if slot >= 56]  # spread evenly: one a booklet
+        (repeat,) = [slot for slot in booklet if slot >= 56]  # spread evenly: one per booklet
         item = found.repeat_of[repeat]
         assert item % 7 != 0
         assert booklet.index(repeat) - booklet.index(item) >= 5

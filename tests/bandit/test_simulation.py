@@ -57,7 +57,7 @@ def test_the_rates_by_outcome_can_be_set_within_the_same_variance():
     pairs = every_pair()
     visible = truth.logits[truth.kind[pairs.evidence], truth.kind[pairs.target], pairs.outcome]
     assert visible.std() == pytest.approx(0.9 * math.sqrt(2 / 3))
-    # Hidden effects and people averaged out, as they are in the definition.
+    # Averaged over hidden effects and people, as in the definition.
     shares = average_over_people(1 / (1 + np.exp(-visible)), math.hypot(0.9 * math.sqrt(1 / 3), 1.0))
     assert [shares[pairs.outcome == outcome].mean() for outcome in (0, 1)] == pytest.approx([0.46, 0.32])
     assert truth.base_rate == pytest.approx(0.39)
@@ -211,7 +211,7 @@ def test_people_change_as_often_as_the_truth_says():
     shares = np.mean(changes, axis=1)
     expected = float(average_over_people(0.3, 0.6))
     assert abs(shares.mean() - expected) < 3 * shares.std() / math.sqrt(2000)
-    # People differ: the variance between them is more than the five answers' own.
+    # People differ: the variance between them is larger than that of their five answers.
     assert shares.var() > 1.2 * expected * (1 - expected) / 5
 
 
@@ -305,8 +305,9 @@ def test_who_comes_back_answers_all_and_what_somebody_else_has_by_then_is_late()
     came = attend(people=20_000, items=5, dropout=0.1, returners=0.2, still_free=0.25, rng=np.random.default_rng(3))
     assert not (came.in_time & came.late).any()
     whole = (came.in_time | came.late).all(axis=1)
-    assert whole.mean() == pytest.approx(0.9, abs=0.01), "only who leaves for good leaves anything unanswered"
-    # Of the fifth who come back 3 of 5 items on average lie behind their leaving, and a quarter of those is still free.
+    assert whole.mean() == pytest.approx(0.9, abs=0.01), "only people who leave for good leave items unanswered"
+    # A fifth of the people come back. On average they left before 3 of their 5 items; a quarter of these are still
+    # free.
     assert came.late.mean() == pytest.approx(0.2 * 0.6 * 0.75, abs=0.005)
     assert came.in_time.mean() == pytest.approx(1 - 0.1 * 0.6 - 0.2 * 0.6 * 0.75, abs=0.005)
 
@@ -339,7 +340,7 @@ def test_speeders_must_be_told_for_all_people() -> None:
 
 
 def test_beliefs_have_the_averages_and_the_shape_that_were_found() -> None:
-    """Prior 0.629, posterior 0.663 and 0.551; most beliefs stay; the others move in fives, further after bad news."""
+    """Prior 0.629, posterior 0.663 and 0.551. Most beliefs stay; others move in fives, further after "incorrect"."""
     truth = truth_of()
     rng = np.random.default_rng(6)
     pairs = uniform_pool(n_questions=len(IDS), size=20_000, rng=rng).pairs

@@ -1,4 +1,4 @@
-"""One browser for all tests of a module: each has a context of its own, and a launch costs more than a page."""
+"""One browser for all tests of a module, since launching one is slow. Each test has a separate context."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.conftest import CHROMIUM_FLAGS
 
 @pytest.fixture(scope="module")
 def browser(chromium: Path) -> Iterator[Any]:
-    """A headless browser. Its loop runs in this thread as long as the module does, and Django is told so."""
+    """A headless browser. Its event loop runs in this thread while the module runs, and Django must allow that."""
     from playwright.sync_api import sync_playwright
 
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:

@@ -12,7 +12,7 @@ from tests import cast
 
 RIGHT = ("Right", "Richtig")
 REPLY = 'I think so: <b>yes</b>, "quite" & surely.\n\n  1. one\n  2. two\n' + "x" * 90
-# As questions are: options by letters, a table, code, a formula, a word that no line can hold, other scripts.
+# Typical questions: options by letters, a table, code, a formula, a word longer than a line, other scripts.
 QUESTIONS = (
     *cast.ODD_TEXTS,
     "<b>Which of these is the heaviest?</b><br>(A) a litre of water<br>(B) a litre of oil<br>(C) both are the same",
@@ -204,7 +204,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def bank(*, texts: tuple[str, ...] = QUESTIONS, reply: str = REPLY) -> Bank:
-    """Forty questions, `texts` over and over, all answered by a model."""
+    """Forty questions that repeat `texts`, all answered by a model."""
     made = cast.bank(texts=tuple(texts[place % len(texts)] for place in range(40)))
     model = LanguageModel.objects.create(name="parrot")
     ModelAnswer.objects.bulk_create(
@@ -215,14 +215,14 @@ def bank(*, texts: tuple[str, ...] = QUESTIONS, reply: str = REPLY) -> Bank:
 
 
 def open_study(**overrides: Any) -> Study:
-    """Open, with its bank made where there is none."""
+    """The study, open; its bank is made if there is none."""
     if not Bank.objects.exists():
         bank()
     return cast.open_study(**{**EVERYTHING, **overrides})
 
 
 def take_part(study: Study, person: str, *, pages: int = 1000) -> None:
-    """So many pages of a sitting, by the services alone."""
+    """Answer this many pages of a sitting through the services."""
     sitting = cast.begin(study, PanelIds("prolific", person, "study", f"session{person}"))
     for _page in range(pages):
         sitting.refresh_from_db()

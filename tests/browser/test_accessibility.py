@@ -1,4 +1,4 @@
-"""Every page in every state: light and dark, at 320 px, at 400 %, with text spacing; weighed, and seen by axe."""
+"""Every page in every state: light and dark, at 320 px, at 400 %, with text spacing; its size, and axe's findings."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -32,7 +32,7 @@ def visitor(browser: Any, live_server: Any) -> Iterator[Visitor]:
 
 
 def state_of(visitor: Visitor) -> str:
-    """What a page of a sitting is, as far as it looks different from others."""
+    """A name for the page's state. States that look the same have the same name."""
     page, kind = visitor.page, visitor.kind
     if kind in ("item", "practice"):
         screen = page.locator("#step-form").get_attribute("data-screen") or "feedback"
@@ -50,7 +50,7 @@ def state_of(visitor: Visitor) -> str:
 
 
 def walk(visitor: Visitor, language: str, *, until: str = "end") -> None:
-    """Look at every page of a sitting, first as it comes and then as it is when it was sent unanswered."""
+    """Look at every page of a sitting, first as it is shown and then after it was sent without answers."""
     page, words = visitor.page, BUTTONS[language]
     for kind in visitor.pages(until):
         state = state_of(visitor)
@@ -80,7 +80,7 @@ def begin(visitor: Visitor, person: str, language: str = "en") -> None:
 
 
 def hurry(visitor: Visitor, until: str, *, screen: str = "") -> None:
-    """Answer without looking."""
+    """Answer the page without checking its look."""
     for _kind in visitor.pages(until, screen=screen):
         visitor.fill(RIGHT)
         visitor.press("Continue")
@@ -261,7 +261,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     visitor.context.clear_cookies()
     visitor.go(link.address.removeprefix(visitor.root))
     visitor.look("a link that was used")
-    # The last places go while one person is still at the checks, and another one at the door.
+    # The last places are taken while one person is still at the checks and another one on the first page.
     visitor.go(ENTRANCE.format("slow"))
     visitor.press("Continue where you were")
     expire_sitting(Sitting.objects.get(stage__study=study).pk, now=timezone.now() + timedelta(days=1))
@@ -279,7 +279,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
 
 
 def test_what_is_wrong_with_a_page_is_found(visitor: Visitor) -> None:
-    """Or all the others here would find nothing whatever the pages were."""
+    """Otherwise the other tests here could find nothing on any page."""
     open_study()
     begin(visitor, "a")
     hurry(visitor, "item")

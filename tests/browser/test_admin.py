@@ -1,4 +1,4 @@
-"""Every page of the admin that a link leads to, in a real browser, of a study that has everything."""
+"""Every linked page of the admin, in a real browser, for a study that has everything."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.browser.visitor import Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(link => link.href)"
-# Leads out of the admin, away from the account, or to a file.
+# These lead out of the admin, end the login, or give a file.
 LEFT_OUT = re.compile(r"/(auth|history|logout|password_change|jsi18n|export|human-calibration)/")
 
 
@@ -55,7 +55,7 @@ def test_every_page_that_a_link_leads_to_opens_without_a_complaint(researcher: V
     known: set[str] = set()
     while waiting:
         address = waiting.pop(0)
-        # One of each kind of page, whatever row it is of.
+        # One page of each kind is enough, for any row.
         kind = re.sub(r"[0-9]+", "1", urlsplit(address).path)
         if kind in known or not kind.startswith("/admin/") or LEFT_OUT.search(kind):
             continue

@@ -1,4 +1,4 @@
-"""The belief item in a real browser: track, directions, buttons; by pointer and by keyboard; and seen by axe."""
+"""The belief item in a real browser: track, directions, buttons; by pointer and by keyboard; checked by axe."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -126,7 +126,7 @@ def test_a_number_is_asked_for_once_a_direction_needs_one(page: Any, live_server
     assert "40 is not higher than 60" in page.locator(".error-summary").inner_text()
     assert page.get_by_label("Higher than 60 %").is_checked() and page.locator(VALUE).input_value() == "40"
     look(page)
-    # Who thinks better of it need not empty the field that is then hidden.
+    # People who change their mind need not empty the field, which is then hidden.
     page.get_by_label("The same, 60 %").check()
     assert not page.locator(VALUE).is_visible()
     go_on(page)

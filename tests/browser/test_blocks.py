@@ -1,4 +1,4 @@
-"""Attention checks, scales, reports and the choice about one's data in a real browser: narrow, by keyboard, by axe."""
+"""Attention checks, scales, reports and the choice about one's data in a real browser: narrow, by keyboard, axe."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -104,7 +104,7 @@ def test_every_page_holds_on_a_narrow_screen(page: Any, live_server: Any, study:
 def test_a_scale_does_not_break_the_page_where_text_is_twice_as_large_and_spaced_out(
     browser: Any, live_server: Any, study: Study
 ) -> None:
-    # A style of the reader's own is not the page's: the policy on content does not speak of it.
+    # This style is the reader's, not the page's, so the content policy must not block it.
     for page in page_of(browser, [], bypass_csp=True):
         go_to(page, live_server, "form")
         while not page.get_by_label("10", exact=True).count():

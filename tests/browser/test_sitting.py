@@ -41,7 +41,7 @@ def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
 
 
 def look(page: Any) -> None:
-    """Nothing wider than the screen, nothing that axe finds."""
+    """Nothing is wider than the screen, and axe finds nothing."""
     assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
     found = Axe().run(page, options=RULES)
     assert found.violations_count == 0, found.generate_report()

@@ -1,4 +1,4 @@
-"""What a real browser measures and tells, under our content policy, with a page left and come back to."""
+"""What a real browser measures and sends, under our content policy, when a page is left and opened again."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,12 +30,12 @@ def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
 
 
 def the_word_on_it(page: Any) -> UnfinishedScreen:
-    """It comes by itself, perhaps after the next page."""
+    """The report arrives on its own, perhaps after the next page."""
     for _time in range(100):
         if (left := UnfinishedScreen.objects.first()) is not None:
             return left
         page.wait_for_timeout(50)
-    raise AssertionError("nothing was told")
+    raise AssertionError("no report arrived")
 
 
 def submit(page: Any) -> None:
@@ -64,7 +64,7 @@ def test_a_page_that_is_left_tells_so_once_and_one_that_is_sent_does_not(
     page.wait_for_selector('main[data-kind="checks"]')
     taken = ScreenTiming.objects.get(kind="instructions")
     assert taken.client["copies"] == 1 and taken.client["submitted_ms"] > taken.client["shown_ms"]
-    assert UnfinishedScreen.objects.count() == 1, "a page that was sent was not left"
+    assert UnfinishedScreen.objects.count() == 1, "a page that was sent is not reported as left"
     assert complaints == []
 
 
@@ -90,10 +90,10 @@ def test_a_question_may_be_called_what_a_form_of_the_browsers_is_made_of(
 def test_what_was_typed_and_not_sent_stays_in_the_browser(
     page: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
 
     def listen(*, sitting: Sitting, step: str, data: Any) -> bool:
-        told.append(dict(data))
+        reports.append(dict(data))
         return record_unfinished(sitting=sitting, step=step, data=data)
 
     monkeypatch.setattr(views, "record_unfinished", listen)
@@ -108,10 +108,10 @@ def test_what_was_typed_and_not_sent_stays_in_the_browser(
     page.goto("about:blank")
     page.goto(f"{live_server.url}/s/cast/sitting")
     the_word_on_it(page)
-    assert len(told) == 1 and set(told[0]) == {
+    assert len(reports) == 1 and set(reports[0]) == {
         "csrfmiddlewaretoken",
         "step",
         *(f"client_{name}" for name in CLIENT_FIELDS),
     }
-    assert "a-secret-thought" not in str(told)
+    assert "a-secret-thought" not in str(reports)
     assert Sitting.objects.get().step == 1 and not Response.objects.exists()

@@ -1,4 +1,4 @@
-"""A whole sitting by keyboard alone at 400 %, one as a screen reader tells it, one without scripts; and page weight."""
+"""A whole sitting by keyboard only at 400 %, one as a screen reader reads it, one without scripts; and page weight."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ WHERE = """() => {
 
 
 class Keys:
-    """Hands that have a keyboard and nothing else."""
+    """A person who uses only the keyboard."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -48,7 +48,7 @@ class Keys:
         return found
 
     def tab(self) -> dict[str, Any]:
-        """The next stop, which is seen to have the focus."""
+        """Press Tab. Returns the element with the focus, which must be visible."""
         self.press("Tab")
         at = self.where()
         assert at["kind"] == "body" or at["visible"], at
@@ -69,7 +69,7 @@ class Keys:
         self.enter()
 
     def choose(self, at: dict[str, Any]) -> None:
-        """Within a group: its first option, and on to the one that fits."""
+        """Within a group: go to its first option, and on to the right one."""
         self.press("Space")
         for _option in range(6):
             at = self.where()
@@ -80,7 +80,7 @@ class Keys:
             self.press("ArrowDown")
 
     def answer(self) -> None:
-        """Every control of the page in its order, as far as Continue."""
+        """Go through every control of the page in order, up to Continue."""
         asks_first, stays = (self.page.locator(mark).count() for mark in ("[data-screen=prior]", "[name=keep]"))
         for _stop in range(60):
             at = self.tab()
@@ -89,7 +89,7 @@ class Keys:
             elif at["kind"] == "checkbox" and at["value"] in ("telephone",):
                 self.press("Space")
             elif at["kind"] == "range" and not stays:
-                # What stands in the middle until it is touched.
+                # The slider, which is in the middle until it is touched.
                 self.press("ArrowRight" if asks_first else "End")
             elif at["kind"] == "text" and "percent" not in at["text"]:
                 self.type("30" if at["name"] in ("age", "years") else "water")
@@ -130,7 +130,7 @@ def test_a_whole_sitting_by_keyboard_alone(visitor: Visitor) -> None:
     assert visitor.problems == []
 
 
-# As a screen reader tells it
+# As a screen reader reads it
 
 CONTROLS = {"button", "checkbox", "link", "radio", "slider", "spinbutton", "textbox", "combobox", "DisclosureTriangle"}
 NAMED = CONTROLS | {"radiogroup", "navigation", "heading"}
@@ -145,7 +145,7 @@ class Node:
 
 
 def facts_of(session: Any, node: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a control beside its name.
+    """What a screen reader says about a control besides its name.
 
     Chromium hands `aria-valuetext` to screen readers, but newer ones (156 for instance) put a slider's plain number
     into `valuetext` here, whatever the page says. So a slider's text is that of its attribute.
@@ -158,8 +158,8 @@ def facts_of(session: Any, node: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def told(visitor: Visitor) -> list[Node]:
-    """The accessibility tree in its order, without what is left out of it."""
+def nodes_of(visitor: Visitor) -> list[Node]:
+    """The accessibility tree in order, without ignored nodes."""
     session = visitor.context.new_cdp_session(visitor.page)
     found = {node["nodeId"]: node for node in session.send("Accessibility.getFullAXTree")["nodes"]}
     nodes: list[Node] = []
@@ -201,13 +201,13 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
     page = visitor.page
     visitor.go(ENTRANCE.format("a"))
     links = [("link", name) for name in ("English", "Deutsch", "Continue")]
-    assert controls(told(visitor)) == [FIRST, *links]
+    assert controls(nodes_of(visitor)) == [FIRST, *links]
     visitor.press("Continue")
-    assert controls(told(visitor)) == [FIRST, ("button", "I agree and take part"), ("button", "I do not agree")]
+    assert controls(nodes_of(visitor)) == [FIRST, ("button", "I agree and take part"), ("button", "I do not agree")]
     visitor.press("I agree and take part")
     heard: dict[str, list[Node]] = {}
     for kind in visitor.pages("end"):
-        nodes = heard.setdefault(state_of(visitor), told(visitor))
+        nodes = heard.setdefault(state_of(visitor), nodes_of(visitor))
         assert [node for node in nodes if node.role in NAMED and not node.name] == []
         assert one(nodes, "main") and [node.name for node in nodes if node.role == "RootWebArea"] == [page.title()]
         if kind == "debriefing":
@@ -232,7 +232,7 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
         "11: extremely likely",
     ]
     assert [name for role, name in every_field if role == "textbox"][-1] == "Anything else? (optional)"
-    assert controls(told(visitor)) == [FIRST, ("link", "Go back to the panel")]
+    assert controls(nodes_of(visitor)) == [FIRST, ("link", "Go back to the panel")]
 
 
 def test_errors_and_thanks_are_told_at_once(visitor: Visitor) -> None:
@@ -241,7 +241,7 @@ def test_errors_and_thanks_are_told_at_once(visitor: Visitor) -> None:
     hurry(visitor, "item")
     visitor.page.get_by_label("Your answer in percent").fill("101")
     visitor.press("Continue")
-    nodes = told(visitor)
+    nodes = nodes_of(visitor)
     assert one(nodes, "alert").facts["live"] == "assertive"
     (field,) = (node for node in nodes if (node.role, node.name) == PERCENT)
     assert field.facts["invalid"] == "true"
@@ -250,7 +250,7 @@ def test_errors_and_thanks_are_told_at_once(visitor: Visitor) -> None:
     visitor.page.locator("details.report summary").click()
     visitor.page.get_by_label("What is wrong?").fill("odd")
     visitor.press("Send this remark")
-    assert one(told(visitor), "status").facts["live"] == "polite"
+    assert one(nodes_of(visitor), "status").facts["live"] == "polite"
 
 
 # Without scripts; and heavy
@@ -275,7 +275,7 @@ def test_a_whole_sitting_without_scripts_meets_every_kind_of_page(browser: Any, 
 
 
 def test_the_longest_questions_stay_within_the_weight_of_a_page(visitor: Visitor) -> None:
-    # As long as the longest questions and replies of the usual benchmarks are.
+    # As long as the longest questions and replies of the usual benchmarks.
     case = "A case is put at length. " * 200
     bank(texts=tuple(f"<b>{number}: {case}</b>" for number in range(40)), reply="So. " * 999)
     open_study()

@@ -1,4 +1,4 @@
-"""Somebody at the pages in a real browser, who looks at each of them in every way that a reader may need."""
+"""A person in a real browser, who looks at each page in every layout and colour scheme that a reader may need."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ RULES = {
     },
     "resultTypes": ["violations"],
 }
-# A reader's own style is not the page's: made in this way the policy on content does not speak of it.
+# A style that belongs to the reader and not to the page. Made in this way, the content policy does not apply to it.
 RESTYLE = """css => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
@@ -46,7 +46,7 @@ PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
 
 
 class Visitor:
-    """A browser of their own. `problems` is what they have found, one sentence each; `seen` the states they were in."""
+    """A person with a separate browser. `problems` lists what they found, one sentence each; `seen` the states seen."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Visitor:
             self.problems.append(f"another host: {request.url}")
 
     def _note_console(self, message: Any) -> None:
-        # The browser notes each page of refusal, which is meant. All else is a complaint.
+        # The browser logs each refused page, which is expected. Everything else is a problem.
         refused = re.search(r"the server responded with a status of (4\d\d|500)", message.text)
         if message.type in ("error", "warning") and not refused:
             self.problems.append(f"console: {message.text}")
@@ -81,12 +81,12 @@ class Visitor:
         self.page.goto(self.root + path)
 
     def press(self, name: str) -> None:
-        """The button or link of that name, and the page that it leads to."""
+        """Press the button or link with that name and wait for the page that it leads to."""
         self.page.locator("button:visible, a.button:visible").get_by_text(name, exact=True).click()
         self.page.wait_for_load_state()
 
     def send_unanswered(self) -> None:
-        """As a browser without scripts of ours may, without any button."""
+        """Send the form without any button, as a browser without our scripts may do."""
         with self.page.expect_navigation():
             self.page.evaluate("document.querySelector('form').submit()")
 
@@ -95,7 +95,7 @@ class Visitor:
         return str(self.page.locator("main").get_attribute("data-kind") or "")
 
     def pages(self, until: str, *, screen: str = "") -> Iterator[str]:
-        """The kind of each page on the way to one of that kind (and screen); whoever asks has to go on from each."""
+        """The kind of each page on the way to one of that kind (and screen). The caller must answer each page."""
         for _page in range(80):
             if self.kind == until and (not screen or self.page.locator(f"[data-screen={screen}]").count()):
                 return
@@ -103,10 +103,10 @@ class Visitor:
         raise AssertionError(f"never came to {until}: is at {self.kind}, {self.page.title()}")
 
     def look(self, state: str, *, language: str = "en", title: str = "") -> None:
-        """Every scheme and layout of the page that is shown, once for each state.
+        """Check the current page in every colour scheme and layout, once for each state.
 
         Args:
-            title: what the page is called, where that is not its heading.
+            title: a name for the page, if it is not the heading.
         """
         if state in self.seen:
             return
@@ -122,7 +122,7 @@ class Visitor:
         if facts["problem"] != facts["title"].startswith(PROBLEM[language]):
             say(f"problem shown: {facts['problem']}, and the title is {facts['title']!r}")
         if facts["problem"]:
-            try:  # The browser gives the focus to what asks for it when it draws the page, which is after loading it.
+            try:  # The browser sets the focus when it draws the page, which is after loading it.
                 page.wait_for_function("document.activeElement.className === 'error-summary'", timeout=5_000)
             except TooLate:
                 say("the summary of errors has no focus")
@@ -143,7 +143,7 @@ class Visitor:
         page.set_viewport_size(NARROW)
 
     def fill(self, right: Sequence[str], *, wrong: bool = False) -> None:
-        """Answer what is shown: the option that is right, else the same or the first one; a number, some words."""
+        """Answer the page: the right option, else the same or the first one; a number; some words."""
         page = self.page
         for group in page.locator("fieldset.field").all():
             labels = group.locator("label[data-option]")

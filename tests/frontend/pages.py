@@ -24,7 +24,7 @@ class Page:
     tags: list[str] = field(default_factory=list)
 
     def value_of(self, option: str) -> str:
-        """What a radio button with that label sends."""
+        """The value that a radio button with that label sends."""
         (chosen,) = (i for i in self.inputs if i["type"] == "radio" and self.labels[i["id"]] == option)
         return chosen["value"]
 
@@ -85,7 +85,7 @@ def arrive(client: Client, slug: str = "cast") -> Page:
 
 
 def fields_for(page: Page) -> dict[str, Any]:
-    """What a careful respondent of the cast sends from this page."""
+    """The answers that a careful respondent of the cast sends from this page."""
     kind = page.main["data-kind"]
     given: dict[str, Any] = dict(page.hidden)
     if kind == "checks":

@@ -1,4 +1,4 @@
-"""The browser's word on a screen that was left unfinished: taken in passing, and never in the way."""
+"""The browser's report of a screen that was left unfinished: it is stored and never disturbs the sitting."""
 
 from typing import Any
 
@@ -56,8 +56,8 @@ def test_another_front_end_tells_it_by_api(client: Client, study: Study) -> None
     sitting = cast.begin(study)
     header = {"X-Sitting-Token": sitting.token}
     body = {"step": 1, "client_hidden_ms": 20, "other": [1]}
-    told = client.post(address, body, content_type="application/json", headers=header)
-    assert (told.status_code, told.content) == (204, b"")
+    reply = client.post(address, body, content_type="application/json", headers=header)
+    assert (reply.status_code, reply.content) == (204, b"")
     assert UnfinishedScreen.objects.get().client == {"hidden_ms": 20}
     assert client.post(address, {"step": 5}, content_type="application/json", headers=header).status_code == 204
     for wrong in ({}, {"step": 1, "client_shown_ms": "x"}, {"step": 1, "client_pastes": -1}, [1]):
@@ -79,8 +79,8 @@ def test_it_needs_the_token_of_the_page(study: Study) -> None:
     page = read(client.post("/s/cast/consent", {**page.hidden, "consent": "yes"}, follow=True).content.decode())
     assert client.post(BEACON, {"step": page.hidden["step"]}).status_code == 403
     token = page.hidden["csrfmiddlewaretoken"]
-    told = client.post(BEACON, {"step": page.hidden["step"], "csrfmiddlewaretoken": token})
-    assert told.status_code == 204
+    reply = client.post(BEACON, {"step": page.hidden["step"], "csrfmiddlewaretoken": token})
+    assert reply.status_code == 204
     assert UnfinishedScreen.objects.count() == 1
 
 

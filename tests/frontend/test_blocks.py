@@ -56,7 +56,7 @@ ASKING = {"kind": "debriefing", "text": "It was about expectations.", "asks_to_u
 
 
 def blocks(**at: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cast's blocks with others put in before the items or after them, or in place of the debriefing."""
+    """The cast's blocks with more blocks before or after the items, or instead of the debriefing."""
     consent, instructions, checks, items, form, debriefing, end = cast.BASE["blocks"]
     before, after = [at[name] for name in ("before",) if name in at], [at[name] for name in ("after",) if name in at]
     return [consent, instructions, *before, checks, items, form, *after, at.get("debriefing", debriefing), end]

@@ -1,4 +1,4 @@
-"""At the door: who is let in, who is not, and what is kept in the browser."""
+"""Entry: which people are admitted, which are refused, and what is kept in the browser."""
 
 import pytest
 from django.test import Client

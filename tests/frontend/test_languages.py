@@ -1,4 +1,4 @@
-"""A study in two languages: the choice on the first page, what is shown and what is stored."""
+"""A study in two languages: the choice on the first page, what is shown, and what is stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""German is complete: every sentence that a respondent or an API client can be shown is in the shipped catalogues."""
+"""German is complete: the shipped catalogues have every sentence that a respondent or an API client can see."""
 
 import ast
 import gettext
@@ -14,7 +14,7 @@ from tests.frontend.pages import arrive, go_to, read
 
 ROOT = Path(__file__).parents[2]
 APPS = ("frontend", "survey/instruments/belief_update", "survey/instruments/own_answers", "survey")
-# The admin and the commands speak English alone.
+# The admin and the commands are in English only.
 NOT_SHOWN = ("survey/admin/", "survey/management/", "survey/templates/")
 CALLS = {"_", "gettext", "gettext_lazy", "ngettext"}
 MARK = re.compile(r"(?:gettext|ngettext|_)\(u?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
@@ -40,7 +40,7 @@ def sentences() -> set[str]:
 def catalogue(app: str) -> dict[str, str]:
     with (ROOT / app / "locale/de/LC_MESSAGES/django.mo").open("rb") as file:
         read_in = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-    # A sentence with a plural stands under (sentence, form); the first form speaks for it.
+    # A sentence with a plural has the key (sentence, form); it is enough to check the first form.
     forms = {key if isinstance(key, tuple) else (key, 0): text for key, text in read_in.items()}
     return {key: text for (key, form), text in forms.items() if form == 0}
 

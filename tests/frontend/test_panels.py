@@ -1,4 +1,4 @@
-"""At the door of other panels and of links for a lab; and what only looks starts nothing."""
+"""Entry from other panels and with links for a lab. Programs that only look start nothing."""
 
 from typing import Any
 
@@ -220,13 +220,13 @@ def test_stored_ids_are_no_cookie_and_a_cookie_is_no_stored_id(panel_study: Stud
     assert unseal(seal_for(panel_study, ids)) is None
 
 
-# What only looks
+# Programs that only look
 
 
 @pytest.mark.parametrize("kind", ["open", "prolific", "generic", "links"])
 @pytest.mark.parametrize("how", ["get", "head", "prefetch"])
 def test_scanners_and_prefetchers_start_nothing(kind: str, how: str) -> None:
-    """They follow every address that they find, with the cookies that they were given."""
+    """They follow every address that they find, with the cookies that they received."""
     study = cast.open_study(panel={**GENERIC} if kind == "generic" else {"kind": kind})
     entrance = {
         "open": "/s/cast/",

@@ -1,6 +1,6 @@
-"""Whatever names a person to a panel is in no log, answer, address, cookie, file, page or error report.
+"""A panel's ids of a person are in no log, answer, address, cookie, file, page or error report.
 
-Each kind of entrance is driven through a whole sitting, by pages and by API, with ids that are easy to find again.
+For each kind of entrance a whole sitting is done, by pages and by API, with ids that are easy to find.
 """
 
 import logging
@@ -28,7 +28,7 @@ from tests.frontend.pages import read, send
 
 pytestmark = pytest.mark.django_db
 IDS = {"person": "Zq7Kx9wPERSONzq7kx9w", "study": "Zq7Kx9wSTUDYzq7kx9w", "submission": "Zq7Kx9wSUBMISSIONzq7kx9w"}
-MARK = "zq7kx9w"  # In whatever case: every id has it, and no random token does by chance.
+MARK = "zq7kx9w"  # Every id contains it, in upper or lower case, and no random token does by chance.
 PANELS: dict[str, dict[str, Any]] = {
     "prolific": {"panel": cast.PROLIFIC},
     "generic": {
@@ -43,7 +43,7 @@ PANELS: dict[str, dict[str, Any]] = {
 
 
 class Heard(logging.Handler):
-    """Every log line of the process, as it would be written out."""
+    """Every log line of the process, as it would be written."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -51,7 +51,7 @@ class Heard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name != "django.db.backends":  # Off wherever DEBUG is, and it shows what is stored, encrypted or not.
+        if record.name != "django.db.backends":  # It only logs with DEBUG, and shows what is stored.
             self.lines.append(self.format(record))
 
 
@@ -62,7 +62,7 @@ def heard() -> Iterator[Heard]:
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    # Django's own loggers may keep their records to themselves.
+    # Django's own loggers may not pass their records on to the root logger.
     quiet = [logging.getLogger(name) for name in ("django", "django.request", "survey")]
     kept = [(logger, logger.propagate) for logger in quiet]
     for logger in quiet:
@@ -75,7 +75,7 @@ def heard() -> Iterator[Heard]:
 
 
 class Watched(Client):
-    """A client that keeps all that the server ever sent it: bodies, headers, cookies and addresses."""
+    """A client that keeps everything that the server sent: bodies, headers, cookies and addresses."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -87,7 +87,7 @@ class Watched(Client):
         headers = [f"{name}: {value}" for name, value in response.headers.items()]
         cookies = [morsel.OutputString() for morsel in response.cookies.values()]
         self.seen += [force_str(body, errors="replace"), *headers, *cookies]
-        # Where a request was sent on to, its own address included in what a browser would tell as a referrer.
+        # Where the request was redirected to, and the address that a browser would send as the referrer.
         self.seen += [address for address, _status in getattr(response, "redirect_chain", ())]
         return response
 
@@ -105,7 +105,7 @@ def study(kind: str) -> Study:
 
 
 def parameters(study: Study, monkeypatch: pytest.MonkeyPatch, *, end: str = "") -> dict[str, str]:
-    """What the person's address carries; a link's token is one of those that are easy to find."""
+    """The parameters in the person's address. A link's token is also chosen so that it is easy to find."""
     names = study.config.panel.parameter_names
     if "submission" in names or study.config.panel.kind != "links":
         return {name: IDS[what] + end for what, name in names.items()}
@@ -128,7 +128,7 @@ def by_pages(client: Watched, given: dict[str, str]) -> None:
     client.post("/s/cast/beacon", {"step": page.hidden["step"], "client_shown_ms": "3"})
     while page.main["data-kind"] != "end":
         page = send(client, page)
-    client.get("/s/cast/", given)  # Once more, as a reload of the panel's page would.
+    client.get("/s/cast/", given)  # A second time, like a reload of the panel's page.
     client.post("/s/cast/resume", follow=True)
 
 
@@ -203,13 +203,13 @@ def test_the_admin_shows_nobody_by_a_panels_name(
 def test_a_crash_tells_nobody_who_was_there(
     study: Study, kind: str, where: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the page and in the report of it, with everything that was sent in sight of the exception."""
+    """In the page and in the error report, when the exception can see everything that was sent."""
     given = parameters(study, monkeypatch)
     client = Watched(raise_request_exception=False)
     client.get("/s/cast/", given)
 
     def broken(*args: Any, **named: Any) -> None:
-        kept = {**named}  # In reach of a report that prints local variables.
+        kept = {**named}  # A report that prints local variables would show it.
         raise RuntimeError(f"broken with {len(kept)}")
 
     monkeypatch.setattr(where, broken)
@@ -233,7 +233,7 @@ def test_a_refused_entrance_says_nothing_of_the_ids(
 
 
 def test_what_is_stored_is_encrypted_or_hashed(study: Study, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every column of every table, read as it stands in the database."""
+    """Every column of every table, as it is stored in the database."""
     by_pages(Watched(), parameters(study, monkeypatch))
     assert PanelIdentity.objects.count() == 1
     found = []

@@ -1,4 +1,4 @@
-"""A respondent's way through the pages, and every way to stray from it."""
+"""A respondent's way through the pages, and every way to leave it."""
 
 from datetime import timedelta
 
@@ -52,7 +52,7 @@ def test_the_posterior_shows_evidence_outcome_target_and_prior_in_words(client: 
 
 
 def test_nothing_that_a_prior_must_not_know_is_on_any_page_before_it(client: Client, study: Study) -> None:
-    """No key ever; no evidence and no outcome while a prior is asked for. Reads whole responses, headers too."""
+    """No page contains the key, and no evidence or outcome is shown with the prior. Checks bodies and headers."""
     client.get("/s/cast/")
     response = client.post("/s/cast/consent", {"consent": "yes"}, follow=True)
     priors = 0

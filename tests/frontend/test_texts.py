@@ -1,4 +1,4 @@
-"""Texts become HTML: everything escaped, and only the markup that was agreed."""
+"""Texts become HTML: everything is escaped except the allowed markup."""
 
 import pytest
 

@@ -54,7 +54,7 @@ def environment_of(name: str, variables: dict[str, str]) -> dict[str, str]:
 def local(
     postgresql_server: str, redis_server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
-    """What replaces the network of the containers."""
+    """The settings that replace the containers' network."""
     name = f"hunch_compose_{os.getpid()}"
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
@@ -87,7 +87,7 @@ def is_healthy(name: str, local: dict[str, str]) -> bool:
 
 @pytest.fixture(scope="module")
 def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
-    """The database migrated by its own service, then all others running."""
+    """The database is migrated by its own service; then all others run."""
     migrate = subprocess.run(
         OURS["migrate"]["command"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Admin and Swagger UI in a real browser under our content policy: nothing of theirs is blocked."""
+"""Admin and Swagger UI in a real browser under our content policy: it blocks nothing that they need."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def page(browser: Any, complaints: list[str]) -> Any:
-    """A page that keeps every refusal of the content policy and every error of a script."""
+    """A page that records everything the content policy blocks and every error of a script."""
     page = browser.new_page()
     page.on(
         "console",

@@ -1,4 +1,4 @@
-"""What names a person never reaches a log."""
+"""Ids that name a person never reach a log."""
 
 import logging
 import sys

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKE = shutil.which("make")
-# What the recipe needs beside a Python.
+# The programs that the recipe needs besides Python.
 TOOLS = ("cat", "cksum", "cut", "env", "head", "rm", "touch")
 
 
@@ -30,7 +30,7 @@ class Machine:
         return path
 
     def add_python(self, name: str, version: tuple[int, int]) -> Path:
-        """A Python that says that it is of this version, and that notes what else it is asked to run."""
+        """A fake Python that reports this version and records everything else that it is asked to run."""
         claim = f"import sys; sys.version_info = {(*version, 0)!r}; exec(sys.argv[2])"
         return self.add(
             name,
@@ -67,7 +67,7 @@ def test_a_name_that_does_not_run_is_passed_over(machine: Machine) -> None:
     machine.add_python("python3.12", (3, 12))
     machine.add_python("python3.13", (3, 13))
     assert machine.run("tools/pythons.sh").stdout.split() == ["python3.12", "python3.13"]
-    assert machine.install().returncode != 0  # It cannot make an environment here, but it was the one that was asked.
+    assert machine.install().returncode != 0  # It cannot make an environment here, but make chose it.
     assert machine.asked == [f"python3.12 -m venv {machine.folder}/venv"]
 
 

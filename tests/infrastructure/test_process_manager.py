@@ -1,4 +1,4 @@
-"""`manage.py up` on real processes: what dies is started again, and at the end nothing is left."""
+"""`manage.py up` on real processes: children that die are restarted, and at the end none is left."""
 
 import os
 import re
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 @dataclass
 class Running:
-    """A `manage.py up` in a process of its own."""
+    """A `manage.py up` in a separate process."""
 
     process: "subprocess.Popen[str]"
     output: str
@@ -36,7 +36,7 @@ class Running:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def ml_worker(self) -> psutil.Process | None:
-        """The one that our process started, not a child of its pool."""
+        """The child that our process started itself, not a child of its pool."""
         for child in psutil.Process(self.process.pid).children():
             with suppress(psutil.Error):
                 if "ml@%h" in child.cmdline():

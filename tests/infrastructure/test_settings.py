@@ -23,7 +23,7 @@ PRODUCTION = {
 
 
 def load(folder: Path, wanted: str = "settings.HUNCH_ENV", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Settings in a process of their own, as every start reads them."""
+    """Settings in a separate process, read as at every start."""
     kept = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(folder)}
     return subprocess.run(
         [sys.executable, "-c", f"from survey import settings; print({wanted})"],

@@ -1,4 +1,4 @@
-"""What every page shares: health, headers, limits."""
+"""Rules for all pages: health, headers, limits."""
 
 import pytest
 from django.db import DatabaseError

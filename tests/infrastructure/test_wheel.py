@@ -1,4 +1,4 @@
-"""The wheel: it holds every file of the packages, and what is installed from it runs in an empty folder by itself."""
+"""The wheel: it holds every file of the packages, and an installation from it runs in an empty folder."""
 
 import os
 import re
@@ -17,8 +17,8 @@ from survey import cli
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bandit", "frontend", "predictors", "survey")
-# Runs a script as Python does, and names every file of the checkout that was opened or looked into on the way. The
-# libraries' own folder may lie inside the checkout.
+# Runs a script as Python does, and prints every file of the checkout that it opened or listed. The folder of the
+# libraries may be inside the checkout and is ignored.
 WITNESS = """
 import os, runpy, sys
 root, libraries, *sys.argv = sys.argv[1:]
@@ -70,7 +70,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hunch(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The installed command in this folder. -S: without it an editable install would put the checkout on the path."""
+    """Runs the installed command in this folder. Without -S an editable install would put the checkout on the path."""
     libraries = sysconfig.get_path("purelib")
     run = subprocess.run(
         [sys.executable, "-S", "-c", WITNESS, str(ROOT), libraries, str(installed / "bin" / "hunch"), *arguments],
@@ -130,7 +130,7 @@ def test_study_files_are_checked_in_an_empty_folder(installed: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_plans_from_the_wheel_have_the_code_digest_of_the_checkout(installed: Path, tmp_path: Path) -> None:
-    """A plan that was drawn by the one is verified by the other."""
+    """A plan drawn by a checkout can be verified by an installation, and the other way round."""
     program = "from survey.services.base.hashing import code_digest; print(code_digest())"
     here = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, env=os.environ)
     (tmp_path / "digest.py").write_text(f"import django; django.setup(); {program}", encoding="utf-8")

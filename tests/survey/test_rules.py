@@ -52,7 +52,7 @@ def test_a_rules_table_alone_has_every_default() -> None:
         ({"flags": {"same_answers": {"items": 4}}}, "a sitting has 3 items: choose 2 to 3"),
         ({"flags": {"attention": {}}}, "the sitting has 0 attention checks"),
         ({"flags": {"looked_up": {}}}, 'add a block with ready = "looked_up"'),
-        ({"exclusions": {"flags": ["hidden"]}}, "no rule says who is flagged hidden: add [flags.hidden]"),
+        ({"exclusions": {"flags": ["hidden"]}}, "no rule gives the flag hidden: add [flags.hidden]"),
         ({"exclusions": {"flags": ["slow"]}}, "exclusions.flags"),
         (
             {"flags": {"hidden": {}}, "exclusions": {"flags": ["hidden", "hidden"]}},

@@ -123,7 +123,7 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
             'kind = "epsilon_greedy"\nfloor = 1.0',
             "[stages.design]",
             1,
-            "stages.2.design: floor: must lie in 0..1",
+            "stages.2.design: floor: must be at least 0 and below 1",
         ),
         (
             "seed = 1\n",

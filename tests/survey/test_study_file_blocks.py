@@ -126,8 +126,8 @@ CHOOSE = {"kind": "debriefing", "text": "What it was about.", "asks_to_use": Tru
 @pytest.mark.parametrize(
     ("block", "place", "field", "expected"),
     [
-        (FORM, 4, "blocks.5.fields", "nobody is screened out after the items"),
-        (CHOOSE, 2, "blocks.3.asks_to_use", "nothing to use yet"),
+        (FORM, 4, "blocks.5.fields", "people are screened out before the items only"),
+        (CHOOSE, 2, "blocks.3.asks_to_use", "no answers have been given yet"),
         ({**CHOOSE, "kind": "instructions"}, 4, "blocks.5", 'only a block of kind "debriefing"'),
         ({"kind": "instructions", "text": "x", "ready": "comment"}, 4, "blocks.5", 'only a block of kind "form"'),
         ({"kind": "form", "ready": "comment", "name": "remarks"}, 4, "blocks.5", "always called comment"),

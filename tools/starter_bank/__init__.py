@@ -1,5 +1,5 @@
-"""The project's own bank of questions, so that a fresh clone has something to ask.
+"""The project's own bank of questions, so that a new clone has something to ask.
 
-Dependency rule: a leaf. The standard library only: no Django, no models, nothing else of survey. Who wants the bank
-reads `starter.csv`; `python -m tools.starter_bank` writes it anew from `handwritten.csv` and `templates.py`.
+Dependency rule: a leaf. The standard library only: no Django, no models, nothing else of survey. To use the bank, read
+`starter.csv`; `python -m tools.starter_bank` writes it again from `handwritten.csv` and `templates.py`.
 """

@@ -1,4 +1,4 @@
-"""Writes `starter.csv` anew: `python -m tools.starter_bank`."""
+"""Writes `starter.csv` again: `python -m tools.starter_bank`."""
 
 import sys
 

@@ -26,7 +26,7 @@ class Row(TypedDict):
 class Draft:
     """A stem, its right answer and one line that says why it is right.
 
-    With `wrong` the question is multiple choice, without it the answer is to be typed.
+    With `wrong` the question is multiple choice; without it people type the answer.
     """
 
     stem: str
@@ -43,7 +43,7 @@ class Draft:
 
 
 def seeded(name: str) -> random.Random:
-    """The source of chance of one task: always the same, so that the bank can be rebuilt byte for byte."""
+    """The random generator of one task: always the same, so that the bank can be rebuilt byte for byte."""
     return random.Random(f"starter bank: {name}")  # noqa: S311 -- chance for layout, not for secrets
 
 

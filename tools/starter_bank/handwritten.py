@@ -1,4 +1,4 @@
-"""The questions written by hand: `handwritten.csv`, one a line, with the reason why its key is right.
+"""The questions written by hand: `handwritten.csv`, one per line, with the reason why its key is right.
 
 Dependency rule: the standard library and `drafts` only.
 """
@@ -36,7 +36,7 @@ DOMAINS = {
 
 
 def rows() -> list[Row]:
-    """All handwritten questions, laid out, in the order of the file (a task's lines stand together)."""
+    """All handwritten questions, laid out, in the order of the file (a task's lines are together)."""
     with SOURCE.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     laid_out: list[Row] = []

@@ -2,7 +2,7 @@
 
 Dependency rule: the standard library and `drafts` only.
 
-A task is a generator of eight drafts, each in a wording of its own, at one of two levels. Both levels
+A task is a generator of eight drafts, each worded differently, at one of two levels. Both levels
 together make a task of sixteen questions; half of them keep their wrong options, half are asked without.
 """
 
@@ -60,7 +60,7 @@ def _wrong_choices(rng: Random, right: str, pool: Iterable[str]) -> tuple[str, .
 
 
 def _wrong_spellings(rng: Random, right: str) -> tuple[str, ...]:
-    """Three wrong spellings, each with two letters of the right one swapped that stand one or two places apart."""
+    """Three wrong spellings, each the right one with two letters swapped that are one or two places apart."""
     swapped = (
         right[:one] + right[two] + right[one + 1 : two] + right[one] + right[two + 1 :]
         for one in range(len(right) - 1)
@@ -437,7 +437,7 @@ def _day(day: date) -> str:
 
 
 def _no_whole_weeks(days: int) -> int:
-    """One day more where the days are whole weeks, since that would ask for the weekday just named."""
+    """Adds a day if the days are whole weeks, since the answer would then be the weekday just named."""
     return days + (days % 7 == 0)
 
 
@@ -447,7 +447,7 @@ def _month_length(year: int, month: int) -> int:
 
 
 def _days_between(start: date, end: date) -> str:
-    """How the days from one date to a later one of the same year add up, month by month."""
+    """The sum, month by month, of the days from one date to a later one of the same year."""
     if start.month == end.month:
         return f"{end.day} - {start.day} = {end.day - start.day}."
     left = f"({_month_length(start.year, start.month)} - {start.day})"
@@ -818,13 +818,15 @@ def _ranking_puzzles(rng: Random, hard: bool) -> Iterator[Draft]:
         return rng.sample(PEOPLE, count)
 
     def comparisons(order: Sequence[str], more: str, less: str) -> str:
-        """Sentences that fix the order, greatest first; the hard ones shuffled and some turned round."""
+        """Sentences that fix the order, greatest first. In the hard version they are shuffled and some are reversed."""
         pairs = list(pairwise(order))
-        told = [f"{one} {more} {two}." for one, two in pairs]
+        sentences = [f"{one} {more} {two}." for one, two in pairs]
         if hard:
-            told = [f"{two} {less} {one}." if place % 2 else told[place] for place, (one, two) in enumerate(pairs)]
-            rng.shuffle(told)
-        return " ".join(told)
+            sentences = [
+                f"{two} {less} {one}." if place % 2 else sentences[place] for place, (one, two) in enumerate(pairs)
+            ]
+            rng.shuffle(sentences)
+        return " ".join(sentences)
 
     def others(order: Sequence[str], right: str) -> tuple[str, ...]:
         return tuple(name for name in rng.sample(sorted(order), len(order)) if name != right)
@@ -864,11 +866,11 @@ def _ranking_puzzles(rng: Random, hard: bool) -> Iterator[Draft]:
         _wrong_numbers(rng, count - place + 1, count - place, count - place + 2, place),
     )
     order = rng.sample(("red", "blue", "green", "white", "black", "yellow"), size)
-    told = comparisons([f"The {colour} book" for colour in order], "is left of", "is right of").replace(
+    clues = comparisons([f"The {colour} book" for colour in order], "is left of", "is right of").replace(
         "of The", "of the"
     )
     yield Draft(
-        f"{told} Which book is second from the left?",
+        f"{clues} Which book is second from the left?",
         order[1],
         f"From the left: {', '.join(order)}.",
         others(order, order[1]),
@@ -892,10 +894,10 @@ def _ranking_puzzles(rng: Random, hard: bool) -> Iterator[Draft]:
         _wrong_numbers(rng, x - y, x + y, x, y),
     )
     order = rng.sample(("box", "bag", "vase", "lamp", "drum", "stone"), size)
-    told = comparisons([f"The {thing}" for thing in order], "is heavier than", "is lighter than").replace(
+    clues = comparisons([f"The {thing}" for thing in order], "is heavier than", "is lighter than").replace(
         "than The", "than the"
     )
-    yield Draft(f"{told} Which of them is the lightest?", order[-1], listed(order), others(order, order[-1]))
+    yield Draft(f"{clues} Which of them is the lightest?", order[-1], listed(order), others(order, order[-1]))
 
 
 TABLES = (
@@ -921,7 +923,7 @@ def _small_tables(rng: Random, hard: bool) -> Iterator[Draft]:
         return f"{title}: {', '.join(f'{name} {value}' for name, value in figures.items())}.", entry, figures
 
     def rises(figures: dict[str, int]) -> list[tuple[int, str]]:
-        """How much each entry but the first lies above the one before it, greatest rise first."""
+        """How much each entry after the first lies above the one before it, greatest rise first."""
         return sorted(((figures[two] - figures[one], two) for one, two in pairwise(figures)), reverse=True)
 
     def names_by_value(figures: dict[str, int]) -> list[str]:
@@ -989,7 +991,7 @@ def _small_tables(rng: Random, hard: bool) -> Iterator[Draft]:
     text, entry, figures = table(7)
     one, two = rng.sample(sorted(figures), 2)
     total = figures[one] + figures[two]
-    thing, done = text.partition(":")[0].lower().split()  # this turn falls on "Cakes sold" and on "Pages read"
+    thing, done = text.partition(":")[0].lower().split()  # the series here are "Cakes sold" and "Pages read"
     yield Draft(
         f"{text} How many {thing} were {done} by {one} and {two} together?",
         str(total),

@@ -1,5 +1,5 @@
-// Joins a number's field to a track that has no thumb until it is touched; shows the number where it is needed; notes how
-// it was entered. Without this the field stands alone and takes the same answers.
+// Connects a number's field with a slider that has no thumb until it is touched, shows the number, and notes how it was
+// entered. Without this script the field works by itself and takes the same answers.
 "use strict";
 (() => {
   const whole = (text) => (/^(100|\d{1,2})$/.test(text.trim()) ? Number(text) : null);
@@ -41,7 +41,7 @@
       take();
       settle(pointing ? "track" : "track_keys");
     });
-    // The track's own middle is no change to the browser, but it is an answer to who clicks there.
+    // A click on the slider's middle changes no value for the browser, but for the person it is an answer.
     track.addEventListener("click", () => {
       take();
       settle("track");
@@ -63,7 +63,7 @@
       draw();
       show();
     };
-    // A browser may fill in again what stood there when it left the page.
+    // A browser may restore what was entered when the page was left.
     window.addEventListener("pageshow", start);
     start();
   }

@@ -1,11 +1,11 @@
-// How long a screen was looked at, in hidden fields of its form, and one submission for a double click. A screen that is
-// left without being sent says so in passing; what was typed stays in the browser. Nothing depends on any of it.
+// Puts the time that a screen was looked at into hidden fields of its form, and sends a double click once. A screen that
+// is left without being sent is reported to the server, without what was typed. Pages also work without this script.
 "use strict";
 (() => {
   const form = document.getElementById("step-form");
   if (!form) return;
   const now = () => Math.round(performance.now());
-  // By attribute and selector: a question called "elements" or "dataset" would stand in the place of form.elements.
+  // Use attributes and selectors: a question named "elements" or "dataset" would hide the property form.elements.
   const named = (name) => form.querySelector(`[name="${name}"]`);
   const beacon = form.getAttribute("data-beacon");
   const inputs = [...form.querySelectorAll("input:not([type=hidden]), textarea, select")];

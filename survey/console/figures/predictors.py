@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from predictors.comparison import Curves
     from predictors.evaluation.intervals import EvaluationWithIntervals
 
-# Okabe and Ito's palette, told apart by most colour-blind people, and marks so that a print in grey can be read too.
+# Okabe and Ito's palette, which most colour-blind people can distinguish, and marks, which also work in a grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 PARTS = (("overall", "overall"), ("previous_correct", "after correct"), ("previous_incorrect", "after incorrect"))
 
 
 def roc_figure(curves: Mapping[str, Curves], path: Path) -> None:
-    """Share of changed against share of kept beliefs above each threshold, a line a predictor."""
+    """Share of changed against share of kept beliefs above each threshold, one line for each predictor."""
 
     def draw(axes: Axes) -> None:
         axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
@@ -81,7 +81,7 @@ def auc_figure(metrics: Mapping[str, EvaluationWithIntervals], path: Path) -> No
                 low, high = found["intervals"]["auc"][part] or (area, area)
                 places.append(index + (part_index - 1) * width)
                 areas.append(area)
-                # A percentile interval may miss the estimate by a hair, and a bar has no negative length.
+                # A percentile interval may just miss the estimate, and an error bar must not have a negative length.
                 spans.append((max(0.0, area - low), max(0.0, high - area)))
             below, above = zip(*spans, strict=True) if spans else ((), ())
             axes.bar(
@@ -92,7 +92,7 @@ def auc_figure(metrics: Mapping[str, EvaluationWithIntervals], path: Path) -> No
         axes.set_xticks(range(len(metrics)), list(metrics), rotation=20, ha="right")
         axes.set_ylim(0, 1.12)  # Room for the legend above the bars.
         axes.set_ylabel("area under the ROC curve")
-        axes.set_title("How well changes are told from kept beliefs (95 % intervals)", fontsize=11)
+        axes.set_title("How well changed and kept beliefs are separated (95 % intervals)", fontsize=11)
 
     _save(draw, path, size=(7, 4.5), legend={"loc": "upper left", "ncols": len(PARTS)})
 
@@ -128,6 +128,6 @@ def _save(draw: Callable[[Axes], None], path: Path, *, size: tuple[float, float]
         axes = figure.add_subplot()
         draw(axes)
         axes.grid(alpha=0.25)
-        if axes.get_legend_handles_labels()[0]:  # None where a test set of one class leaves nothing to draw.
+        if axes.get_legend_handles_labels()[0]:  # There are none if the test set has only one class.
             axes.legend(frameon=False, fontsize=9, **(legend or {}))
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "Hunch"})

@@ -184,7 +184,7 @@ def test_who_waits_is_told_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(progress.time, "sleep", go_on)
     progress.wait_for_pipeline(lifecycle.close_stage(stage), say=heard.append)
-    assert heard == ["Waiting for 1 people who are still inside; `close_stage cast --now` would not wait for them."]
+    assert heard == ["Waiting for 1 people who are still inside. To stop waiting for them: `close_stage cast --now`."]
 
 
 def test_create_token_shows_it_once_and_stores_its_hash() -> None:

@@ -200,7 +200,7 @@ def test_it_says_where_there_is_no_browser_before_it_begins(tmp_path: Path, caps
     cast.study()
     with pytest.raises(SystemExit):
         call_command("screens", "cast", out=tmp_path / "out", pdf=True, browser="/nowhere/chromium")
-    assert "--pdf: no browser that could print is on this machine" in capsys.readouterr().err
+    assert "--pdf: found no browser that can print" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

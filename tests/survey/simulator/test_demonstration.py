@@ -118,8 +118,8 @@ def comparison(first: float, second: float):
         (0.7, False, True, "PASSED: the last stage finds more changes (30.0 % changed in the first stage"),
         (0.3, False, False, "FAILED: the last stage does not find more changes"),
         (0.1, False, False, "FAILED: the last stage does not find more changes"),
-        (0.3, True, True, "PASSED: no lift, as it must be here"),
-        (0.7, True, False, "FAILED: a lift, though none is there to be found"),
+        (0.3, True, True, "PASSED: no lift, as expected here"),
+        (0.7, True, False, "FAILED: a lift, although none exists here"),
     ],
 )
 def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, said: str) -> None:

@@ -138,7 +138,7 @@ def test_the_practice_item_is_in_the_mode_and_order_of_the_items() -> None:
         (lambda: blocks(example={"target": "a"}), "blocks.3.example.evidence: is missing"),
         (lambda: blocks(example={**EXAMPLE, "hint": "b"}), "blocks.3.example.hint: unknown; the practice item has"),
         (lambda: [*blocks()[:3], *blocks()[2:]], "blocks.4: blocks.3 is a practice item already"),
-        (lambda: [*blocks()[:2], *blocks()[3:5], blocks()[2], *blocks()[5:]], "there is nothing left to practise for"),
+        (lambda: [*blocks()[:2], *blocks()[3:5], blocks()[2], *blocks()[5:]], "practice comes before the items"),
         (
             lambda: [{**one, "example": EXAMPLE} if one["kind"] == "end" else one for one in blocks()],
             'only a block of kind "practice" has an example',
