@@ -7,6 +7,7 @@ from survey.contracts.tables import ExtraFile
 from survey.exceptions import NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
+from survey.services.results import reports
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.export.timing_files import timing_files
@@ -17,7 +18,8 @@ from survey.services.studies.amending import amendments_file
 def extra_files(
     study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
 ) -> Iterable[ExtraFile]:
-    """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
+    """The instrument's further files, of the answers that count; how its predictors did, where it has any; and what its
+    reports add."""
     instrument = instruments.of_study(study)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels))
     yield from sitting_files(study, stage=stage)
@@ -26,6 +28,7 @@ def extra_files(
     if instrument.learning is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
     yield amendments_file(study)
+    yield from reports.export_files(study, levels)
 
 
 def stage_of(study: Study, index: int | None) -> int | None:
