@@ -161,8 +161,8 @@ class Report(ABC):
     """One report. A subclass is imported when somebody asks for it."""
 
     arguments: ClassVar[Sequence[Argument]] = ()
-    # The tables that every export of a study brings along, with their columns: the codebook lists these before anything
-    # is made. Such a table is made without arguments, or with `condition` alone where the report has that one.
+    # The tables that every export of a study brings along, by name with their columns: the codebook lists these before
+    # anything is made. Such a table is made without arguments, or with `condition` alone where the report has that one.
     exported: ClassVar[Mapping[str, Sequence[Column]]] = {}
 
     def obstacle(self, study: "Study") -> str:
@@ -181,7 +181,7 @@ class Report(ABC):
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """A report by name, for lists and addresses: small letters, digits and underscores. `path` is its class, as
+    """A report by name, for lists and addresses: small letters, digits, underscores, hyphens. `path` is its class, as
     module.Class, imported when it is asked for."""
 
     name: str

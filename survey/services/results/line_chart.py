@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 640, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 28, 34, 60
 _LEGEND_LINE, _COLUMNS = 20, 2
 # Okabe and Ito's, which the colour-blind can tell apart; lines differ in mark and dash too, for a print in grey.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")

@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from survey.services.base.writing import replace_file
 
 logger = logging.getLogger(__name__)
 
-NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
 NOTHING = "–"
 CONDITION = Argument(
     "condition",
@@ -84,7 +84,7 @@ def entries_of(study: Study) -> list[ReportEntry]:
     for entry in own:
         if not NAME.fullmatch(entry.name) or entry.name in taken:
             logger.warning(
-                "%s: the report %r is left out: its name is taken, or is not small letters, digits and underscores",
+                "%s: the report %r is left out: its name is taken, or has more than small letters, digits, _ and -",
                 study.instrument,
                 entry.name,
             )
@@ -144,8 +144,12 @@ def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
     except HunchError as exc:
         return exc.message
     except Exception as exc:
-        logger.exception("the report %s cannot be asked for its obstacle", entry.path)
-        raise ReportBroken(f"{entry.path} fails ({exc}): whoever wrote it must repair it") from exc
+        raise _fault(entry, exc) from exc
+
+
+def _fault(entry: ReportEntry, exc: Exception) -> ReportBroken:
+    logger.error("the report %s fails", entry.path, exc_info=exc)
+    return ReportBroken(f"{entry.path} fails ({exc}): whoever wrote it must repair it")
 
 
 # Making one
@@ -160,11 +164,18 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
     Raises:
         NotFound: the study has no report of that name.
         HunchError: an argument is unknown, missing or given too often, or cannot be used; or there is an obstacle.
+        ReportBroken: it fails by a fault of its own; the log has all of it.
     """
     entry, report = load(study, name)
     if obstacle := _obstacle(entry, report, study):
         raise StateRefused(obstacle)
-    return report.make(study, checked_arguments(study, entry, report, given or {}))
+    checked = checked_arguments(study, entry, report, given or {})
+    try:
+        return report.make(study, checked)
+    except HunchError:
+        raise
+    except Exception as exc:
+        raise _fault(entry, exc) from exc
 
 
 def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> Given:
@@ -367,16 +378,31 @@ def write_files(writers: Sequence[tuple[str, Callable[[Path], None]]], folder: P
 # In exports
 
 
-def export_files(study: Study, levels: Mapping[str, str]) -> Iterator[ExtraFile]:
-    """The tables that reports add to every export, as REPORT_TABLE.csv. A table has no rows where its report cannot be
-    made of this study; the log says why."""
+def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]) -> Iterator[ExtraFile]:
+    """The tables that reports add to every export, as TABLE.csv. A table has no rows where its report cannot be made of
+    this study; the log says why.
+
+    Args:
+        taken: names of files that the export has already; a table of such a name is left out, and the log says so.
+    """
+    used = set(taken)
     for entry in entries_of(study):
         try:
             report = _loaded(entry)
         except ReportBroken:
             continue
         for table, columns in report.exported.items():
-            yield ExtraFile(f"{entry.name}_{table}.csv", columns, _Rows(study, entry, table, levels))
+            name = f"{table}.csv"
+            if name in used or not NAME.fullmatch(table):
+                logger.warning(
+                    "%s: %s is left out of the export: the name is taken, or has more than small letters, digits, _ "
+                    "and -",
+                    entry.path,
+                    name,
+                )
+                continue
+            used.add(name)
+            yield ExtraFile(name, columns, _Rows(study, entry, table, levels))
 
 
 @dataclass(frozen=True)
@@ -397,6 +423,6 @@ class _Rows:
         except HunchError as exc:
             logger.warning("%s: %s has no rows in the export: %s", self.study.slug, self.entry.name, exc.message)
             return
-        table = next(one for one in found.tables if one.name == self.table)
-        for row in table.rows:
-            yield [_written(value) for value in row]
+        for table in found.tables:
+            if table.name == self.table:
+                yield from ([_written(value) for value in row] for row in table.rows)

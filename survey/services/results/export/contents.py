@@ -14,12 +14,23 @@ from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
 from survey.services.studies.amending import amendments_file
 
+# Files that every export has beside these; the last is what is owed to people of some panels.
+RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
+
 
 def extra_files(
     study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
 ) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; how its predictors did, where it has any; and what its
     reports add."""
+    names = set(RESERVED)
+    for file in _own_files(study, stage, levels):
+        names.add(file.name)
+        yield file
+    yield from reports.export_files(study, levels, names)
+
+
+def _own_files(study: Study, stage: int | None, levels: Mapping[str, str]) -> Iterable[ExtraFile]:
     instrument = instruments.of_study(study)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels))
     yield from sitting_files(study, stage=stage)
@@ -28,7 +39,6 @@ def extra_files(
     if instrument.learning is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
     yield amendments_file(study)
-    yield from reports.export_files(study, levels)
 
 
 def stage_of(study: Study, index: int | None) -> int | None:
