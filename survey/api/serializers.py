@@ -623,8 +623,8 @@ class AnswerPageSerializer(serializers.Serializer[Any]):
 class ReportArgumentSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     help = serializers.CharField()
-    many = serializers.BooleanField(help_text="Whether it may be given several times.")
-    required = serializers.BooleanField()
+    many = serializers.BooleanField(help_text="Whether it may be given several times.")  # type: ignore[assignment]
+    required = serializers.BooleanField()  # type: ignore[assignment]
     default = serializers.CharField(allow_blank=True)
     choices = serializers.ListField(child=serializers.CharField(), help_text="Empty where they cannot be listed.")
 
@@ -739,4 +739,6 @@ class FindingsSerializer(serializers.Serializer[Any]):
     tables = ReportTableSerializer(many=True)
     pictures = ReportPictureSerializer(many=True)
     files = serializers.ListField(child=serializers.CharField(), help_text="Further files that the command writes.")
-    data = serializers.DictField(help_text="All of it as JSON values, with the names that the report gives them.")
+    data = serializers.DictField(  # type: ignore[assignment]
+        help_text="All of it as JSON values, with the names that the report gives them."
+    )

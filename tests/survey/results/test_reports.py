@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import logging
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.test import Client
@@ -484,3 +487,36 @@ def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
     for read in (given.number, given.numbers):
         with pytest.raises(HunchError, match="is not a number from 0 to 1"):
             read("share", lowest=0, highest=1)
+
+
+# Adding one, as docs/reports.md says
+
+
+def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    source, call = re.findall(r"(?ms)^```python\n(.*?)^```", page)
+    (tmp_path / "documented_report.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = eval(call, {"ReportEntry": ReportEntry})  # noqa: S307 - our own page
+    documented = replace(made, path=made.path.replace("my_instrument.reports.answer_count", "documented_report"))
+    monkeypatch.setattr(BeliefUpdate, "reports", lambda self: (documented,))
+    made_study = cast.open_study()
+    assert "no answer counts yet" in refused("cast", "answer_count")
+    cast.walk(cast.begin(made_study))
+    out, _err = report("cast", "answer_count", "--out", str(tmp_path / "out"))
+    assert "3 answers count" in out and "stage 1" in out
+    assert (tmp_path / "out" / "answer_count.csv").read_text() == "stage,answers\n1,3\n"
+    assert "3 answers count" in admin_client.get(page_of(made_study, "answer_count")).content.decode()
+    assert reader().get(f"{API}answer_count/?least=0").json()["data"] == {"stages": {"1": 3}}
+    files.write_export(made_study, tmp_path / "export")
+    assert (tmp_path / "export" / "answer_count.csv").read_text() == "stage,answers\n1,3\n"
+    with pytest.raises(HunchError, match="least"):
+        reports.make(made_study, "answer_count", {"least": ["few"]})
+
+
+def test_the_page_on_reports_names_those_that_there_are() -> None:
+    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    there_are = {one.entry.name for one in reports.CORE} | {one.name for one in BeliefUpdate().reports()}
+    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief)", page)) == there_are
