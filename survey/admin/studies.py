@@ -23,14 +23,16 @@ from survey.panels import owed_list
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.services.base import auditing, csv_lines
 from survey.services.plans import planning
+from survey.services.results import reports
 from survey.services.results.export import codebook, contents, files
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
 
-from . import alignment, estimates, flags, human_calibration, leaderboard, study_page
+from . import estimates, flags, leaderboard, study_page
 from .filters import deferred_study, study_filter
-from .study_file import StudyFilePages, file_facts
+from .report_pages import ReportPages
+from .study_file import file_facts
 from .study_page import StageSection
 
 State = Stage.State
@@ -185,7 +187,7 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(StudyFilePages):
+class StudyAdmin(ReportPages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -213,11 +215,6 @@ class StudyAdmin(StudyFilePages):
         return [
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
-            path("<int:pk>/alignment/", wrap(self.alignment_view), name="survey_study_alignment"),
-            path(
-                "<int:pk>/human-calibration/", wrap(self.human_calibration_view), name="survey_study_human_calibration"
-            ),
-            path("<int:pk>/human-calibration/<str:name>", wrap(self.figure7_view), name="survey_study_figure7"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
             path("<int:pk>/estimates/", wrap(self.estimates_view), name="survey_study_estimates"),
             *super().get_urls(),
@@ -249,6 +246,7 @@ class StudyAdmin(StudyFilePages):
             flag_lines=flags.flag_lines(study),
             left_out=flags.left_out_by_stage(study),
             pay=hourly_pay(study),
+            reports=reports.lines_of(study),
             **file_facts(study, request.user),
             files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
             lists=[
@@ -327,55 +325,6 @@ class StudyAdmin(StudyFilePages):
             study=study,
             **estimates.context(study, request.GET.getlist("by"), request.GET.getlist("condition")),
         )
-
-    def alignment_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Whether language models perform as the study's people expect."""
-        study = Study.objects.select_related("bank").filter(pk=pk).first()
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
-        if study is None:
-            raise Http404
-        return self._page(
-            request,
-            "alignment.html",
-            title=f"Language models on trial: {study.title}",
-            study=study,
-            **alignment.context(study, request.GET.dict()),
-        )
-
-    def human_calibration_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Whether the study's people foresee what people and language models get right."""
-        study = self._seen_study(request, pk)
-        return self._page(
-            request,
-            "human_calibration.html",
-            title=f"Figure 7: {study.title}",
-            study=study,
-            **human_calibration.context(study, request.GET),
-        )
-
-    def figure7_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """The page's figure or its table as a file."""
-        study = self._seen_study(request, pk)
-        if name not in human_calibration.FILES:
-            raise Http404
-        try:
-            found = human_calibration.found_for(study, request.GET)
-        except HunchError as exc:
-            raise Http404(exc.message) from exc
-        response = HttpResponse(
-            human_calibration.content(name, found), content_type=f"{human_calibration.FILES[name]}; charset=utf-8"
-        )
-        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{name}"'
-        return response
-
-    def _seen_study(self, request: HttpRequest, pk: int) -> Study:
-        study = Study.objects.select_related("bank").filter(pk=pk).first()
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
-        if study is None:
-            raise Http404
-        return study
 
 
 def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list[StageAction]:

@@ -1,4 +1,4 @@
-"""Pages of a study's file: changing it, and what its pilot taught. And the rows that withdrawals and changes leave."""
+"""The page on which a study's file is changed, and the rows that withdrawals and changes leave."""
 
 from typing import Any
 
@@ -11,11 +11,10 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from survey.exceptions import FileErrors, HunchError, StateRefused
+from survey.exceptions import FileErrors, HunchError
 from survey.models import Amendment, Study, Withdrawal
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
 from survey.services.base.retention import is_over
-from survey.services.results import piloting
 from survey.services.studies import amending
 
 from .filters import deferred_study, study_filter
@@ -44,7 +43,6 @@ class StudyFilePages(ReadOnlyAdmin):
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/amend/", wrap(self.amend_view), name="survey_study_amend"),
-            path("<int:pk>/pilot/", wrap(self.pilot_view), name="survey_study_pilot"),
             *super().get_urls(),
         ]
 
@@ -97,17 +95,6 @@ class StudyFilePages(ReadOnlyAdmin):
             changes=changes,
             more=[f"{key}: {why}" for key, why in proposal.refusals.items() if key not in known] if proposal else [],
             problems=problems,
-        )
-
-    def pilot_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        study = self._study(request, pk)
-        report, nothing = None, ""
-        try:
-            report = piloting.pilot_report(study)
-        except StateRefused as exc:
-            nothing = exc.message
-        return self._page(
-            request, "pilot.html", title=f"Pilot of {study.slug}", study=study, report=report, nothing=nothing
         )
 
     def _study(self, request: HttpRequest, pk: int) -> Study:

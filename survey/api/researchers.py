@@ -17,12 +17,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from survey.exceptions import HunchError
-from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import Study
 from survey.services.answers import conditions
 from survey.services.base import auditing
-from survey.services.results import estimating
+from survey.services.results import estimating, reports
 from survey.services.results.export import columns, contents, files, reading
 from survey.services.sittings import enrolment
 from survey.services.stages.leaderboard import leaderboard
@@ -30,11 +28,11 @@ from survey.services.stages.progress import stage_progress
 
 from .respondents import errors
 from .serializers import (
-    AlignmentSerializer,
     AnswerPageSerializer,
     EstimatesSerializer,
-    HumanCalibrationSerializer,
+    FindingsSerializer,
     LeaderboardLineSerializer,
+    ReportLineSerializer,
     StageSerializer,
     StudySerializer,
 )
@@ -59,11 +57,13 @@ class MayExport(BasePermission):
 
 class ResearcherView(APIView):
     permission_classes = (MayExport,)
-    filters: ClassVar[tuple[str, ...]] = ()  # What the query may hold.
+    filters: ClassVar[tuple[str, ...] | None] = ()  # What the query may hold; None: the view looks itself.
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """A misspelt filter must not be taken for no filter: its figures would be those of all answers."""
         super().initial(request, *args, **kwargs)
+        if self.filters is None:
+            return
         there_are = ", ".join(self.filters) or "none here"
         unknown = sorted(set(request.query_params) - set(self.filters))
         if unknown:
@@ -192,54 +192,46 @@ class Estimates(ResearcherView):
         return Response(EstimatesSerializer(report.as_json()).data)
 
 
-class Alignment(ResearcherView):
-    filters = ("condition",)
-
+class ReportList(ResearcherView):
     @extend_schema(
-        operation_id="alignment",
-        parameters=[CONDITION],
-        responses={200: AlignmentSerializer, **errors(400, 401, 403, 404, 409, 429)},
+        operation_id="reports",
+        responses={200: ReportLineSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """How well language models do what this study's people expect of them."""
-        found = aligning.alignment_of(
-            enrolment.study_of(slug), condition=request.query_params.getlist("condition")
-        ).as_json()
-        return Response(AlignmentSerializer(found).data)
+        """The reports of a study: what each can be asked, and what keeps one from being made now."""
+        study = enrolment.study_of(slug)
+        lines = [
+            {**line, "url": request.build_absolute_uri(reverse("api:report", args=[slug, line["name"]]))}
+            for line in reports.lines_as_json(study)
+        ]
+        return Response(ReportLineSerializer(lines, many=True).data)
 
 
-class HumanCalibration(ResearcherView):
-    filters = ("people_study", "model", "condition")
+class ReportOfStudy(ResearcherView):
+    filters = None  # The report says itself what it can be asked.
 
     @extend_schema(
-        operation_id="human_calibration",
+        operation_id="report",
         parameters=[
             OpenApiParameter(
-                "people_study", str, required=True, description="The study in which people answer the questions."
-            ),
-            OpenApiParameter("model", str, many=True, description="Only these language models; all without it."),
-            CONDITION,
+                "arguments",
+                {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+                style="form",
+                explode=True,
+                description="What the report can be asked, by the names that the list of reports gives: "
+                "`?alpha=1&alpha=19`.",
+            )
         ],
-        responses={200: HumanCalibrationSerializer, **errors(400, 401, 403, 404, 409, 429)},
+        responses={200: FindingsSerializer, **errors(400, 401, 403, 404, 409, 422, 429)},
         tags=["researchers"],
     )
-    def get(self, request: Request, slug: str) -> Response:
-        """Whether this study's people foresee what people and language models get right (figure 7)."""
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        """One report of a study: its tables, what a reader should know, and all of it as `data`."""
         study = enrolment.study_of(slug)
-        if not (people_study := request.query_params.get("people_study", "")):
-            there_are = ", ".join(one.slug for one in calibrating.people_studies(study)) or "none on this bank"
-            raise HunchError(
-                f"people_study: name the study in which people answer the questions; there are: {there_are}",
-                code="invalid",
-            )
-        found = calibrating.human_calibration(
-            study,
-            people_study=enrolment.study_of(people_study),
-            models=request.query_params.getlist("model"),
-            condition=request.query_params.getlist("condition"),
-        )
-        return Response(HumanCalibrationSerializer(found.as_json()).data)
+        given = {argument: request.query_params.getlist(argument) for argument in request.query_params}
+        found = reports.make(study, name, given)
+        return Response(FindingsSerializer(reports.as_json(study, name, found)).data)
 
 
 class AnswerList(ResearcherView):

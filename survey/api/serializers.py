@@ -625,74 +625,125 @@ class AnswerPageSerializer(serializers.Serializer[Any]):
     )
 
 
-class AveragesSerializer(serializers.Serializer[Any]):
-    prior = serializers.FloatField()
-    posterior_correct = serializers.FloatField()
-    posterior_incorrect = serializers.FloatField()
-
-
-class _ByAlpha(serializers.Serializer[Any]):
-    pairs = serializers.IntegerField()
-    alphas = serializers.ListField(child=serializers.FloatField(), help_text="A threshold is alpha / (1 + alpha).")
-    accuracy = serializers.ListField(child=serializers.FloatField(allow_null=True), help_text="One value an alpha.")
-    cross_entropy = serializers.ListField(child=serializers.FloatField(allow_null=True))
-    accuracy_interval = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField(allow_null=True)), help_text="95 %: lower, upper end."
-    )
-    cross_entropy_interval = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField(allow_null=True))
-    )
-
-
-class AlignmentScoreSerializer(_ByAlpha):
+class ReportArgumentSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
+    help = serializers.CharField()
+    many = serializers.BooleanField(help_text="Whether it may be given several times.")  # type: ignore[assignment]
+    required = serializers.BooleanField()  # type: ignore[assignment]
+    default = serializers.CharField(allow_blank=True)
+    choices = serializers.ListField(child=serializers.CharField(), help_text="Empty where they cannot be listed.")
 
 
-class AlignmentDifferenceSerializer(_ByAlpha):
-    first = serializers.CharField()
-    second = serializers.CharField(help_text="Differences are the first model's figures less this one's.")
-    accuracy_p = serializers.ListField(child=serializers.FloatField(allow_null=True))
-    cross_entropy_p = serializers.ListField(child=serializers.FloatField(allow_null=True))
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a report that can be made",
+            value={
+                "name": "human_calibration",
+                "title": "Figure 7",
+                "summary": "Whether people foresee what people and language models get right, by regions of belief.",
+                "url": "https://survey.example.org/api/v1/studies/humans/reports/human_calibration/",
+                "obstacle": "",
+                "arguments": [
+                    {
+                        "name": "people_study",
+                        "help": "the study in which people answer the questions themselves",
+                        "many": False,
+                        "required": True,
+                        "default": "",
+                        "choices": ["own-answers"],
+                    }
+                ],
+            },
+        ),
+        OpenApiExample(
+            "one that cannot be made yet",
+            value={
+                "name": "pilot",
+                "title": "Pilot",
+                "summary": "What the pilot taught.",
+                "url": "https://survey.example.org/api/v1/studies/humans/reports/pilot/",
+                "obstacle": "humans: nobody has begun the pilot yet",
+                "arguments": [],
+            },
+        ),
+    ]
+)
+class ReportLineSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    url = serializers.CharField()
+    obstacle = serializers.CharField(allow_blank=True, help_text="Why it cannot be made now; empty where it can.")
+    arguments = ReportArgumentSerializer(many=True)
 
 
-class BeliefComparisonSerializer(serializers.Serializer[Any]):
-    n = serializers.IntegerField()
-    respondents = serializers.IntegerField()
-    mixture = serializers.FloatField(help_text="Mean squared error out of sample, of posteriors as fractions.")
-    regression = serializers.FloatField()
-    improvement = serializers.FloatField(help_text="The mixture's error less the regression's.")
-    interval = serializers.ListField(child=serializers.FloatField())
+class ColumnSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    kind = serializers.CharField(help_text="What its values are, in words.")
+    description = serializers.CharField()
 
 
-class AlignmentSerializer(serializers.Serializer[Any]):
+class ReportTableSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    note = serializers.CharField(allow_blank=True)
+    columns = ColumnSerializer(many=True)
+    rows = serializers.ListField(
+        child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
+        help_text="One value a column, with every digit; null where there is none.",
+    )
+
+
+class ReportPictureSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    text = serializers.CharField(help_text="What it shows, in words; `hunch report ... --out DIR` draws it.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "figure 7",
+            value={
+                "study": "humans",
+                "report": "human_calibration",
+                "title": "Do people foresee who answers correctly? Humans about humans",
+                "lines": ["Accuracy of the answerers by posterior belief: 900 beliefs, 60 people answering"],
+                "notes": ["no language model has answered questions of starter version 1"],
+                "tables": [
+                    {
+                        "name": "figure7",
+                        "title": "The figure's points",
+                        "note": "Standard errors by respondent, question answered and answerer.",
+                        "columns": [
+                            {"name": "answerers_are", "kind": "text", "description": "Whose answers."},
+                            {"name": "accuracy", "kind": "share", "description": "How often they are right."},
+                        ],
+                        "rows": [["people", 0.71], ["people", None]],
+                    }
+                ],
+                "pictures": [{"name": "figure7", "title": "Figure 7", "text": "Accuracy in three regions of belief."}],
+                "files": [],
+                "data": {
+                    "beliefs": 900,
+                    "people": 60,
+                    "points": [{"answerers_are": "people", "lower": 0, "upper": 30, "accuracy": 0.71}],
+                    "notes": ["no language model has answered questions of starter version 1"],
+                },
+            },
+        )
+    ]
+)
+class FindingsSerializer(serializers.Serializer[Any]):
     study = serializers.CharField()
-    predictor = serializers.CharField(help_text="Whose predictions of a change the beliefs rest on.")
-    stage = serializers.IntegerField(help_text="The stage whose candidates were scored.")
-    pairs = serializers.IntegerField()
-    averages = AveragesSerializer(help_text="The study's own design-weighted mean beliefs, as fractions.")
-    scores = AlignmentScoreSerializer(many=True)
-    differences = AlignmentDifferenceSerializer(many=True)
-    beliefs = BeliefComparisonSerializer(allow_null=True)
-    deployment = serializers.ListField(child=serializers.DictField(), help_text="Human-deployed performance, by rule.")
-    notes = serializers.ListField(child=serializers.CharField())
-
-
-class CalibrationPointSerializer(serializers.Serializer[Any]):
-    answerers_are = serializers.CharField(help_text="people, or language models.")
-    lower = serializers.IntegerField(help_text="The region of posterior belief, in percentage points.")
-    upper = serializers.IntegerField()
-    beliefs = serializers.IntegerField(help_text="Posteriors in the region with an answerer that bears on them.")
-    respondents = serializers.IntegerField()
-    questions = serializers.IntegerField()
-    answerers = serializers.IntegerField()
-    matches = serializers.IntegerField(help_text="Pairs of a belief and an answerer.")
-    mean_belief = serializers.FloatField(allow_null=True)
-    accuracy = serializers.FloatField(allow_null=True, help_text="Of the answerers, a share; null without a match.")
-    standard_error = serializers.FloatField(allow_null=True)
-
-
-class HumanCalibrationSerializer(serializers.Serializer[Any]):
-    beliefs = serializers.IntegerField()
-    people = serializers.IntegerField(help_text="Who answered questions themselves.")
-    points = CalibrationPointSerializer(many=True)
+    report = serializers.CharField()
+    title = serializers.CharField()
+    lines = serializers.ListField(child=serializers.CharField(), help_text="What it comes to, in sentences.")
     notes = serializers.ListField(child=serializers.CharField(), help_text="What a reader should know.")
+    tables = ReportTableSerializer(many=True)
+    pictures = ReportPictureSerializer(many=True)
+    files = serializers.ListField(child=serializers.CharField(), help_text="Further files that the command writes.")
+    data = serializers.DictField(  # type: ignore[assignment]
+        help_text="All of it as JSON values, with the names that the report gives them."
+    )

@@ -15,6 +15,10 @@ from tests.survey.filled import NO_ROLES, run_study
 pytestmark = pytest.mark.django_db
 
 
+def page_of(study: Study) -> str:
+    return reverse("admin:survey_study_report", args=[study.pk, "alignment"])
+
+
 @pytest.fixture
 def tried() -> Study:
     """A study with a scored stage, and a model that is right on two questions of three."""
@@ -34,28 +38,32 @@ def tried() -> Study:
 
 
 def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client, superuser: Any) -> None:
-    page = as_superuser.get(reverse("admin:survey_study_alignment", args=[tried.pk])).content.decode()
+    page = as_superuser.get(page_of(tried)).content.decode()
     assert "Weighted generalized accuracy" in page and "&lt;b&gt;one&lt;/b&gt;" in page and "<b>one</b>" not in page
     assert "Human-deployed performance" in page and "Pairs that led people astray" in page
     assert page.count("<section") == page.count("</section")
     _token, secret = ApiToken.issue(user=superuser)
-    row = Client().get(f"/api/v1/studies/{tried.slug}/alignment/", headers={"Authorization": f"Token {secret}"}).json()
+    address = f"/api/v1/studies/{tried.slug}/reports/alignment/"
+    row = Client().get(address, headers={"Authorization": f"Token {secret}"}).json()["data"]
     assert row["scores"][0]["name"] == "<b>one</b>"
     assert len(row["scores"][0]["accuracy"]) == 4
     assert f"{row['scores'][0]['accuracy'][0]:.3f}" in page
+    for asked, what in (("condition=mode=odd", "has no"), ("alpha=-1", "alpha: "), ("failures=many", "failures: ")):
+        refused = Client().get(f"{address}?{asked}", headers={"Authorization": f"Token {secret}"})
+        assert refused.status_code == 400 and what in refused.json()["error"]["message"]
 
 
 def test_a_task_that_does_not_exist_leaves_no_failures(tried: Study, as_superuser: Client) -> None:
-    address = reverse("admin:survey_study_alignment", args=[tried.pk])
-    assert "None." in as_superuser.get(f"{address}?task=weather").content.decode()
+    failures = as_superuser.get(page_of(tried)).content.decode()
+    assert "None." not in failures and "/admin/survey/question/" in failures
+    assert "None." in as_superuser.get(f"{page_of(tried)}?task=weather").content.decode()
 
 
 def test_without_models_it_says_what_to_do_and_the_api_too(as_superuser: Client, superuser: Any) -> None:
     study = open_study(slug="empty")
-    page = as_superuser.get(reverse("admin:survey_study_alignment", args=[study.pk])).content.decode()
-    assert "uniform pool" in page
+    assert "uniform pool" in as_superuser.get(page_of(study)).content.decode()
     _token, secret = ApiToken.issue(user=superuser)
-    refused = Client().get("/api/v1/studies/empty/alignment/", headers={"Authorization": f"Token {secret}"})
+    refused = Client().get("/api/v1/studies/empty/reports/alignment/", headers={"Authorization": f"Token {secret}"})
     assert refused.status_code == 409
     assert "uniform pool" in refused.json()["error"]["message"]
 
@@ -63,4 +71,4 @@ def test_without_models_it_says_what_to_do_and_the_api_too(as_superuser: Client,
 def test_only_who_may_see_the_study_sees_it(django_user_model: Any) -> None:
     study = open_study(slug="empty")
     staff = django_user_model.objects.create_user("staff", is_staff=True)
-    assert client_of(staff).get(reverse("admin:survey_study_alignment", args=[study.pk])).status_code == 403
+    assert client_of(staff).get(page_of(study)).status_code == 403

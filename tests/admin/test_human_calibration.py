@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
+from survey.admin.pictures import inline
 from survey.instruments.belief_update.reports.calibrating import human_calibration
 from survey.models import ApiToken, Study
 from tests import cast
@@ -16,7 +17,7 @@ from tests.admin.conftest import client_of
 from tests.survey.foresight import N, belief_study, even, model, people_study
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
-API = "/api/v1/studies/beliefs/human-calibration/"
+API = "/api/v1/studies/beliefs/reports/human_calibration/"
 
 
 @pytest.fixture
@@ -34,7 +35,11 @@ def beliefs() -> Study:
 
 
 def page_of(study: Study) -> str:
-    return reverse("admin:survey_study_human_calibration", args=[study.pk])
+    return reverse("admin:survey_study_report", args=[study.pk, "human_calibration"])
+
+
+def file_of(study: Study, name: str) -> str:
+    return reverse("admin:survey_study_report_file", args=[study.pk, "human_calibration", name])
 
 
 def reader(*, may_export: bool = True) -> Client:
@@ -49,7 +54,7 @@ def test_the_page_shows_figure_and_table_and_the_study_leads_to_it(beliefs: Stud
     assert address in as_superuser.get(reverse("admin:survey_study_change", args=[beliefs.pk])).content.decode()
     page = as_superuser.get(address).content.decode()
     assert "hunch-figure" in page and "12 beliefs, 3 people answering" in page
-    assert "100.0 %" in page and "30 to 70 %" in page
+    assert "100.0 %" in page and "30-70 %" in page
     assert "&lt;b&gt;always&lt;/b&gt;" in page and "<b>always</b>" not in page
     assert page.count("<section") == page.count("</section")
 
@@ -60,17 +65,14 @@ def test_the_address_chooses_models_levels_and_the_other_study(beliefs: Study, a
     assert "6 beliefs" in page and "hold for never, not for models at large" in page
     assert "<option selected>never</option>" in page
     wrong = as_superuser.get(page_of(beliefs), {"people_study": "gull"}).content.decode()
-    assert "gull: no study in which people answer questions of small version 1" in wrong and "hunch-figure" not in wrong
+    assert "no study is called &#x27;gull&#x27;" in wrong and "hunch-figure" not in wrong
 
 
 def test_figure_and_table_are_downloaded_as_the_page_shows_them(beliefs: Study, as_superuser: Client) -> None:
     query = {"model": "never"}
     page = as_superuser.get(page_of(beliefs), query).content.decode()
-    files = {
-        name: as_superuser.get(reverse("admin:survey_study_figure7", args=[beliefs.pk, name]), query)
-        for name in ("figure7.csv", "figure7.svg")
-    }
-    assert files["figure7.svg"].content.decode() in page
+    files = {name: as_superuser.get(file_of(beliefs, name), query) for name in ("figure7.csv", "figure7.svg")}
+    assert inline(files["figure7.svg"].content.decode()) in page
     assert files["figure7.csv"]["Content-Disposition"] == 'attachment; filename="beliefs-figure7.csv"'
     rows = list(csv.DictReader(io.StringIO(files["figure7.csv"].content.decode())))
     assert [row["answerers"] for row in rows if row["answerers_are"] == "language models"] == ["1", "0", "1"]
@@ -81,19 +83,19 @@ def test_what_cannot_be_shown_is_said_and_cannot_be_downloaded(as_superuser: Cli
     alone = cast.small_study("beliefs", on=cast.small_bank(N, tasks=2))
     assert "create one with the instrument own_answers" in as_superuser.get(page_of(alone)).content.decode()
     for name in ("figure7.csv", "figure7.png"):
-        assert as_superuser.get(reverse("admin:survey_study_figure7", args=[alone.pk, name])).status_code == 404
-    assert as_superuser.get(reverse("admin:survey_study_human_calibration", args=[0])).status_code == 404
+        assert as_superuser.get(file_of(alone, name)).status_code == 404
+    assert as_superuser.get(reverse("admin:survey_study_report", args=[0, "human_calibration"])).status_code == 404
 
 
 def test_only_who_may_see_the_study_sees_it(beliefs: Study, django_user_model: Any) -> None:
     staff = client_of(django_user_model.objects.create_user("staff", is_staff=True))
-    for address in (page_of(beliefs), reverse("admin:survey_study_figure7", args=[beliefs.pk, "figure7.csv"])):
+    for address in (page_of(beliefs), file_of(beliefs, "figure7.csv")):
         assert staff.get(address).status_code == 403
 
 
 def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:
     query = {"people_study": "people", "model": ["never", "<b>always</b>"], "condition": "answerer=model"}
-    found = reader().get(API, query).json()
+    found = reader().get(API, query).json()["data"]
     expected = human_calibration(
         beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"]
     ).as_json()

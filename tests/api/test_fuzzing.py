@@ -21,7 +21,7 @@ EXAMPLES = 12
 RESPONDENTS = {"study_info", "sitting_begin", "sitting_step", "sitting_answer", "sitting_left", "sitting_report"}
 RESEARCHERS = {
     *("studies", "stages", "answers", "answers_csv"),
-    *("alignment", "human_calibration", "leaderboard", "estimates"),
+    *("reports", "report", "leaderboard", "estimates"),
 }
 ANSWERED_AT = ("checks", "item", "form")
 
@@ -49,7 +49,8 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
     @given(case=operation.as_strategy(generation_mode=mode))
     def each(case: Case) -> None:
         if "slug" in case.path_parameters:
-            case.path_parameters = {"slug": "cast"}
+            named = {"name": "budget"} if "name" in case.path_parameters else {}
+            case.path_parameters = {"slug": "cast", **named}
         with undone():
             response = case.call(headers=headers)
         seen[response.status_code] += 1

@@ -193,10 +193,10 @@ def test_a_wrong_token_is_told(client: Client, path: str, header: str | None, st
         ("answers/?condition=", 400),
         ("leaderboard/?condition=%00", 400),
         ("estimates/?by=%00", 400),
-        ("human-calibration/", 400),
-        ("human-calibration/?people_study=%00", 404),
-        ("human-calibration/?people_study=nobody", 404),
-        ("human-calibration/?people_study=cast&model=%00", 409),
+        ("reports/human_calibration/", 409),
+        ("reports/human_calibration/?people_study=%00", 409),
+        ("reports/human_calibration/?people_study=nobody", 409),
+        ("reports/human_calibration/?people_study=cast&model=%00", 409),
     ],
 )
 def test_a_filter_that_means_nothing_is_told_in_words(reader: Client, query: str, status: int) -> None:

@@ -127,7 +127,7 @@ def test_answers_under_a_condition_can_be_asked_for_page_by_page(
     assert slots == wanted and 2 <= len(slots) <= 4
     lines = reader.get("/api/v1/studies/cast/answers.csv?condition=mode=field").getvalue().decode().splitlines()
     assert len(lines) == 1 + len(wanted)
-    for path in ("answers/", "answers.csv", "estimates/", "leaderboard/", "alignment/"):
+    for path in ("answers/", "answers.csv", "estimates/", "leaderboard/"):
         refused = reader.get(f"/api/v1/studies/cast/{path}?condition=mode=odd")
         assert "there are: mode=field, mode=choice" in refused.json()["error"]["message"], path
         assert refused.status_code == 400

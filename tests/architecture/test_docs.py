@@ -49,7 +49,7 @@ def read_by_predictors() -> set[str]:
 
 
 def our_commands() -> set[str]:
-    return {name for name, app in get_commands().items() if app == "survey"}
+    return {name for name, app in get_commands().items() if app.partition(".")[0] == "survey"}
 
 
 def options_of(command: str) -> set[str]:

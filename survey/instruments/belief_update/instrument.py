@@ -24,6 +24,27 @@ from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
 
+REPORTS = (
+    ReportEntry(
+        name="alignment",
+        title="Language models on trial",
+        summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
+        path="survey.instruments.belief_update.reports.alignment_report.AlignmentReport",
+    ),
+    ReportEntry(
+        name="human_calibration",
+        title="Figure 7",
+        summary="Whether people foresee what people and language models get right, by regions of belief.",
+        path="survey.instruments.belief_update.reports.calibration_report.CalibrationReport",
+    ),
+    ReportEntry(
+        name="budget",
+        title="Budget",
+        summary="What the study as it is planned would find, how precisely, and what it costs; by simulation.",
+        path="survey.instruments.belief_update.reports.budget_report.BudgetReport",
+    ),
+)
+
 
 class BeliefUpdate(Instrument):
     """A prior, an answer of a language model to another question, and a posterior."""
@@ -72,7 +93,7 @@ class BeliefUpdate(Instrument):
         return self.options.language_model if self.options.evidence == "real" else ""
 
     def reports(self) -> Sequence[ReportEntry]:
-        return ()
+        return REPORTS
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, condition in enumerate(self.study.config.conditions):

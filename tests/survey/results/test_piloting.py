@@ -167,5 +167,12 @@ def test_the_command_prints_it() -> None:
     piloted(study, 2, 4, 6)
     out = StringIO()
     call_command("pilot_report", "cast", stdout=out)
-    for part in ("3 people began the pilot", "median 4.0", "item prior", "first_check", "posterior 100", "USD an hour"):
+    for part in (
+        "3 people began the pilot",
+        "median 4.0",
+        "item prior",
+        "first_check",
+        "posterior is exactly 100",
+        "USD an hour",
+    ):
         assert part in out.getvalue(), part

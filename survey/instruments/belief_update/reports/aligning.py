@@ -84,6 +84,15 @@ class FailureLine:
     answers: int
 
 
+def obstacle(study: Study) -> str:
+    """Why there is no alignment of this study yet, with what to do; empty where nothing is known to be missing."""
+    try:
+        _scored_pool(study)
+    except StateRefused as exc:
+        return exc.message
+    return "" if _models(study) else _no_model(study)
+
+
 def alignment_of(
     study: Study,
     *,
@@ -242,11 +251,15 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
             )
         )
     if not trials:
-        raise StateRefused(
-            f"{study.slug}: no language model has answered enough of {study.bank}; import_answers or collect_answers "
-            "brings answers. " + "; ".join(notes)
-        )
+        raise StateRefused(". ".join([_no_model(study), *(["; ".join(notes)] if notes else [])]))
     return trials, notes
+
+
+def _no_model(study: Study) -> str:
+    return (
+        f"{study.slug}: no language model has answered enough of {study.bank}; import_answers or collect_answers "
+        "brings answers"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,10 +70,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Policy:
-    """A design for every stage but the first, which is uniform."""
+    """A design for every stage but the first, which is uniform; or `by_stage`, a design for each stage in
+    order, of which the first is not looked at."""
 
     name: str
     design: Design
+    by_stage: tuple[Design, ...] = ()
+
+    def of_stage(self, index: int) -> Design:
+        """The design of a stage, from 0. Nothing is scored before the first one, so that it is uniform always."""
+        if index == 0:
+            return bandit.Uniform()
+        return self.by_stage[index] if self.by_stage else self.design
 
 
 @dataclass(frozen=True)
@@ -274,7 +282,7 @@ def one_study(
             )
             columns = features(world, pool.pairs)
             scores = None if coefficients is None else bandit.predict_logistic(columns, coefficients)
-            design = policy.design if index and part == "sampled" else bandit.Uniform()
+            design = policy.of_stage(index) if part == "sampled" else bandit.Uniform()
             drawn = bandit.draw(design=design, n=role.items, scores=scores, n_candidates=len(pool.pairs), rng=rng)
             taken = _answers(world, setting, truth, ids, pool, drawn, role, index, part, rng)
             collected.append(taken)

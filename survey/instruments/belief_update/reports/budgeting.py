@@ -1,11 +1,11 @@
 """Planning a budget: a TOML file with a truth, a study, its prices and policies; what they come to, by simulation.
 
-The simulation is `survey.instruments.belief_update.reports.budget`'s. Nothing here reads or writes a study.
+The simulation is that of `budget`. `budget_report` plans the budget of a study by its own study file.
 """
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,8 +161,19 @@ def _problem(path: Path, error: Mapping[str, Any]) -> Problem:
     return Problem(str(path), None, dotted(error["loc"]) or "file", error["msg"].removeprefix("Value error, "))
 
 
-def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], None] = lambda: None) -> Budget:
+def plan_budget(
+    config: BudgetConfig,
+    *,
+    world: World | None = None,
+    policies: Sequence[Policy] = (),
+    jobs: int = 2,
+    progress: Callable[[], None] = lambda: None,
+) -> Budget:
     """Simulate every policy of the file; `progress` is called after each of policies x studies.
+
+    Args:
+        world: the bank and its truth, where they are not those that the file describes.
+        policies: instead of the file's.
 
     Raises:
         FileErrors: a policy does not fit the candidates, with the sizes.
@@ -170,7 +181,7 @@ def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], N
     """
     try:
         outlooks = budget.simulate(
-            world=world_of(config),
+            world=world or world_of(config),
             setting=Setting(
                 sittings=tuple(config.study.sittings),
                 items=config.study.items,
@@ -181,7 +192,7 @@ def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], N
                 returners=config.study.returners,
                 speeders=config.study.speeders,
             ),
-            policies=[Policy(policy.name, policy.build()) for policy in config.policies],
+            policies=policies or [Policy(policy.name, policy.build()) for policy in config.policies],
             studies=config.studies,
             seed=config.seed,
             jobs=jobs,
@@ -194,10 +205,9 @@ def plan_budget(config: BudgetConfig, *, jobs: int = 2, progress: Callable[[], N
 
 def world_of(config: BudgetConfig) -> World:
     """The bank's tasks and domains with the truth about them."""
-    shape, truth = config.bank, config.truth
+    shape = config.bank
     if shape.name:
-        questions = find_bank(shape.name).questions.filter(flag=Question.Flag.NONE).select_related("task")
-        kinds = [(question.task.name, question.task.domain or question.task.name) for question in questions]
+        kinds = kinds_of(find_bank(shape.name).questions.filter(flag=Question.Flag.NONE).select_related("task"))
         if len(kinds) < 2:
             message = f"{shape.name} has {len(kinds)} questions without a flag, fewer than 2"
             raise FileErrors([Problem("", None, "bank.name", message)])
@@ -205,6 +215,16 @@ def world_of(config: BudgetConfig) -> World:
         count, tasks, domains = shape.questions or 0, shape.tasks or 1, shape.domains or 1
         of_question = [number * tasks // count for number in range(count)]
         kinds = [(f"task {task}", f"domain {task * domains // tasks}") for task in of_question]
+    return world_over(kinds, config.truth)
+
+
+def kinds_of(questions: Iterable[Question]) -> list[tuple[str, str]]:
+    """Task and domain of each question; a task without a domain is one of its own."""
+    return [(question.task.name, question.task.domain or question.task.name) for question in questions]
+
+
+def world_over(kinds: Sequence[tuple[str, str]], truth: TruthShape) -> World:
+    """Questions of these tasks and domains with the truth about their pairs."""
     return World(
         tasks=tuple(task for task, _domain in kinds),
         domains=tuple(domain for _task, domain in kinds),

@@ -7,17 +7,30 @@ from survey.contracts.tables import ExtraFile
 from survey.exceptions import NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
+from survey.services.results import reports
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
 from survey.services.studies.amending import amendments_file
 
+# Files that every export has beside these; the last is what is owed to people of some panels.
+RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
+
 
 def extra_files(
     study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
 ) -> Iterable[ExtraFile]:
-    """The instrument's further files, of the answers that count; then how its predictors did, where it has any."""
+    """The instrument's further files, of the answers that count; how its predictors did, where it has any; and what its
+    reports add."""
+    names = set(RESERVED)
+    for file in _own_files(study, stage, levels):
+        names.add(file.name)
+        yield file
+    yield from reports.export_files(study, levels, names)
+
+
+def _own_files(study: Study, stage: int | None, levels: Mapping[str, str]) -> Iterable[ExtraFile]:
     instrument = instruments.of_study(study)
     yield from instrument.extra_files(CountedAnswers(study, stage, levels))
     yield from sitting_files(study, stage=stage)

@@ -1,0 +1,211 @@
+"""One page for every report of a study: a form of what it can be asked, its tables, pictures and files."""
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.utils.safestring import SafeString
+
+from survey.contracts.reports import Argument, Findings, Layout, Linked, Picture, Report, Table
+from survey.exceptions import HunchError
+from survey.models import Study
+from survey.services.results import reports
+
+from .pictures import NotAPicture, inline
+from .study_file import StudyFilePages
+
+# A number as people write it, with what may stand behind it: a unit, an interval; or a dash for none.
+NUMBER = re.compile(r"[+−-]?\d[\d,.]*( |$|%)|[–-]$")
+
+
+@dataclass(frozen=True)
+class Field:
+    """An argument in the form, with what it may be and what is chosen."""
+
+    argument: Argument
+    choices: Sequence[str]
+    chosen: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.chosen)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`link` is empty where there is nothing to go to."""
+
+    text: str
+    is_number: bool
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class ShownLayout:
+    """`header` says of each column whether it holds numbers."""
+
+    title: str
+    header: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[Cell]]
+    note: str
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    name: str
+    title: str
+    note: str
+    layouts: Sequence[ShownLayout]
+
+
+@dataclass(frozen=True)
+class ShownPicture:
+    """`svg` is empty where a page does not draw it; `why` says so then."""
+
+    name: str
+    title: str
+    text: str
+    svg: SafeString | str
+    why: str
+
+
+class ReportPages(StudyFilePages):
+    """Mixed into the study's admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/reports/<slug:name>/", wrap(self.report_view), name="survey_study_report"),
+            path(
+                "<int:pk>/reports/<slug:name>/<str:file>", wrap(self.report_file_view), name="survey_study_report_file"
+            ),
+            *super().get_urls(),
+        ]
+
+    def report_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        """The report as its address asks for it; its form leads to other addresses."""
+        study = self._study(request, pk)
+        entry, report = _found(study, name)
+        given = reports.pages_arguments(study, report, _given(request))
+        found, problem = None, ""
+        try:
+            found = reports.make(study, name, given)
+        except HunchError as exc:
+            problem = exc.message
+        return self._page(
+            request,
+            "report.html",
+            title=found.title if found else f"{entry.title}: {study.title}",
+            study=study,
+            entry=entry,
+            fields=_fields(study, report, given),
+            problem=problem,
+            query=request.GET.urlencode(),
+            **(_shown(found, study, name) if found else {}),
+        )
+
+    def report_file_view(self, request: HttpRequest, pk: int, name: str, file: str) -> HttpResponse:
+        """One file of the report, made by the same arguments as the page."""
+        study = self._study(request, pk)
+        _entry, report = _found(study, name)
+        try:
+            found = reports.make(study, name, reports.pages_arguments(study, report, _given(request)))
+        except HunchError as exc:
+            raise Http404(exc.message) from exc
+        writer = reports.file_of(found, file)
+        if writer is None or any(one.heavy and f"{one.name}.svg" == file for one in found.pictures):
+            raise Http404
+        response = HttpResponse(_content(writer), content_type=_kind_of(file))
+        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{file}"'
+        return response
+
+
+def _found(study: Study, name: str) -> tuple[Any, Report]:
+    try:
+        return reports.load(study, name)
+    except HunchError as exc:
+        raise Http404(exc.message) from exc
+
+
+def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
+    return {name: request.GET.getlist(name) for name in request.GET}
+
+
+def _fields(study: Study, report: Report, given: Mapping[str, Sequence[str]]) -> list[Field]:
+    return [
+        Field(
+            argument,
+            choices,
+            given.get(argument.name) or ([argument.default] if argument.default else []),
+        )
+        for argument in report.arguments
+        # Of what can be listed and has nothing in it, nothing can be chosen.
+        if (choices := argument.choices_in(study)) or argument.choices is None
+    ]
+
+
+def _shown(found: Findings, study: Study, name: str) -> dict[str, Any]:
+    command = f"hunch report {study.slug} {name} --out DIR"
+    return {
+        "lines": found.lines,
+        "notes": found.notes,
+        "tables": [_table(table) for table in found.tables],
+        "pictures": [_picture(picture, command) for picture in found.pictures],
+        "files": [file.name for file in found.files],
+    }
+
+
+def _table(table: Table) -> ShownTable:
+    return ShownTable(table.name, table.title, table.note, [_layout(one) for one in reports.layouts_of(table)])
+
+
+def _layout(layout: Layout) -> ShownLayout:
+    columns = range(len(layout.header))
+    numbers = [all(NUMBER.match(str(row[column])) for row in layout.rows) for column in columns]
+    return ShownLayout(
+        layout.title,
+        list(zip(layout.header, numbers, strict=True)),
+        [[_cell(cell, is_number) for cell, is_number in zip(row, numbers, strict=True)] for row in layout.rows],
+        layout.note,
+    )
+
+
+def _cell(cell: str | Linked, is_number: bool) -> Cell:
+    if not isinstance(cell, Linked):
+        return Cell(str(cell), is_number)
+    meta = cell.row._meta
+    try:
+        address = reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[cell.row.pk])
+    except NoReverseMatch:  # The admin has no page of such rows.
+        address = ""
+    return Cell(cell.text, False, address)
+
+
+def _picture(picture: Picture, command: str) -> ShownPicture:
+    if picture.heavy:
+        return ShownPicture(picture.name, picture.title, picture.text, "", f"{command} draws it as {picture.name}.svg.")
+    try:
+        svg, why = inline(_content(picture.draw).decode()), ""
+    except (NotAPicture, UnicodeDecodeError) as exc:
+        svg, why = SafeString(), f"It cannot be shown here: {exc}."
+    return ShownPicture(picture.name, picture.title, picture.text, svg, why)
+
+
+def _content(write: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "file"
+        write(target)
+        return target.read_bytes()
+
+
+def _kind_of(file: str) -> str:
+    kind = {".csv": "text/csv", ".svg": "image/svg+xml"}.get(Path(file).suffix) or guess_type(file)[0]
+    if kind is None:
+        return "application/octet-stream"
+    return f"{kind}; charset=utf-8" if kind.startswith("text/") or kind == "image/svg+xml" else kind

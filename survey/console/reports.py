@@ -1,0 +1,76 @@
+"""Reports in the terminal: their lines, tables and notes, and their files."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from survey.contracts.reports import Findings
+from survey.models import Study
+from survey.services.results import reports
+
+from .command import HunchCommand
+from .tables import table
+
+WIDEST = 60  # characters of a cell
+
+
+def page(found: Findings, *, out: bool = False) -> Iterator[str]:
+    """What people read of a report, a part at a time. `out`: its files are written too."""
+    yield from found.lines
+    for one in found.tables:
+        layouts = reports.layouts_of(one)
+        if not all(layout.title for layout in layouts):
+            yield f"\n{one.title}"
+        for layout in layouts:
+            if layout.title:
+                yield f"\n{layout.title}"
+            if layout.rows:
+                yield table(list(layout.header), [[_cell(cell) for cell in row] for row in layout.rows])
+            if layout.note:
+                yield layout.note
+        if one.note:
+            yield one.note
+    if found.pictures and not out:
+        yield ""
+        for picture in found.pictures:
+            yield f"{picture.title}: --out DIR draws {picture.name}.svg"
+
+
+def _cell(cell: object) -> str:
+    """On one line, and not wider than a terminal can bear."""
+    text = " ".join(str(cell).split())
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+
+
+class ReportCommand(HunchCommand):
+    """A command that shows a report of a study. A subclass says which, and takes its arguments its own way."""
+
+    def add_output_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--out", type=Path, metavar="DIR", help="write tables as CSV, figures as SVG and all as JSON"
+        )
+
+    def show(
+        self, study: Study, name: str, given: Mapping[str, Sequence[str]], *, out: Path | None, as_json: bool = False
+    ) -> None:
+        """Make the report, print it, and write its files where a folder is given.
+
+        Raises:
+            HunchError: an argument cannot be used, there is nothing to show, or the folder cannot be written.
+        """
+        found = reports.make(study, name, given)
+        if as_json:
+            self.stdout.write(json.dumps(reports.as_json(study, name, found), ensure_ascii=False, indent=1))
+        else:
+            self.print_page(found, out=out is not None)
+        if out is not None:
+            for path in reports.write(study, name, found, out):
+                # Whoever reads the JSON from a pipe must find nothing else in it.
+                (self.stderr if as_json else self.stdout).write(f"wrote {path}")
+
+    def print_page(self, found: Findings, *, out: bool) -> None:
+        for note in found.notes:
+            self.stderr.write(f"note: {note}")
+        for part in page(found, out=out):
+            self.stdout.write(part)

@@ -1,1 +1,0 @@
-"""Pictures. Each module imports matplotlib when it draws; no web process loads them."""

@@ -1,0 +1,216 @@
+"""The report `alignment`: do language models perform as a study's people expect?"""
+
+from collections.abc import Iterator, Sequence
+
+from survey.contracts.reports import Argument, Findings, Given, Layout, Linked, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError
+from survey.models import LanguageModel, Question, Study, Task
+from survey.services.results.reports import CONDITION
+
+from . import aligning
+from .alignment import PAPER_ALPHAS
+from .alignment_tables import accuracy_picture, differences_table, rounded, scores_table, with_interval
+from .beliefs import BeliefComparison
+
+MOST_SAMPLES = 100_000
+LONGEST = 160  # characters of a question in a list
+BELIEFS = (
+    Column("answers", "number", "The answers whose change was predicted before they were given."),
+    Column("respondents", "number", "Who gave them."),
+    Column("mixture", "number", "Mean squared error of the mixture's posteriors, as fractions, out of sample."),
+    Column("regression", "number", "The regression's."),
+    Column("improvement", "number", "The mixture's error less the regression's."),
+    Column("low", "number", "Lower end of its 95 % interval."),
+    Column("high", "number", "Its upper end."),
+)
+DEPLOYMENT = (
+    Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
+    Column("threshold", "share", "The threshold; empty under the other rule."),
+    Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
+    Column("llm", "text", "The language model."),
+    Column("pairs", "number", "The pairs that it has."),
+    Column("correct", "share", "How often it is correct."),
+    Column("correct_low", "share", "Lower end of the 95 % interval."),
+    Column("correct_high", "share", "Its upper end."),
+    Column("deployed", "share", "How often it is deployed."),
+    Column("performance", "share", "How often it is correct where it is deployed: human-deployed performance."),
+    Column("performance_low", "share", "Lower end of the 95 % interval."),
+    Column("performance_high", "share", "Its upper end."),
+)
+FAILURES = (
+    Column("llm", "text", "The language model."),
+    Column("evidence_id", "text", "The question that it answered correctly."),
+    Column("target_id", "text", "The question at which it then failed."),
+    Column("evidence_task", "text", "The task of the first."),
+    Column("target_task", "text", "The task of the second."),
+    Column("gain_points", "number", "By how many points people became more confident, on average."),
+    Column("answers", "number", "How many people saw the pair."),
+)
+
+
+def model_names(study: Study) -> list[str]:
+    """The language models that have answered questions of the study's bank."""
+    found = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
+    return list(found.values_list("name", flat=True))
+
+
+def task_names(study: Study) -> list[str]:
+    return list(Task.objects.filter(bank=study.bank_id).order_by("name").values_list("name", flat=True))
+
+
+class AlignmentReport(Report):
+    """Scores and differences of language models, how well beliefs are predicted, deployment, and failures."""
+
+    arguments = (
+        Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
+        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
+        Argument("samples", "bootstrap resamples", default=str(aligning.SAMPLES), on_pages="500"),
+        Argument("failures", "how many pairs that led people astray are listed", default="10", on_pages="50"),
+        Argument("llm", "only failures of this language model", choices=model_names),
+        Argument("task", "only failures to or from this task", choices=task_names),
+        CONDITION,
+    )
+
+    def obstacle(self, study: Study) -> str:
+        return aligning.obstacle(study)
+
+    def make(self, study: Study, given: Given) -> Findings:
+        alphas = given.numbers("alpha", lowest=0, highest=1e9) or list(PAPER_ALPHAS)
+        condition = given["condition"]
+        try:
+            found = aligning.alignment_of(
+                study,
+                alphas=alphas,
+                threshold=given.number("threshold", lowest=0, highest=1),
+                samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                condition=condition,
+            )
+        except ValueError as exc:
+            raise HunchError(str(exc)) from exc
+        shown = given.whole("failures", lowest=0, highest=10_000)
+        failures = aligning.failures_of(study, llm=given.one("llm"), task=given.one("task"), condition=condition)
+        averages = found.averages
+        return Findings(
+            title=f"Language models on trial: {study.title}",
+            lines=[
+                f"Beliefs mix this study's averages ({averages.prior:.3f} before, {averages.posterior_correct:.3f} "
+                f"after a correct, {averages.posterior_incorrect:.3f} after an incorrect answer) by the predictions "
+                f"of {found.predictor} for stage {found.stage}. In brackets: 95 % intervals, pairs and respondents "
+                "resampled.",
+            ],
+            tables=[
+                scores_table(found.scores, pairs=found.pairs),
+                differences_table(found.differences, alphas),
+                *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
+                _deployment_table(found.deployment),
+                _failures_table(failures, shown),
+            ],
+            pictures=[accuracy_picture(found.comparison)],
+            notes=found.notes,
+            data=found.as_json(),
+        )
+
+
+def _beliefs_table(found: BeliefComparison) -> Table:
+    low, high = found.interval
+    return Table(
+        "beliefs",
+        "How well beliefs are predicted, out of sample (mean squared error)",
+        BELIEFS,
+        [[found.n, found.respondents, found.mixture, found.regression, found.improvement, low, high]],
+        layouts=[
+            Layout(
+                ["answers", "mixture", "regression", "difference"],
+                [
+                    [
+                        str(found.n),
+                        f"{found.mixture:.4f}",
+                        f"{found.regression:.4f}",
+                        f"{found.improvement:.4f} [{low:.4f}, {high:.4f}]",
+                    ]
+                ],
+            )
+        ],
+    )
+
+
+def _deployment_table(tables: Sequence[aligning.DeploymentTable]) -> Table:
+    return Table(
+        "deployment",
+        "Human-deployed performance",
+        DEPLOYMENT,
+        [
+            [
+                *(one.rule.kind, one.rule.threshold if one.rule.kind == "threshold" else None, one.beliefs),
+                *(model.name, model.pairs, model.mean, *model.mean_interval),
+                *(model.share, model.performance, *model.performance_interval),
+            ]
+            for one in tables
+            for model in one.models
+        ],
+        layouts=[_deployment_layout(one) for one in tables],
+    )
+
+
+def _deployment_layout(found: aligning.DeploymentTable) -> Layout:
+    rule = found.rule
+    how = f"where the belief is above {rule.threshold:g}" if rule.kind == "threshold" else "as often as believed"
+    return Layout(
+        ["model", "correct", "deployed", "performance"],
+        [
+            [
+                one.name,
+                with_interval(one.mean, one.mean_interval),
+                f"{100 * one.share:.1f} %",
+                with_interval(one.performance, one.performance_interval),
+            ]
+            for one in found.models
+        ],
+        title=f"Human-deployed performance: deployed {how}; beliefs by {found.beliefs}",
+        note=" ".join(_remarks(found)),
+    )
+
+
+def _remarks(found: aligning.DeploymentTable) -> Iterator[str]:
+    if found.note:
+        yield found.note
+    for one in found.reversals:
+        yield (
+            f"{one.better} answers more correctly than {one.worse} (by {rounded(one.mean_difference)}) and does worse "
+            f"when deployed (by {rounded(-one.performance_difference)})."
+        )
+
+
+def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
+    """All of them in the file, the first ones for people."""
+    rest = f" The first {shown} of {len(lines)} are listed; failures.csv has all." if len(lines) > shown else ""
+    return Table(
+        "failures",
+        "Pairs that led people astray",
+        FAILURES,
+        [
+            [
+                *(one.llm, one.evidence.external_id, one.target.external_id),
+                *(one.evidence.task.name, one.target.task.name, one.gain, one.answers),
+            ]
+            for one in lines
+        ],
+        note="The model was right on the evidence, people believed more, and it was then wrong." + rest
+        if lines
+        else "None.",
+        layouts=[
+            Layout(
+                ["model", "evidence", "target", "points", "answers"],
+                [
+                    [one.llm, _question(one.evidence), _question(one.target), f"+{one.gain:.1f}", str(one.answers)]
+                    for one in lines[:shown]
+                ],
+            )
+        ],
+    )
+
+
+def _question(question: Question) -> Linked:
+    text = question.plain if len(question.plain) <= LONGEST else f"{question.plain[: LONGEST - 1]}…"
+    return Linked(f"{question.external_id} {text}", question)

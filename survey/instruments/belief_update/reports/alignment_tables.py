@@ -1,0 +1,153 @@
+"""Tables and figure of language models on trial, of a study or from files. Imports contracts and charts alone."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from survey.contracts.reports import Layout, Picture, Table
+from survey.contracts.tables import Column
+
+from .alignment import Comparison, Difference, Score, threshold_of
+from .charts import accuracy_curves
+
+NOTHING = "–"
+MEASURES: Mapping[str, str] = {
+    "accuracy": "Weighted generalized accuracy (higher is better)",
+    "cross_entropy": "Weighted binary cross-entropy (lower is better)",
+}
+ALPHA = Column("alpha", "number", "What a wrong deployment weighs against a missed one.")
+SCORES = (
+    Column("llm", "text", "The language model."),
+    ALPHA,
+    Column("threshold", "share", "The deployment threshold that alpha stands for: alpha / (1 + alpha)."),
+    Column("accuracy", "share", "Weighted generalized accuracy."),
+    Column("cross_entropy", "nats", "Weighted binary cross-entropy."),
+    Column("accuracy_low", "share", "Lower end of the accuracy's 95 % interval."),
+    Column("accuracy_high", "share", "Its upper end."),
+    Column("cross_entropy_low", "nats", "Lower end of the cross-entropy's 95 % interval."),
+    Column("cross_entropy_high", "nats", "Its upper end."),
+    Column("pairs", "number", "The pairs that the model is scored on."),
+)
+DIFFERENCES = (
+    Column("first", "text", "The first language model; differences are its figures less the second's."),
+    Column("second", "text", "The second language model."),
+    Column("pairs", "number", "The pairs that both have."),
+    ALPHA,
+    *(
+        Column(f"{measure}_{part}", kind, meaning)
+        for measure in MEASURES
+        for part, kind, meaning in (
+            ("difference", "number", "The difference."),
+            ("low", "number", "Lower end of its 95 % interval."),
+            ("high", "number", "Its upper end."),
+            ("p", "share", "Two-sided p of no difference, by the resamples."),
+        )
+    ),
+)
+
+
+def scores_table(scores: Sequence[Score], *, pairs: int, note: str = "") -> Table:
+    """`pairs`: how many were looked at."""
+    alphas = list(scores[0].alphas)
+    header = ["model", "pairs", *(f"{alpha:g} ({100 * threshold_of(alpha)[0]:.1f} %)" for alpha in alphas)]
+    return Table(
+        "alignment",
+        "Scores",
+        SCORES,
+        [_score_row(score, place) for score in scores for place in range(len(alphas))],
+        note=note,
+        layouts=[
+            Layout(
+                header,
+                [
+                    [
+                        score.name,
+                        str(score.pairs),
+                        *map(with_interval, getattr(score, name), getattr(score, f"{name}_interval")),
+                    ]
+                    for score in scores
+                ],
+                title=f"{title}, by alpha (deployment threshold alpha / (1 + alpha)); {pairs} pairs",
+            )
+            for name, title in MEASURES.items()
+        ],
+    )
+
+
+def _score_row(score: Score, place: int) -> list[Any]:
+    return [
+        score.name,
+        _alpha(score.alphas[place]),
+        float(score.thresholds[place]),
+        float(score.accuracy[place]),
+        float(score.cross_entropy[place]),
+        *map(float, score.accuracy_interval[place]),
+        *map(float, score.cross_entropy_interval[place]),
+        score.pairs,
+    ]
+
+
+def differences_table(differences: Sequence[Difference], alphas: Sequence[float]) -> Table:
+    """`alphas` are those of the differences, of which there may be none."""
+    header = ["first", "second", "pairs", *(f"{alpha:g}" for alpha in alphas)]
+    return Table(
+        "differences",
+        "Differences between two models",
+        DIFFERENCES,
+        [_difference_row(found, place) for found in differences for place in range(len(found.alphas))],
+        layouts=[
+            Layout(
+                header,
+                [
+                    [
+                        found.first,
+                        found.second,
+                        str(found.pairs),
+                        *map(with_interval, getattr(found, name), getattr(found, f"{name}_interval")),
+                    ]
+                    for found in differences
+                ],
+                title=f"{title.partition(' (')[0]}: the first model's less the second's, by alpha",
+            )
+            for name, title in MEASURES.items()
+        ]
+        if differences
+        else [Layout(header, [], note="There is one model: nothing to compare it with.")],
+    )
+
+
+def _difference_row(found: Difference, place: int) -> list[Any]:
+    values = [
+        float(value)
+        for measure in MEASURES
+        for value in (
+            getattr(found, measure)[place],
+            *getattr(found, f"{measure}_interval")[place],
+            getattr(found, f"{measure}_p")[place],
+        )
+    ]
+    return [found.first, found.second, found.pairs, _alpha(found.alphas[place]), *values]
+
+
+def accuracy_picture(comparison: Comparison) -> Picture:
+    return Picture(
+        "alignment",
+        "Accuracy by deployment threshold",
+        "Each model's weighted generalized accuracy for deployment thresholds from 50 % to 99.9 %, with its 95 % band.",
+        partial(accuracy_curves, comparison),
+    )
+
+
+def with_interval(value: float, interval: Sequence[float]) -> str:
+    return f"{rounded(value)} [{rounded(interval[0])}, {rounded(interval[1])}]"
+
+
+def rounded(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else NOTHING
+
+
+def _alpha(value: float) -> int | float:
+    """As people write it: 19, and not 19.0."""
+    return int(value) if value == int(value) else float(value)

@@ -1,0 +1,177 @@
+"""What a budget comes to, as tables, figures and sentences: of a study, or from a file."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
+from survey.contracts.tables import Column
+
+from . import charts
+from .budget import PolicyOutlook
+from .budgeting import Budget
+
+POLICIES = (
+    Column("policy", "text", "The policy's name."),
+    Column("studies", "number", "Simulated studies."),
+    Column("answers", "number", "Answers to sampled items in a study."),
+    Column("changes_found", "number", "Changes of belief among them, expected."),
+    Column("monte_carlo_error", "number", "The simulation's own standard error of that."),
+    Column("changes_per_answer", "share", "Changes found an answer."),
+    Column("width_share", "share", "Width of the final 95 % interval of the share that changes, over all pairs."),
+    Column("width_change", "points", "The same of the mean change."),
+    Column("width_size", "points", "The same of the mean size of a change."),
+    Column("coverage_share", "share", "How often the first interval holds the truth."),
+    Column("naive_bias", "share", "The plain share of all answers less the truth."),
+    Column("detectable_outcome", "share", "Smallest difference found with 80 % power: incorrect against correct."),
+    Column("detectable_condition", "share", "The same between two conditions."),
+    Column("detectable_evidence", "share", "The same between evidence and none; empty without such controls."),
+    Column("auc_last", "share", "AUC of the last predictor over all pairs."),
+    Column("auc_highest", "share", "The highest AUC that there can be."),
+    Column("people", "number", "Who begins."),
+    Column("complete", "number", "Who finishes, expected."),
+    Column("hours", "number", "All people's hours."),
+    Column("rewards", "money", "Paid to those who finish."),
+    Column("fees", "money", "The panel's fees and their tax."),
+    Column("cost", "money", "Both together."),
+    Column("currency", "text", "The currency."),
+)
+STAGES = (
+    Column("policy", "text", "The policy's name."),
+    Column("stage", "number", "The stage, from 1."),
+    Column("answers", "number", "Answers to sampled items."),
+    Column("changes_found", "number", "Changes of belief among them, expected."),
+    Column("auc", "share", "AUC over all pairs of the predictor trained after the stage."),
+)
+
+
+def findings(budget: Budget, *, title: str = "", notes: tuple[str, ...] = ()) -> Findings:
+    return Findings(
+        title=title or budget.config.title,
+        lines=[*_lines(budget), *budget.sentences()],
+        tables=[_policies(budget), _stages(budget)],
+        pictures=_pictures(budget),
+        files=[ReportFile("sentences.txt", lambda: ("\n\n".join(budget.sentences()) + "\n").encode())],
+        notes=notes,
+        data=_data(budget),
+    )
+
+
+def _lines(budget: Budget) -> Iterator[str]:
+    costs, truth = budget.costs, budget.config.truth
+    yield f"{budget.config.title}: {budget.config.studies} simulated studies of each policy"
+    yield (
+        f"Truth: {_percent(truth.changes_incorrect, 0)} % of beliefs change after an incorrect, "
+        f"{_percent(truth.changes_correct, 0)} % after a correct answer; logit sd {truth.pair_sd:g} between pairs "
+        f"({_percent(truth.hidden_share, 0)} % of it in no text) and {truth.respondent_sd:g} between people."
+    )
+    yield (
+        f"{costs.people} people begin, {costs.complete:.0f} finish; {costs.hours:,.0f} hours; "
+        f"{costs.rewards:,.2f} rewards + {costs.fees:,.2f} fees = {costs.total:,.2f} {costs.currency}."
+    )
+
+
+def _policies(budget: Budget) -> Table:
+    return Table(
+        "policies",
+        "Policies",
+        POLICIES,
+        [_policy_row(budget, one) for one in budget.outlooks],
+        layouts=[
+            Layout(
+                [
+                    "policy",
+                    "changes found",
+                    "an answer",
+                    "share (points)",
+                    "change (points)",
+                    "size (points)",
+                    "naive bias",
+                ],
+                [_found_cells(one) for one in budget.outlooks],
+                title="What each policy finds, and how wide its final 95 % intervals over all pairs are",
+            ),
+            Layout(
+                ["policy", "after incorrect against correct", "condition A against B", "evidence against none"],
+                [[one.name, *map(_percent, one.detectable)] for one in budget.outlooks],
+                title="Smallest difference of shares found with 80 % power (two-sided, 5 %), in points",
+            ),
+        ],
+    )
+
+
+def _policy_row(budget: Budget, one: PolicyOutlook) -> list[Any]:
+    costs = budget.costs
+    return [
+        *(one.name, one.studies, sum(one.answers), one.total, one.found_error, one.per_answer),
+        *(*one.widths, one.coverage, one.naive_bias, *one.detectable, one.auc[-1], one.best_auc),
+        *(costs.people, costs.complete, costs.hours, costs.rewards, costs.fees, costs.total, costs.currency),
+    ]
+
+
+def _found_cells(one: PolicyOutlook) -> list[str]:
+    return [
+        one.name,
+        f"{one.total:,.0f} +- {1.96 * one.found_error:.0f}",
+        f"{one.per_answer:.3f}",
+        _percent(one.widths[0]),
+        *(f"{width:.2f}" if math.isfinite(width) else "-" for width in one.widths[1:]),
+        f"{100 * one.naive_bias:+.1f}",
+    ]
+
+
+def _stages(budget: Budget) -> Table:
+    stages = [f"stage {stage + 1}" for stage in range(len(budget.config.study.sittings))]
+    return Table(
+        "stages",
+        "Stage by stage",
+        STAGES,
+        [
+            [one.name, stage, *values]
+            for one in budget.outlooks
+            for stage, values in enumerate(zip(one.answers, one.found, one.auc, strict=True), start=1)
+        ],
+        layouts=[
+            Layout(
+                ["policy", *stages, "highest possible"],
+                [[one.name, *(f"{auc:.3f}" for auc in one.auc), f"{one.best_auc:.3f}"] for one in budget.outlooks],
+                title="AUC over all pairs of the predictor trained after each stage",
+            ),
+            Layout(
+                ["policy", *stages],
+                [[one.name, *(f"{found:.0f}" for found in one.found)] for one in budget.outlooks],
+                title="Changes found in each stage",
+            ),
+        ],
+    )
+
+
+def _pictures(budget: Budget) -> list[Picture]:
+    return [
+        Picture(
+            "found",
+            "Changes of belief found, expected",
+            "The changes found so far after each stage, a line a policy.",
+            partial(charts.found_by_stage, budget.outlooks),
+        ),
+        Picture(
+            "auc",
+            "How well the predictor ranks pairs that nobody chose",
+            "The AUC over all pairs after each stage, a line a policy, and the highest that there can be.",
+            partial(charts.auc_by_stage, budget.outlooks),
+        ),
+    ]
+
+
+def _data(budget: Budget) -> dict[str, Any]:
+    return {
+        "config": budget.config.model_dump(mode="json", exclude={"policies"}),
+        "costs": {**vars(budget.costs), "total": budget.costs.total},
+        "policies": [vars(one) for one in budget.outlooks],
+        "sentences": budget.sentences(),
+    }
+
+
+def _percent(value: float | None, digits: int = 1) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f}"

@@ -1,0 +1,115 @@
+"""The report `human_calibration`: do people foresee what people and language models get right? Figure 7."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
+from survey.contracts.tables import Column
+from survey.models import Study
+from survey.services.results.reports import CONDITION
+from survey.services.studies.finding import find_study
+
+from . import calibrating
+from .alignment_report import model_names
+from .figure7 import COLUMNS, Calibration, RegionAccuracy, calibration_rows, calibration_svg
+
+MEANINGS = (
+    ("text", "Whose answers: people or language models."),
+    ("percent", "Lower end of the region of posterior belief, included."),
+    ("percent", "Its upper end; only 100 is included."),
+    ("number", "Posteriors in the region with an answerer that bears on them."),
+    ("number", "Who stated them."),
+    ("number", "The target questions."),
+    ("number", "Who answered."),
+    ("number", "Pairs of a belief and an answerer."),
+    ("percent", "The mean of the beliefs."),
+    ("share", "How often the answerers are right; empty without a match."),
+    ("share", "By respondent, question answered and answerer."),
+)
+FIGURE = tuple(Column(name, *meaning) for name, meaning in zip(COLUMNS, MEANINGS, strict=True))
+HEADER = (
+    *("answerers", "belief", "accuracy", "standard error", "mean belief", "beliefs", "respondents", "questions"),
+    *("answerers", "matches"),
+)
+
+
+def _slugs(study: Study) -> list[str]:
+    return [one.slug for one in calibrating.people_studies(study)]
+
+
+class CalibrationReport(Report):
+    """Accuracy of the answerers by what a study's people expected of them."""
+
+    arguments = (
+        Argument(
+            "people_study", "the study in which people answer the questions themselves", required=True, choices=_slugs
+        ),
+        Argument("model", "only this language model; all without it", many=True, choices=model_names),
+        CONDITION,
+    )
+
+    def obstacle(self, study: Study) -> str:
+        if not calibrating.people_studies(study):
+            return (
+                f"{study.slug}: there is no study in which people answer questions of {study.bank} themselves; create "
+                "one with the instrument own_answers on the same version of the bank"
+            )
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        found = calibrating.human_calibration(
+            study,
+            people_study=find_study(given.one("people_study")),
+            models=given["model"],
+            condition=given["condition"],
+        )
+        return Findings(
+            title=f"Do people foresee who answers correctly? {study.title}",
+            lines=[
+                f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
+                "answering",
+            ],
+            tables=[_table(found.lines)],
+            pictures=[
+                Picture(
+                    "figure7",
+                    "Figure 7",
+                    "The accuracy of people and of language models in three regions of what people expected of them, "
+                    "with standard errors.",
+                    lambda path: _draw(found.lines, path),
+                )
+            ],
+            notes=found.notes,
+            data=found.as_json(),
+        )
+
+
+def _table(lines: Sequence[Calibration]) -> Table:
+    return Table(
+        "figure7",
+        "The figure's points",
+        FIGURE,
+        calibration_rows(lines),
+        note="A belief counts where an answerer has the outcome that was shown and answered the target question too. "
+        "Standard errors by respondent, question answered and answerer.",
+        layouts=[Layout(HEADER, [_cells(line.name, region) for line in lines for region in line.regions])],
+    )
+
+
+def _cells(name: str, region: RegionAccuracy) -> list[str]:
+    return [
+        name,
+        f"{region.lower}-{region.upper} %",
+        *(_percent(share) for share in (region.accuracy, region.standard_error, region.mean_belief / 100)),
+        *map(str, (region.beliefs, region.respondents, region.questions, region.answerers, region.matches)),
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if np.isfinite(share) else "-"
+
+
+def _draw(lines: Sequence[Calibration], path: Path) -> None:
+    path.write_text(calibration_svg(lines), encoding="utf-8", newline="")

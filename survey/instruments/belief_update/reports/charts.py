@@ -1,0 +1,65 @@
+"""The figures of language models on trial and of budgets, as line charts."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.services.results.line_chart import Axes, Line, line_chart
+
+from .alignment import Comparison, alpha_of
+from .budget import PolicyOutlook
+
+# 50 % to 99.9 %, evenly spaced in log odds: the thresholds at which people deploy crowd towards 1.
+THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0), 60)))
+MARKS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
+
+
+def accuracy_curves(comparison: Comparison, path: Path) -> None:
+    """Weighted generalized accuracy of each model for thresholds from 50 % to 99.9 %, with its band; one SVG file."""
+    alphas = alpha_of(THRESHOLDS)
+    places = np.log(THRESHOLDS / (1 - THRESHOLDS)).tolist()
+    lines = []
+    for name in comparison.trials:
+        score = comparison.score(name, alphas)
+        points = list(zip(places, score.accuracy.tolist(), strict=True))
+        lines.append(Line(name, points, [(low, high) for low, high in score.accuracy_interval.tolist()], marked=False))
+    axes = Axes(
+        x="deployment threshold, alpha / (1 + alpha)",
+        y="weighted generalized accuracy",
+        ticks=[(float(np.log(mark / (1 - mark))), f"{100 * mark:g} %") for mark in MARKS],
+    )
+    title = f"Alignment with what people expect ({100 * comparison.level:g} % bands over {comparison.resampled})"
+    _write(path, line_chart(name="alignment", title=title, axes=axes, lines=lines))
+
+
+def found_by_stage(outlooks: Sequence[PolicyOutlook], path: Path) -> None:
+    """Expected changes found so far, after each stage, a line a policy; one SVG file."""
+    lines = [Line(one.name, list(enumerate(accumulate(one.found), start=1))) for one in outlooks]
+    axes = Axes(x="after stage", y="changes so far", ticks=_stages(outlooks), from_zero=True)
+    _write(path, line_chart(name="found", title="Changes of belief found, expected", axes=axes, lines=lines))
+
+
+def auc_by_stage(outlooks: Sequence[PolicyOutlook], path: Path) -> None:
+    """AUC over all pairs of the predictor trained after each stage, and the highest there can be; one SVG file."""
+    best = sum(one.best_auc for one in outlooks) / len(outlooks)
+    stages = _stages(outlooks)
+    lines = [
+        *(Line(one.name, list(enumerate(one.auc, start=1))) for one in outlooks),
+        Line("highest possible", [(place, best) for place, _words in stages], marked=False),
+    ]
+    axes = Axes(x="after stage", y="AUC over uniform pairs", ticks=stages)
+    title = "How well the predictor ranks pairs that nobody chose"
+    _write(path, line_chart(name="auc", title=title, axes=axes, lines=lines))
+
+
+def _stages(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:
+    count = max(len(one.auc) for one in outlooks)
+    every = max(1, round(count / 12))
+    return [(float(stage), str(stage)) for stage in range(1, count + 1, every)]
+
+
+def _write(path: Path, svg: str) -> None:
+    path.write_text(svg, encoding="utf-8", newline="")

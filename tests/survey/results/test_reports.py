@@ -1,0 +1,522 @@
+"""A report of an instrument through every door: command, page, API and export. The report here is a toy."""
+
+import csv
+import io
+import json
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from survey.contracts import instruments
+from survey.contracts.reports import (
+    Argument,
+    Findings,
+    Given,
+    Layout,
+    Linked,
+    Picture,
+    Report,
+    ReportEntry,
+    ReportFile,
+    Table,
+)
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.instruments.belief_update.instrument import BeliefUpdate
+from survey.models import ApiToken, Question, Study
+from survey.services.results import reports
+from survey.services.results.export import codebook, files
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+HERE = "tests.survey.results.test_reports"
+EVIL = "<script>alert(1)</script>"
+WORDS = (Column("word", "text", "A word."), Column("times", "number", "How often."))
+SVG = f"""<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1"
+onload="alert(2)">
+<title>{EVIL.replace("<", "&lt;")}</title><style>body {{ display: none }}</style><script>alert(3)</script>
+<foreignObject><p>alert(4)</p></foreignObject><use xlink:href="#mark"/><use xlink:href="https://elsewhere.example/x"/>
+<path id="mark" d="M0,0h5" style="color: red" fill="url(https://elsewhere.example/y)" onclick="alert(5)"/></svg>
+"""
+
+
+class ToyReport(Report):
+    """How often words stand somewhere, at least so often."""
+
+    arguments = (
+        Argument("least", "the least times", default="1", on_pages="2"),
+        Argument("word", "only this word", many=True, choices=lambda study: ["fox", EVIL]),
+        Argument("why", "a reason", required=True, choices=lambda study: ["fun", "science"]),
+        reports.CONDITION,
+    )
+
+    def make(self, study: Study, given: Given) -> Findings:
+        least = given.whole("least", lowest=0, highest=9)
+        rows: list[list[Any]] = [["fox", 3], [EVIL, np.float64("nan")], ["dog, =1", np.int64(1)]]
+        rows = [row for row in rows if not row[1] < least and row[0] in (given["word"] or [row[0]])]
+        question = Question.objects.first()
+        return Findings(
+            title=f"Words, for {given.one('why')}",
+            lines=[f"{len(rows)} words", EVIL],
+            tables=[
+                Table(
+                    "words",
+                    "Words",
+                    WORDS,
+                    rows,
+                    note="Of a toy.",
+                    layouts=[
+                        Layout(["word", "share"], [["fox", "50.0 %"]], title="Shares", note="Rounded."),
+                        Layout(["about"], [[Linked(EVIL, question)]]),
+                    ],
+                ),
+                Table("more", "More", WORDS, rows),
+            ],
+            pictures=[
+                Picture("drawn", "A line", "It goes up.", lambda path: _write(path, SVG)),
+                Picture("heavy", "A large one", "It is large.", lambda path: _write(path, SVG), heavy=True),
+            ],
+            files=[ReportFile("words.txt", lambda: b"fox\n")],
+            notes=[f"A note & {EVIL}"],
+            data={"least": least, "values": np.array([1.5, np.nan])},
+        )
+
+
+class LateReport(Report):
+    def obstacle(self, study: Study) -> str:
+        return f"{study.slug}: wait for the <moon>"
+
+    def make(self, study: Study, given: Given) -> Findings:
+        raise AssertionError("nobody may make it")
+
+
+class ExportedReport(ToyReport):
+    """Its table has a name that the export has already, and one that holds for a condition."""
+
+    arguments = (reports.CONDITION,)
+    exported = {"answers": WORDS, "conditions": WORDS}
+
+    def make(self, study: Study, given: Given) -> Findings:
+        return Findings("", tables=[Table("conditions", "", WORDS, [[one, 1] for one in given["condition"]])])
+
+
+class WordsOfAll(ToyReport):
+    """The same for exports, which ask nothing."""
+
+    arguments = ()
+    exported = {"words": WORDS}
+
+    def make(self, study: Study, given: Given) -> Findings:
+        return super().make(study, Given(least=("1",), word=(), why=("fun",)))
+
+
+class BuggyReport(Report):
+    exported = {"lost": WORDS}
+
+    def make(self, study: Study, given: Given) -> Findings:
+        return Findings("", lines=[str(1 / len(given))])
+
+
+class FailingReport(Report):
+    exported = {"nothing": WORDS}
+
+    def make(self, study: Study, given: Given) -> Findings:
+        raise StateRefused("there is nothing to show: ask <somebody>")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def entry(name: str, kind: str) -> ReportEntry:
+    return ReportEntry(name, f"The {name}", f"What {name} says.", f"{HERE}.{kind}")
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    entries = (entry("words", "ToyReport"), entry("late", "LateReport"), entry("broken", "NoSuchReport"))
+    monkeypatch.setattr(BeliefUpdate, "reports", lambda self: entries)
+    return cast.open_study()
+
+
+def having(monkeypatch: pytest.MonkeyPatch, **kinds: str) -> None:
+    entries = [entry(name, kind) for name, kind in kinds.items()]
+    monkeypatch.setattr(BeliefUpdate, "reports", lambda self: entries)
+
+
+def report(*arguments: str) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("report", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def refused(*arguments: str) -> str:
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("report", *arguments, stdout=io.StringIO(), stderr=err)
+    return err.getvalue()
+
+
+def page_of(study: Study, name: str = "words") -> str:
+    return reverse("admin:survey_study_report", args=[study.pk, name])
+
+
+def file_of(study: Study, file: str, name: str = "words") -> str:
+    return reverse("admin:survey_study_report_file", args=[study.pk, name, file])
+
+
+def reader(*, may_export: bool = True) -> Client:
+    user = User.objects.create_user(f"reader {may_export}")
+    if may_export:
+        user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+
+
+# The command
+
+
+def test_the_command_lists_every_report_with_what_keeps_it_from_being_made(study: Study) -> None:
+    out, _err = report("cast")
+    assert "words: What words says.\n" in out and "late: What late says.\n  not now: cast: wait for the <moon>" in out
+    assert "  least=...  the least times (default 1)" in out
+    assert "  why=...  a reason (required)" in out and "may be given again" in out
+    assert "broken: What broken says.\n  not now: " in out and "cannot be loaded" in out
+    names = [line["name"] for line in json.loads(report("cast", "--json")[0])]
+    assert names == ["words", "late", "broken"]
+
+
+def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -> None:
+    out, err = report("cast", "words", "why=fun")
+    assert out.startswith(f"3 words\n{EVIL}\n")
+    assert "Shares" in out and "50.0 %" in out and "Rounded." in out and "Of a toy." in out
+    assert "dog, =1      1" in out and f"{EVIL}      –" in out
+    assert "A line: --out DIR draws drawn.svg" in out
+    assert err == f"note: A note & {EVIL}\n"
+
+
+def test_the_command_writes_tables_pictures_files_and_all_as_json(study: Study, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    out, _err = report("cast", "words", "--out", str(folder), "why=science", "word=fox", f"word={EVIL}")
+    names = {"words.csv", "more.csv", "drawn.svg", "heavy.svg", "words.txt", "words.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert all(f"wrote {folder / name}" in out for name in names)
+    with (folder / "words.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["word", "times"], ["fox", "3"], [EVIL, ""]]
+    assert (folder / "drawn.svg").read_text() == SVG and (folder / "words.txt").read_bytes() == b"fox\n"
+    whole = json.loads((folder / "words.json").read_text())
+    assert (whole["title"], whole["data"]) == ("Words, for science", {"least": 1, "values": [1.5, None]})
+    assert whole["tables"][0]["rows"] == [["fox", 3], [EVIL, None]]
+    assert json.loads(report("cast", "words", "why=science", "--json")[0])["report"] == "words"
+
+
+def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "--out" in refused("cast", "words", "why=fun", "--out", str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["words", "why=fun", "wide=1"], "wide: words has no such argument; there are: least, word, why, condition"),
+        (["words"], "why: name a reason; there are: fun, science"),
+        (["words", "why="], "why: name a reason"),
+        (["words", "why=fun", "least=1", "least=2"], "least: give it once, not 2 times"),
+        (["words", "why=fun", "least=many"], "least: 'many' is not a whole number from 0 to 9"),
+        (["words", "why=fun\x00"], "why: holds a character that cannot be used"),
+        (["words", "why"], "'why': write ARGUMENT=VALUE"),
+        (["late"], "cast: wait for the <moon>"),
+        (["broken"], "cannot be loaded"),
+        (["gull"], "cast has no report 'gull'; there are: words, late, broken"),
+        (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
+    ],
+)
+def test_what_cannot_be_made_is_said_in_words(study: Study, arguments: list[str], message: str) -> None:
+    assert message in refused("cast", *arguments)
+
+
+def test_every_problem_with_arguments_is_said_at_once(study: Study) -> None:
+    assert len(refused("cast", "words", "wide=1", "least=1", "least=2").splitlines()) == 3
+
+
+# The page
+
+
+def test_the_page_shows_everything_and_escapes_all_of_it(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(page_of(study)).content.decode()
+    assert '<h2 id="table-words">Words</h2>' in page and "<h3>Shares</h3>" in page and "Of a toy." in page
+    assert '<td class="number">50.0 %</td>' in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and EVIL not in page
+    assert f"/admin/survey/question/{Question.objects.first().pk}/change/" in page  # type: ignore[union-attr]
+    assert "hunch report cast words --out DIR draws it as heavy.svg." in page
+    for file in ("words.csv", "more.csv", "drawn.svg", "words.txt"):
+        assert file_of(study, file) in page
+    assert file_of(study, "heavy.svg") not in page
+
+
+def test_a_picture_keeps_what_draws_and_nothing_else(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(page_of(study)).content.decode()
+    drawn = page[page.index('<div class="hunch-figure">') :].partition("</div>")[0]
+    assert 'd="M0,0h5"' in drawn and 'href="#mark"' in drawn
+    for danger in ("<script", "alert(2)", "alert(3)", "alert(4)", "alert(5)", "style", "elsewhere", "foreignObject"):
+        assert danger not in drawn, danger
+
+
+def test_the_form_is_made_of_the_arguments(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(page_of(study)).content.decode()
+    assert '<input type="text" name="least" id="ask-least" value="2"' in page  # a page's own start
+    assert "<option selected>fun</option>" in page  # the first choice of what is required
+    assert 'name="word" id="ask-word" aria-describedby="help-word" multiple' in page
+    assert 'name="condition"' not in page, "the study has no factors to choose from"
+    assert "2 words" in page
+    asked = admin_client.get(page_of(study), {"why": "science", "word": "fox", "least": "0"}).content.decode()
+    assert "1 words" in asked and "Words, for science" in asked
+    assert "<option selected>fox</option>" in asked and "<option selected>science</option>" in asked
+
+
+def test_a_wrong_argument_is_said_on_the_page_beside_the_form(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(page_of(study), {"least": EVIL, "wide": "1"}).content.decode()
+    assert "wide: words has no such argument" in page and 'name="least"' in page and EVIL not in page
+
+
+def test_files_are_those_of_the_arguments(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(page_of(study), {"word": "fox"}).content.decode()
+    assert f'{file_of(study, "words.csv")}?word=fox"' in page
+    response = admin_client.get(file_of(study, "words.csv"), {"word": "fox"})
+    assert response.content == b"word,times\nfox,3\n"
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert response["Content-Disposition"] == 'attachment; filename="cast-words.csv"'
+    assert admin_client.get(file_of(study, "drawn.svg"))["Content-Type"] == "image/svg+xml; charset=utf-8"
+    assert admin_client.get(file_of(study, "words.txt")).content == b"fox\n"
+    for file in ("heavy.svg", "words.json", "nothing.csv"):
+        assert admin_client.get(file_of(study, file)).status_code == 404
+    assert admin_client.get(file_of(study, "words.csv"), {"least": "x"}).status_code == 404
+
+
+def test_the_study_page_links_what_can_be_made_and_says_why_the_rest_cannot(study: Study, admin_client: Client) -> None:
+    page = admin_client.get(reverse("admin:survey_study_change", args=[study.pk])).content.decode()
+    assert f'<a href="{page_of(study)}">The words</a>' in page
+    assert page_of(study, "late") not in page and "Not now: cast: wait for the &lt;moon&gt;" in page
+    assert "The broken" in page and "cannot be loaded" in page
+    assert page_of(study, "pilot") not in page and page_of(study, "alignment") not in page
+    late = admin_client.get(page_of(study, "late")).content.decode()
+    assert "wait for the &lt;moon&gt;" in late
+    assert admin_client.get(page_of(study, "gull")).status_code == 404
+
+
+def test_only_who_may_see_the_study_sees_its_reports(study: Study, client: Client) -> None:
+    client.force_login(User.objects.create_user("staff", is_staff=True))
+    for address in (page_of(study), file_of(study, "words.csv")):
+        assert client.get(address).status_code == 403
+    assert Client().get(page_of(study)).status_code == 302
+
+
+# The API
+
+API = "/api/v1/studies/cast/reports/"
+
+
+def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
+    mine = reader()
+    words, late, broken = mine.get(API).json()
+    assert words["url"] == f"http://testserver{API}words/" and words["obstacle"] == ""
+    assert words["arguments"][1] == {
+        "name": "word",
+        "help": "only this word",
+        "many": True,
+        "required": False,
+        "default": "",
+        "choices": ["fox", EVIL],
+    }
+    assert late["obstacle"] == "cast: wait for the <moon>" and "cannot be loaded" in broken["obstacle"]
+    found = mine.get(f"{API}words/", {"why": "fun", "word": ["fox", EVIL]}).json()
+    assert found == {
+        "study": "cast",
+        "report": "words",
+        "title": "Words, for fun",
+        "lines": ["2 words", EVIL],
+        "notes": [f"A note & {EVIL}"],
+        "tables": [
+            {
+                "name": name,
+                "title": name.capitalize(),
+                "note": note,
+                "columns": [vars(column) for column in WORDS],
+                "rows": [["fox", 3], [EVIL, None]],
+            }
+            for name, note in (("words", "Of a toy."), ("more", ""))
+        ],
+        "pictures": [
+            {"name": "drawn", "title": "A line", "text": "It goes up."},
+            {"name": "heavy", "title": "A large one", "text": "It is large."},
+        ],
+        "files": ["words.txt"],
+        "data": {"least": 1, "values": [1.5, None]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "message"),
+    [
+        ("words/", 400, "why: name a reason"),
+        ("words/?why=fun&wide=1", 400, "wide: words has no such argument"),
+        ("words/?why=fun&least=%00", 400, "least: "),
+        ("late/", 409, "wait for the <moon>"),
+        ("broken/", 500, "cannot be loaded"),
+        ("gull/", 404, "there are: words, late, broken"),
+    ],
+)
+def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: int, message: str) -> None:
+    answer = reader().get(API + address)
+    assert answer.status_code == status and message in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("address", [API, f"{API}words/?why=fun"])
+def test_the_api_is_for_who_may_export(study: Study, client: Client, address: str) -> None:
+    assert client.get(address).status_code == 401
+    assert reader(may_export=False).get(address).status_code == 403
+    assert reader().get(address).status_code == 200
+
+
+# The export
+
+
+def test_an_export_brings_the_tables_along_and_the_codebook_lists_them(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    having(monkeypatch, words="WordsOfAll")
+    files.write_export(study, tmp_path)
+    assert (tmp_path / "words.csv").read_text() == f'word,times\nfox,3\n{EVIL},\n"dog, =1",1\n'
+    assert ("words.csv", WORDS[1]) in codebook.codebook(study)
+
+
+def test_what_cannot_be_made_leaves_an_empty_table_and_a_line_in_the_log(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    having(monkeypatch, fails="FailingReport", buggy="BuggyReport")
+    with caplog.at_level(logging.WARNING):
+        files.write_export(study, tmp_path)
+    assert (tmp_path / "nothing.csv").read_text() == (tmp_path / "lost.csv").read_text() == "word,times\n"
+    assert "fails has no rows in the export: there is nothing to show" in caplog.text
+    assert "buggy has no rows in the export" in caplog.text
+
+
+def test_a_fault_of_a_report_is_a_sentence_at_every_door(
+    study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    having(monkeypatch, buggy="BuggyReport", fails="FailingReport")
+    assert "BuggyReport fails (division by zero)" in refused("cast", "buggy")
+    answer = reader().get(f"{API}buggy/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "report_broken")
+    assert "division by zero" in admin_client.get(page_of(study, "buggy")).content.decode()
+    assert "ask &lt;somebody&gt;" in admin_client.get(page_of(study, "fails")).content.decode()
+    assert admin_client.get(file_of(study, "lost.csv", "buggy")).status_code == 404
+
+
+def test_no_table_of_a_report_takes_a_files_place_and_conditions_reach_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    having(monkeypatch, extra="ExportedReport")
+    made = cast.open_study(conditions=[{"factor": "framing", "levels": ["plain", "warm"]}])
+    files.write_export(made, tmp_path, levels={"framing": "warm"})
+    assert (tmp_path / "answers.csv").read_text().startswith("study,stage,")
+    assert (tmp_path / "conditions.csv").read_text() == "word,times\nframing=warm,1\n"
+
+
+def test_no_report_of_today_adds_a_file(tmp_path: Path) -> None:
+    made = cast.open_study()
+    assert list(reports.export_files(made, {}, ())) == []
+
+
+# Which there are
+
+
+def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = cast.open_study(stages=[{"sittings": 2, "pilot": True}, {"sittings": 2}])
+    having(monkeypatch, pilot="ToyReport", words="ToyReport")
+    monkeypatch.setattr(
+        BeliefUpdate, "reports", lambda self: [entry("pilot", "ToyReport"), entry("Odd name", "ToyReport")]
+    )
+    assert [(one.name, one.title) for one in reports.entries_of(made)] == [("pilot", "Pilot")]
+    assert "'pilot' is left out" in caplog.text and "'Odd name' is left out" in caplog.text
+    (line,) = reports.lines_of(made)
+    assert line.obstacle == "cast: nobody has begun the pilot yet"
+    cast.walk(cast.begin(made))
+    assert reports.lines_of(made)[0].obstacle == ""
+    assert reports.make(made, "pilot").data["finished"] == 1
+
+
+def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cast.open_study(stages=[{"sittings": 2, "pilot": True}, {"sittings": 2}])
+    monkeypatch.delitem(instruments._kinds, "belief_update")
+    assert [one.name for one in reports.entries_of(made)] == ["pilot"]
+    with pytest.raises(NotFound, match="there are: pilot"):
+        reports.find_entry(made, "alignment")
+
+
+def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
+    assert [one.name for one in reports.entries_of(cast.open_study())] == ["alignment", "human_calibration", "budget"]
+    assert list(instruments.kind("own_answers")().reports()) == []
+
+
+# What is given
+
+
+@pytest.mark.parametrize(
+    ("text", "is_good"), [("0.5", True), ("1", True), ("1.01", False), ("nan", False), ("", False)]
+)
+def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
+    given = Given(share=(text,), shares=(text, "0"))
+    if is_good:
+        assert given.number("share", lowest=0, highest=1) == float(text)
+        assert given.numbers("shares", lowest=0, highest=1) == [float(text), 0.0]
+        return
+    for read in (given.number, given.numbers):
+        with pytest.raises(HunchError, match="is not a number from 0 to 1"):
+            read("share", lowest=0, highest=1)
+
+
+# Adding one, as docs/reports.md says
+
+
+def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    source, call = re.findall(r"(?ms)^```python\n(.*?)^```", page)
+    (tmp_path / "documented_report.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = eval(call, {"ReportEntry": ReportEntry})  # noqa: S307 - our own page
+    documented = replace(made, path=made.path.replace("my_instrument.reports.answer_count", "documented_report"))
+    monkeypatch.setattr(BeliefUpdate, "reports", lambda self: (documented,))
+    made_study = cast.open_study()
+    assert "no answer counts yet" in refused("cast", "answer_count")
+    cast.walk(cast.begin(made_study))
+    out, _err = report("cast", "answer_count", "--out", str(tmp_path / "out"))
+    assert "3 answers count" in out and "stage 1" in out
+    assert (tmp_path / "out" / "answer_count.csv").read_text() == "stage,answers\n1,3\n"
+    assert "3 answers count" in admin_client.get(page_of(made_study, "answer_count")).content.decode()
+    assert reader().get(f"{API}answer_count/?least=0").json()["data"] == {"stages": {"1": 3}}
+    files.write_export(made_study, tmp_path / "export")
+    assert (tmp_path / "export" / "answer_count.csv").read_text() == "stage,answers\n1,3\n"
+    with pytest.raises(HunchError, match="least"):
+        reports.make(made_study, "answer_count", {"least": ["few"]})
+
+
+def test_the_page_on_reports_names_those_that_there_are() -> None:
+    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    there_are = {one.entry.name for one in reports.CORE} | {one.name for one in BeliefUpdate().reports()}
+    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief)", page)) == there_are
