@@ -78,10 +78,10 @@ def test_the_study_page_shows_lock_term_and_amendments(open_study: Study, as_sup
 
 def test_the_page_of_a_pilot(as_researcher: Client) -> None:
     study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
-    assert "nobody has begun" in as_researcher.get(page(study, "pilot")).content.decode().lower()
+    assert "nobody has begun" in as_researcher.get(page(study, "reports/pilot")).content.decode().lower()
     cast.walk(cast.begin(study))
-    shown = as_researcher.get(page(study, "pilot")).content.decode()
-    assert "Posterior is exactly 100" in shown and "first_check" in shown
+    shown = as_researcher.get(page(study, "reports/pilot")).content.decode()
+    assert "posterior is exactly 100" in shown and "first_check" in shown
     assert "pilot, uniform" in as_researcher.get(page(study)).content.decode()
 
 

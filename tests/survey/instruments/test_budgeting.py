@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 
 import bandit
 from survey.exceptions import FileErrors
 from survey.instruments.belief_update.reports import budget, budgeting
 from survey.instruments.belief_update.reports.budget import Policy, Setting, World
+from survey.services.results import reports
 from tests import cast
 
 ROOT = Path(__file__).parents[3]
@@ -180,6 +183,81 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
     }
     first = (tmp_path / "out/found.svg").read_bytes()
     assert b"Changes of belief found" in first and b"greedy" in first
+
+
+def test_each_stage_has_its_own_design_and_the_first_is_uniform() -> None:
+    wide, narrow = bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1), bandit.EpsilonGreedy(0.2, top_fraction=0.1)
+    policy = Policy("as planned", narrow, by_stage=(narrow, wide, narrow))
+    assert [policy.of_stage(index) for index in range(3)] == [bandit.Uniform(), wide, narrow]
+    assert [GREEDY.of_stage(index) for index in range(2)] == [bandit.Uniform(), GREEDY.design]
+
+
+def of_study(**settings: Any) -> Any:
+    cast.small_bank(40)
+    stages = [
+        {"sittings": 2, "pilot": True},
+        {"sittings": 10},
+        {"sittings": 12, "design": {"kind": "epsilon_greedy", "epsilon": 0.2, "top_fraction": 0.2}},
+    ]
+    panel = {**cast.PROLIFIC, "reward": 150, "expected_minutes": 10}
+    common = {"slug": "planned", "bank": "small", "predictor": {"name": "same_task"}, "candidates": {"size": 500}}
+    return cast.study(**{**common, "stages": stages, "panel": panel, **settings})
+
+
+@pytest.mark.django_db
+def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
+    study = of_study()
+    found = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
+    assert found.data["config"]["study"]["sittings"] == [10, 12], "without the pilot"
+    assert found.data["config"]["study"]["items"] == study.config.sitting.items
+    assert found.data["costs"]["rewards"] == pytest.approx(22 * 1.5)
+    assert found.data["costs"]["total"] == pytest.approx(22 * 1.5 * 1.5)
+    assert found.data["costs"]["hours"] == pytest.approx(22 * 10 / 60)
+    policies, stages = found.tables
+    assert [row[0] for row in policies.rows] == ["as planned", "uniform"]
+    assert [row[:2] for row in stages.rows] == [["as planned", 1], ["as planned", 2], ["uniform", 1], ["uniform", 2]]
+    planned, uniform = stages.rows[1], stages.rows[3]
+    assert planned[2] == uniform[2] and planned[3] > uniform[3], "the greedy stage finds more with as many answers"
+    assert 'the policy "as planned" is expected to find' in found.lines[-2]
+    assert any("assumed" in note for note in found.notes)
+    again = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
+    assert again.data == found.data
+
+
+@pytest.mark.django_db
+def test_a_uniform_study_stands_alone_and_what_is_rough_is_said() -> None:
+    study = of_study(
+        stages=[{"sittings": 10}, {"sittings": 10, "roles": {"holdout": 0.2}}],
+        panel={"kind": "open"},
+    )
+    found = reports.make(study, "budget", {"studies": ["2"]})
+    assert [row[0] for row in found.tables[0].rows] == ["as planned"]
+    assert {"no reward" in note or "roles of their own" in note for note in found.notes[1:]} == {True}
+    assert len(found.notes) == 3 and found.data["costs"]["total"] == 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([{"sittings": 1}], "stage 1 has one sitting"),
+        ([{"sittings": 9}, {"sittings": 9, "design": {"kind": "test_set", "pairs": 3}}], "stage 2 is a test set"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said_in_the_list_of_reports(stages: list[Any], message: str) -> None:
+    study = of_study(stages=stages, roles={"holdout": 0.0, "controls": 0.0})
+    (line,) = [line for line in reports.lines_of(study) if line.entry.name == "budget"]
+    assert message in line.obstacle and "plan_budget" in line.obstacle
+
+
+@pytest.mark.django_db
+def test_its_figures_stand_in_the_page(admin_client: Client) -> None:
+    study = of_study()
+    page = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "2"})
+    text = page.content.decode()
+    assert text.count('<div class="hunch-figure">') == 2 and "Changes of belief found, expected" in text
+    refused = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "1000"})
+    assert "is not a whole number from 2 to 100" in refused.content.decode()
 
 
 def test_the_example_is_a_budget() -> None:
