@@ -1,5 +1,5 @@
-"""Panels: whom they send, what they are told, and what they are paid for.
+"""Panels: whom they send, what they say of each submission, and what people are paid.
 
-Stands on services, selectors and models. Only `registry`, which imports nothing of survey, is known below: that is how
-services reach a panel, by the name in the study file.
+What is true of every panel stands here and reaches a panel through `contracts.panels` alone; each panel has a folder.
+Stands on services and models. Services know no panel: they reach one by the name in the study file.
 """

@@ -10,16 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 from django.utils import timezone
 
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
-from survey.services.sittings import links
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 
 from .habits import NONE, Rates, habits_of, stray_scanners
@@ -93,7 +91,7 @@ class Crowd:
         base = study.seed if seed is None else seed
         seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
         strays = stray_scanners(respondents, rates)
-        addresses = self._links(study, respondents + strays)
+        addresses = self._addresses(study, respondents + strays)
         habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
         self.people = [
             Person(
@@ -110,15 +108,10 @@ class Crowd:
         self.read = 0
         self._before = Before.of(study)
 
-    def _links(self, study: Study, count: int) -> list[dict[str, str]]:
-        """The parameters in the addresses of `count` people."""
-        if study.config.panel.kind != links.KIND:
-            return [made_up_ids(study.config) for _number in range(count)]
-        made: list[links.NewLink] = []
-        while len(made) < count:
-            some = min(count - len(made), links.MOST_AT_ONCE)
-            made += links.make_links(study, count=some, root=self.base_url, via="simulate")
-        return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
+    def _addresses(self, study: Study, count: int) -> Sequence[Mapping[str, str]]:
+        """What the addresses of so many people carry."""
+        found = panels.of_study(study).simulated_queries(study, count=count, root=self.base_url)
+        return found if found is not None else [made_up_ids(study.config) for _number in range(count)]
 
     def visits(self) -> Iterator[Visit]:
         """Send everybody in, some at a time, and yield each visit when it ends.

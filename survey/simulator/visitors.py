@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 from django.core.signing import Signer
 
+from survey.contracts import panels
 from survey.contracts.screens import SimulatedPerson
 from survey.exceptions import HunchError
 from survey.services.base.seeds import derive
@@ -37,7 +38,8 @@ _identity = random.SystemRandom()
 
 def made_up_ids(config: StudyConfig) -> dict[str, str]:
     """What a panel's address carries for a new person; nothing in an open study."""
-    return {name: f"{_identity.getrandbits(96):024x}" for name in config.panel.parameter_names.values()}
+    names = panels.find(config.panel.kind).parameter_names(config).values()
+    return {name: f"{_identity.getrandbits(96):024x}" for name in names}
 
 
 @dataclass
