@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The version of this contract. Each panel states the one that it was written for.
 CONTRACT = 1
-GROUP = "hunch.panels"  # The entry points of packages that bring a panel.
+ENTRY_POINTS = "hunch.panels"  # The group of entry points under which packages name their panel.
 BUILT_IN = {
     "generic": "survey.panels.generic.panel.Generic",
     "links": "survey.panels.links.panel.Links",
@@ -517,7 +517,7 @@ class _Missing(Panel):
         return EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
 
 
-_panels: Plugins[Panel] = Plugins(kind="panel", base=Panel, contract=CONTRACT, group=GROUP, built_in=BUILT_IN)
+_panels: Plugins[Panel] = Plugins(kind="panel", base=Panel, contract=CONTRACT, group=ENTRY_POINTS, built_in=BUILT_IN)
 
 
 def get(name: str) -> Panel:

@@ -13,6 +13,7 @@ from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
 from survey.panels import postings
 from survey.panels.postings import Move
+from survey.panels.prolific.drafts import draft_body
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.sittings.hourly_pay import hourly_pay
@@ -128,7 +129,7 @@ def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the
     stage = first_stage()
     theirs = fake._create(
         {
-            **postings.draft_body(postings._row(stage, places=None, reward=600, by=None), root="http://testserver"),
+            **draft_body(postings._row(stage, places=None, reward=600, by=None), address="http://testserver"),
             "completion_codes": [{"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}],
         }
     )

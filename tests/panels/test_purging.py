@@ -139,6 +139,7 @@ def test_the_panel_is_read_on_though_the_people_of_one_study_were_forgotten(fake
     ):
         body = seal(PanelIds("prolific", "", "", resource)).encode()
         WebhookEvent.objects.create(
+            panel="prolific",
             event_id=f"e{number}",
             event_type=kind,
             body_encrypted=body,
