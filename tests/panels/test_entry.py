@@ -14,9 +14,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from django.core.cache import cache
 from django.test import Client
-from survey.panels.errors import PanelError
 
-from survey.contracts.panels import PanelIds
+from survey.contracts.panels import PanelError, PanelIds
 from survey.exceptions import EntryRefused
 from survey.models import Posting, Respondent, Study
 from survey.panels.prolific import tokens
