@@ -211,7 +211,7 @@ def ids_of(row: Submission) -> PanelIds:
         StateRefused: they were removed, or cannot be read.
     """
     if not row.ids_encrypted:
-        raise StateRefused("the panel's ids were removed (purge_identities): without them the panel does not know whom we mean")
+        raise StateRefused("the panel's ids were removed (purge_identities): it cannot be asked about these people")
     ids = unseal(bytes(row.ids_encrypted).decode())
     if ids is None:
         raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")

@@ -402,6 +402,7 @@ def test_no_file_of_the_core_names_it() -> None:
         "tests/packages/toy_panel/pyproject.toml",
         f"{source}/client.py",
         f"{source}/panel.py",
+        "tests/panels/test_adding_a_panel.py",
         "tests/panels/test_registry.py",
         "tests/panels/test_toy_panel.py",
     ]
