@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import httpx
 from django.utils import timezone
 
-from survey.contracts import instruments, panels
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
@@ -26,7 +26,7 @@ from .loopback import loopback_url
 from .report import Before, Report, report_on
 from .routes import ROUTES
 from .scanners import scan
-from .visitors import Person, SimulationError, made_up_ids, open_client
+from .visitors import Person, SimulationError, open_client, queries
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Crowd:
         base = study.seed if seed is None else seed
         seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
         strays = stray_scanners(respondents, rates)
-        addresses = self._addresses(study, respondents + strays)
+        addresses = queries(study, count=respondents + strays, root=self.base_url)
         habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
         self.people = [
             Person(
@@ -107,11 +107,6 @@ class Crowd:
         self.given_up = 0
         self.read = 0
         self._before = Before.of(study)
-
-    def _addresses(self, study: Study, count: int) -> Sequence[Mapping[str, str]]:
-        """What the addresses of so many people carry."""
-        found = panels.of_study(study).simulated_queries(study, count=count, root=self.base_url)
-        return found if found is not None else [made_up_ids(study.config) for _number in range(count)]
 
     def visits(self) -> Iterator[Visit]:
         """Send everybody in, some at a time, and yield each visit when it ends.
