@@ -1,9 +1,9 @@
 """The contract of a panel, and where panels are found by name. Imports no model and no service.
 
-A panel is where respondents come from. What every panel is stands in `Panel`: how its addresses name people, and who
-may begin. What a panel's API can be asked stands in `PanelClient`, which a panel has or has not, and of which it
-overrides the methods that its API can do. Rules use the statuses here; rows keep the panel's own words.
-docs/panels.md says how to add one.
+A panel is where respondents come from. `Panel` describes what all panels have: how entry addresses name people, and who
+may begin. `PanelClient` describes a panel's API. A panel without an API has no client, and a client overrides only the
+calls that its API has. Hunch's rules use the statuses defined here; rows store the panel's own words.
+docs/panels.md explains how to add a panel.
 """
 
 import re
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from survey.models import Posting, Study
     from survey.study_file import StudyConfig
 
-# The version of this contract. Each panel states the one that it was written for.
+# The version of this contract. Each panel states the version that it is written for.
 CONTRACT = 1
 ENTRY_POINTS = "hunch.panels"  # The group of entry points under which packages name their panel.
 BUILT_IN = {
@@ -35,7 +35,7 @@ BUILT_IN = {
     "prolific": "survey.panels.prolific.panel.Prolific",
 }
 
-# Keys of [panel] in a study file that every panel takes whose people are paid.
+# The keys of [panel] in a study file for every panel whose people are paid.
 PAY_KEYS = frozenset({"reward", "expected_minutes", "turned_away_pay", "bonus_per_point"})
 
 # No brace, bracket, percent or dollar sign, in which placeholders stand.
@@ -43,7 +43,7 @@ ANY_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
 NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P?ID")
 
 
-# What goes wrong with a panel
+# Errors
 
 
 class PanelError(HunchError):
@@ -75,7 +75,7 @@ class PanelMissing(PanelRefused):
 
 
 class PanelCannot(PanelRefused):
-    """The panel's API has no such call: somebody does it on the panel's own pages."""
+    """The panel's API has no such call, so a person does it on the panel's own pages."""
 
 
 class PanelBusy(PanelUnreachable):
@@ -90,17 +90,17 @@ class PanelUnknown(HunchError, LookupError):
 
 
 class EventRefused(HunchError):
-    """What was posted as an event of the panel is not signed by it, not signed now, or no event."""
+    """A posted event has no valid signature, is too old, or is not an event."""
 
     code = "event_refused"
     status = 403
 
 
-# Statuses of our own
+# Our own statuses
 
 
 class SubmissionStatus(StrEnum):
-    """How one participation stands at the panel, as far as rules tell them apart."""
+    """The status of one participation at the panel. Only the differences that rules need."""
 
     RESERVED = "reserved"
     UNDER_WAY = "under way"
@@ -123,12 +123,12 @@ class SubmissionStatus(StrEnum):
 
     @property
     def ended_unpaid(self) -> bool:
-        """It ended without pay, and nobody decided against the person."""
+        """Whether it ended without pay and without a rejection."""
         return self in (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT)
 
 
 class PostingState(StrEnum):
-    """How a posting stands at the panel, as far as rules tell them apart."""
+    """The state of a posting at the panel. Only the differences that rules need."""
 
     DRAFT = "draft"
     ACTIVE = "active"
@@ -140,7 +140,7 @@ class PostingState(StrEnum):
 
 
 class Verdict(Enum):
-    """What a panel says of somebody who stands at the door."""
+    """Whether the panel sent a person."""
 
     SENT = "sent"
     NOT_SENT = "not sent"
@@ -170,10 +170,10 @@ class PanelIds:
 
 @dataclass(frozen=True)
 class PostingAtPanel:
-    """What the panel says of one posting. None where it does not say.
+    """What the panel says about one posting. None means that it does not say.
 
-    `state` is the panel's own text. `codes` are the completion codes it was given. `facts` is what a stage's manifest
-    records: whom the panel may send, and for what pay.
+    `state` is the panel's own text. `codes` are its completion codes. `facts` go into the stage's manifest: whom the
+    panel may send, and for what pay.
     """
 
     external_id: str
@@ -187,7 +187,7 @@ class PostingAtPanel:
 
 @dataclass(frozen=True)
 class SubmissionAtPanel:
-    """What the panel says of one participation. `status` is the panel's own text; `code` is what the person entered."""
+    """What the panel says about one participation. `status` is the panel's own text; `code` is what the person entered."""
 
     submission: str = field(repr=False)
     person: str = field(repr=False)
@@ -221,22 +221,22 @@ class Event:
 class PanelClient(ABC):
     """A panel's API, opened for some calls: `with kind.open() as client: ...`.
 
-    A subclass overrides the calls that the API can do; the others say that the panel cannot. Amounts are in whole cents
-    or pence. Every call raises PanelError where the panel did not do it, with `outcome_is_known=False` where it may
-    have. What comes back of a state or status is the panel's own text, or empty where it says none.
+    A subclass overrides the calls that the API has; all others raise PanelCannot. Amounts are in whole cents or pence.
+    A call that fails raises PanelError, with `outcome_is_known=False` if the panel may have done it anyway. States and
+    statuses are returned in the panel's own words, or empty if the panel does not say.
     """
 
     # How many bonuses one call takes.
     bonuses_at_once: ClassVar[int] = 100
-    # What a rejection must name and say; anything goes where there are none.
+    # The categories of a rejection (none: any text is accepted), and the least length of its message.
     rejection_categories: ClassVar[Sequence[str]] = ()
     shortest_reason: ClassVar[int] = 1
-    # The category of those who failed attention checks; empty where there is none for it.
+    # The category for failed attention checks; empty if there is none.
     attention_category: ClassVar[str] = ""
 
     @classmethod
     def missing_setting(cls) -> str:
-        """Why it cannot be asked now, and what to do; empty where it can."""
+        """Which setting is missing, and what it is for; empty if none is."""
         return ""
 
     @classmethod
@@ -250,7 +250,7 @@ class PanelClient(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what `open` took."""
+        """Release what `open` acquired."""
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +260,7 @@ class PanelClient(ABC):
 
     @classmethod
     def can(cls, call: str) -> bool:
-        """Whether the API can do this call, one of those below."""
+        """Whether the API has this call, one of those below."""
         owner = next((kind for kind in cls.__mro__ if call in vars(kind)), None)
         if owner is None:
             raise AttributeError(f"a panel's client has no call {call!r}")
@@ -281,7 +281,7 @@ class PanelClient(ABC):
         return dict(sent)
 
     def drafts(self, internal_name: str) -> Iterable[PostingAtPanel]:
-        """What is at the panel under that name: a draft whose answer got lost is among it."""
+        """The postings at the panel with this name, among them a draft whose answer was lost."""
         return ()
 
     def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
@@ -292,23 +292,23 @@ class PanelClient(ABC):
         raise self._cannot("read a posting")
 
     def publish(self, external_id: str) -> str:
-        """Show it to people; its state then."""
+        """Show it to people. Returns the state."""
         raise self._cannot("publish a posting")
 
     def pause(self, external_id: str) -> str:
-        """Send nobody else, while those inside finish; its state then."""
+        """Send nobody else; people who have begun finish. Returns the state."""
         raise self._cannot("pause a posting")
 
     def start(self, external_id: str) -> str:
-        """Go on after a pause, or when all places were used; its state then."""
+        """Continue after a pause, or after all places were used. Returns the state."""
         raise self._cannot("start a posting")
 
     def stop(self, external_id: str) -> str:
-        """End it for good; its state then."""
+        """End it for good. Returns the state."""
         raise self._cannot("stop a posting")
 
     def set_places(self, external_id: str, places: int) -> str:
-        """Offer so many places in all, which are never fewer than before; its state then."""
+        """Set the total number of places, which never decreases. Returns the state."""
         raise self._cannot("change the places")
 
     # Submissions
@@ -321,11 +321,11 @@ class PanelClient(ABC):
         raise self._cannot("read a submission")
 
     def approve(self, submission: str) -> str:
-        """Approve it, which pays the reward; its status then. Safe to repeat."""
+        """Approve it, which pays the reward. Safe to repeat. Returns the status."""
         raise self._cannot("approve a submission")
 
     def reject(self, submission: str, *, category: str, message: str) -> str:
-        """Reject it, in a person's words; its status then."""
+        """Reject it with a person's message. Returns the status."""
         raise self._cannot("reject a submission")
 
     def ask_to_return(self, submission: str) -> None:
@@ -335,19 +335,19 @@ class PanelClient(ABC):
     # Bonuses
 
     def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str:
-        """Set bonuses up, where the panel wants that first, and return the id of what was set up. Nothing is paid by
-        this alone. Empty where nothing is set up."""
+        """First step of a payment, if the panel needs two: prepares the bonuses and returns an id. This alone pays
+        nothing. Returns an empty text if nothing is prepared."""
         return ""
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
-        """Pay them. The caller never asks again for the same ones, whatever comes back; neither may this.
+        """Pay the bonuses. Neither the caller nor this method may ever repeat the request, whatever the answer is.
 
         Args:
             prepared: what `prepare_bonuses` returned.
-            key: ours, and never the same for two payments: for panels that take one to know a repeated call by.
+            key: different for every payment, for APIs that detect repeated requests by a key.
 
         Raises:
-            PanelError: `outcome_is_known` is False where they may have been paid.
+            PanelError: `outcome_is_known` is False if they may have been paid.
         """
         raise self._cannot("pay bonuses")
 
@@ -355,7 +355,7 @@ class PanelClient(ABC):
 
     @classmethod
     def read_event(cls, *, headers: Mapping[str, str], body: bytes, now: float) -> Event:
-        """The event in a request, once it is certain that the panel sent it.
+        """Check that the panel sent this request, and return its event.
 
         Args:
             now: in seconds since 1970, to refuse a request that was signed too long ago.
@@ -381,28 +381,28 @@ class Options(BaseModel):
 
 
 class Panel:
-    """Where respondents come from. It keeps nothing: one object serves every study."""
+    """Where respondents come from. One object serves all studies, so it stores no state."""
 
-    # The version of this contract that it was written for.
+    # The version of this contract that it is written for.
     contract: ClassVar[int]
     name: str
     title: str
     options_model: ClassVar[type[Options]] = Options
-    # The keys of [panel] that it takes, beside kind, completion_url, currency, codes and options.
+    # The keys of [panel] that it accepts, beside kind, completion_url, currency, codes and options.
     keys: ClassVar[frozenset[str]] = frozenset()
-    # Its API; None where it has none, so that people are paid from a list.
+    # Its API. Without one, people are paid from a list.
     client: ClassVar[type[PanelClient] | None] = None
-    # Anybody with the address may begin, and nobody is paid.
+    # Whether anybody with the address may begin, and nobody is paid.
     is_open: ClassVar[bool] = False
-    # People come from its pages, to which they go back with a code, or return what they took.
+    # Whether people come from its pages, and return there with a code or give their place back.
     has_submissions: ClassVar[bool] = True
-    # The least that an hour may be paid, in cents by currency; empty where it asks for nothing.
+    # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
     # What its ids look like.
     id_pattern: ClassVar[re.Pattern[str]] = ANY_ID
-    # What its submissions hold in the place of a completion code where the person entered none, beside nothing.
+    # What its submissions contain instead of an empty text if the person entered no completion code.
     no_codes: ClassVar[frozenset[str]] = frozenset()
-    # Why it cannot be used; empty where it can.
+    # Why it cannot be used; empty if it can.
     problem: str = ""
 
     def options(self, config: "StudyConfig") -> Any:
@@ -411,7 +411,7 @@ class Panel:
 
     @property
     def pays_from_a_list(self) -> bool:
-        """Whether somebody pays its people by hand, from a list that we make."""
+        """Whether a person pays the respondents from a list that Hunch makes."""
         return self.client is None and not self.is_open and not self.problem
 
     # At the door
@@ -422,16 +422,16 @@ class Panel:
         return {}
 
     def placeholder(self, parameter: str) -> str:
-        """What stands for a parameter's value in the address that the panel is given."""
+        """The placeholder for a parameter's value in the address that is entered at the panel."""
         return "..."
 
     def address(self, config: "StudyConfig", entrance: str) -> str:
-        """The address that the panel is given, from where the study's pages begin."""
+        """The address that is entered at the panel: the study's entrance with parameters and placeholders."""
         query = "&".join(f"{name}={self.placeholder(name)}" for name in self.parameter_names(config).values())
         return f"{entrance}?{query}" if query else entrance
 
     def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
-        """Who comes, by what the address carries; None where it carries nothing of this panel's. Writes nothing.
+        """Who the person is, read from the address; None if it has none of the panel's parameters. Writes nothing.
 
         Raises:
             EntryRefused: a parameter is missing, still a placeholder, or not an id.
@@ -457,11 +457,11 @@ class Panel:
         return PanelIds(self.name, given["person"], given.get("study", ""), given.get("submission", ""))
 
     def how_to_enter(self) -> str:
-        """What somebody is told whose address carries nothing."""
+        """What the page says to people whose address has no parameters."""
         return _("This study is entered from the panel's own page. Please open it there once more; your place is kept.")
 
     def verdict(self, study: "Study", ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
-        """Whether the panel sent this person in this submission to this host. Somebody waits for the answer.
+        """Whether the panel sent this person with this submission to this host. The person waits for the answer.
 
         Args:
             query: all parameters of the address that the person came with.
@@ -470,11 +470,11 @@ class Panel:
         return Verdict.NOT_KNOWN
 
     def admit(self, study: "Study", ids: PanelIds, *, now: datetime) -> None:
-        """Somebody begins: called once for each, in the transaction that stores it, under the stage's lock. No call to
-        the panel belongs here.
+        """Called once when a person begins, in the same transaction and under the stage's lock. Do not call the panel's
+        API here.
 
         Raises:
-            EntryRefused: the person may not begin; nothing is stored then.
+            EntryRefused: the person may not begin. Nothing is stored.
         """
 
     # What its words mean
@@ -490,7 +490,7 @@ class Panel:
     # For trials
 
     def simulated_queries(self, study: "Study", *, count: int, root: str) -> Sequence[Mapping[str, str]] | None:
-        """What the addresses of so many simulated people carry; None where made-up ids will do.
+        """The parameters in the addresses of `count` simulated people; None if made-up ids work.
 
         Args:
             root: scheme and host of this server.
@@ -499,7 +499,7 @@ class Panel:
 
 
 class _Missing(Panel):
-    """In the place of a panel that cannot be used: its studies admit nobody, those who have begun finish."""
+    """Replaces a panel that cannot be used. Its studies admit nobody; people who have begun can finish."""
 
     contract = CONTRACT
 
@@ -524,7 +524,7 @@ def get(name: str) -> Panel:
     """The panel of that name.
 
     Raises:
-        PanelUnknown: there is none that can be used. The message says why, and which there are.
+        PanelUnknown: there is none, or it cannot be used. The message says why, and which panels there are.
     """
     try:
         return _panels.get(name)
@@ -533,8 +533,8 @@ def get(name: str) -> Panel:
 
 
 def find(name: str) -> Panel:
-    """The panel of that name, or one in its place whose `problem` says why it cannot be used: what is stored of its
-    studies can be shown all the same."""
+    """The panel of that name. If it cannot be used, a replacement whose `problem` says why, so that pages can still show
+    what is stored of its studies."""
     try:
         return get(name)
     except PanelUnknown as exc:
@@ -552,5 +552,5 @@ def names() -> list[str]:
 
 
 def look_again() -> None:
-    """Find panels of packages that were installed since."""
+    """Search the installed packages for panels again."""
     _panels.look_again()

@@ -1,6 +1,6 @@
-"""Plug-ins by name: ours by dotted string, those of installed packages by entry point. Each is imported on first use.
+"""Plug-ins by name: our own by dotted string, those of installed packages by entry point. Imported on first use.
 
-A plug-in that cannot be used is named in a warning, and the rest goes on without it. Imports nothing of survey.
+If a plug-in cannot be used, a warning names it, and all others still work. Imports nothing of survey.
 """
 
 import logging
@@ -14,14 +14,14 @@ Plugin = TypeVar("Plugin")
 
 
 class Plugins(Generic[Plugin]):
-    """The plug-ins of one kind. Each is a class that is made without arguments and states `name` and `contract`.
+    """The plug-ins of one kind. Each is a class without arguments, with the attributes `name` and `contract`.
 
     Args:
-        kind: what one is, in a word, for messages.
+        kind: what one is called in messages.
         base: the class that each is a subclass of.
         contract: the version of the contract that this release has.
-        group: the group of entry points that packages declare theirs in.
-        built_in: the dotted path of our own ones, by name.
+        group: the group of the entry points of packages.
+        built_in: the dotted paths of our own, by name.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Plugins(Generic[Plugin]):
         """The plug-in of that name.
 
         Raises:
-            LookupError: there is none, or it cannot be used. The message says why, and which there are.
+            LookupError: there is none, or it cannot be used. The message says why, and lists the others.
         """
         found = self._load(name)
         if isinstance(found, str):
@@ -53,14 +53,14 @@ class Plugins(Generic[Plugin]):
         return [name for name in every if not isinstance(self._load(name), str)]
 
     def look_again(self) -> None:
-        """Forget what was found, so that packages installed since are found too."""
+        """Forget what was found, and search again at the next use."""
         self._installed = None
         self._loaded.clear()
 
     def _load(self, name: str) -> Plugin | str:
         if name not in self._loaded:
             if name not in self._built_in and name not in self._entry_points():
-                return f"no {self._kind} is called {name!r}"  # Not kept: anybody can ask for any name.
+                return f"no {self._kind} is called {name!r}"  # Not remembered: a visitor can ask for any name.
             self._loaded[name] = self._import(name)
         return self._loaded[name]
 

@@ -1,5 +1,5 @@
 """Panels: whom they send, what they say of each submission, and what people are paid.
 
-What is true of every panel stands here and reaches a panel through `contracts.panels` alone; each panel has a folder.
-Stands on services and models. Services know no panel: they reach one by the name in the study file.
+The modules here are for all panels and reach each one through `contracts.panels` alone. Each panel has a folder.
+They use services and models. Services import no panel: they find it by the name in the study file.
 """

@@ -1,4 +1,4 @@
-"""Asking a panel: its client, opened for some calls, and what its words mean. Imports the contract and models."""
+"""Asking a panel: opening its client, and translating its words. Imports the contract and models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from survey.models import Posting, Submission
 
 @contextmanager
 def client_of(panel: str, client: PanelClient | None = None) -> Iterator[PanelClient]:
-    """The client of the panel of that name; the one that is open already, where the caller has one.
+    """The client of the panel of that name, or the caller's own if it has one open.
 
     Raises:
         PanelUnknown: there is no such panel.
@@ -29,7 +29,7 @@ def client_of(panel: str, client: PanelClient | None = None) -> Iterator[PanelCl
 
 
 def can_ask(panel: str) -> bool:
-    """Whether there is somebody to ask now."""
+    """Whether the panel has an API, and every setting for it is there."""
     try:
         kind = panels.get(panel).client
     except PanelUnknown:
