@@ -11,7 +11,8 @@ from django.urls import reverse
 from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
 from survey.services.sittings.answering import sitting_for
-from survey.services.sittings.identities import PanelIds, find_respondent, seal_for, unseal_for
+from survey.contracts.panels import PanelIds
+from survey.services.sittings.identities import find_respondent, seal_for, unseal_for
 
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from survey.contracts import panels
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, OutOfOrder, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
@@ -312,10 +313,14 @@ def _title(step: Step) -> str:
     return str(endings.get(step.outcome) or step.block.title or defaults[step.kind])
 
 
-def _code(study: Study, outcome: str) -> dict[str, str]:
-    """The one code that was earned, and the panel's address for it."""
+def _code(study: Study, outcome: str) -> dict[str, Any]:
+    """The one code that was earned, the panel's address for it, and whether people go back to a panel at all."""
     code = study.completion_code(outcome)
-    return {"code": code, "completion_url": study.config.panel.address_after(outcome, code)}
+    return {
+        "code": code,
+        "completion_url": study.config.panel.address_after(outcome, code),
+        "goes_back": panels.of_study(study).has_submissions,
+    }
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
@@ -328,7 +333,7 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "not_sent_by_panel": _("Please start from the panel’s page"),
         "took_part_in_another": _("You have taken part in an earlier study"),
         "no_panel_ids": _("Please start from the panel’s page")
-        if study.config.panel.has_submissions
+        if panels.of_study(study).has_submissions
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),
         "out_of_order": _("This page has not been reached yet"),
@@ -343,7 +348,7 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         if at_the_door
         else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
     }
-    if refusal.code == "full" and study.config.panel.has_submissions:
+    if refusal.code == "full" and panels.of_study(study).has_submissions:
         context |= _code(study, CompletionCode.Outcome.STUDY_FULL)
     return render(request, "frontend/refused.html", context, status=refusal.status)
 

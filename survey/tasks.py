@@ -4,8 +4,7 @@ import logging
 
 from celery import shared_task
 
-from survey.panels import purging
-from survey.panels.prolific import submissions, webhooks
+from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting
 from survey.services.base import leases
 from survey.services.sittings import expiry

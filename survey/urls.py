@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from survey.api.webhooks import prolific_webhook
+from survey.api.webhooks import panel_webhook
 from survey.health import healthz
 
 # The page of Swagger UI contains one <style> block; the rules for scripts stay strict.
@@ -18,7 +18,7 @@ urlpatterns = [
     path("api/v1/", include("survey.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", api_docs, name="docs"),
-    path("hooks/prolific", prolific_webhook, name="prolific-webhook"),
+    path("hooks/<slug:panel>", panel_webhook, name="panel-webhook"),
     path("healthz", healthz, name="healthz"),
     path("", include("frontend.urls_root")),
 ]

@@ -15,6 +15,7 @@ from typing import Any
 from django.utils import timezone
 
 from survey import study_file
+from survey.contracts.panels import PanelIds
 from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.options import OLDER
 from survey.models import (
@@ -36,7 +37,6 @@ from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.services.sittings.flow import Step, current_step
-from survey.services.sittings.identities import PanelIds
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies.creating import create_study
 from survey.study_file import StudyConfig

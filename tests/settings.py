@@ -23,6 +23,11 @@ if redis_url.startswith("redis://"):
     number += int(os.environ.get("HUNCH_TEST_FIRST_REDIS", "0"))
     os.environ["REDIS_URL"] = urlsplit(redis_url)._replace(path=f"/{number}").geturl()
 
+from tests import packages  # noqa: E402
+
+# Other people's packages, as if they were installed: before Django looks for entry points.
+packages.install_all(Path(os.environ["HUNCH_TEST_FOLDER"], "packages"))
+
 from survey.settings import *  # noqa: E402, F403
 from survey.settings import DATABASES, INSTALLED_APPS  # noqa: E402
 

@@ -14,11 +14,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from survey.contracts import panels
+from survey.contracts.panels import PostingState
 from survey.exceptions import HunchError
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
-from survey.panels import money, reconciliation
-from survey.panels.prolific import postings, submissions
-from survey.panels.prolific.client import is_configured
+from survey.panels import money, postings, reconciliation, submissions
+from survey.panels.asking import can_ask, state_of
+from survey.panels.postings import Move
 from survey.panels.reconciliation import Action, Reconciliation
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, shortened
 from survey.services.sittings.hourly_pay import hourly_pay
@@ -30,12 +32,14 @@ RECRUIT, PAY = "survey.recruit", "survey.pay_people"
 
 @dataclass(frozen=True)
 class PostingAction:
-    """Something a researcher does to a posting: who may, when it is offered, what is asked first, what it calls."""
+    """Something a researcher does to a posting: who may, which call of the panel it needs, when it is offered, what is
+    asked first, what it calls."""
 
     name: str
     label: str
     explanation: str
     permission: str
+    needs: str
     is_offered: Callable[[Posting, Reconciliation], bool]
     run: Callable[[Posting, Any], str]
     is_final: bool = False
@@ -50,9 +54,9 @@ def _publish(posting: Posting, user: Any) -> str:
     return "Published: the panel shows it to people now."
 
 
-def _change(action: str) -> Callable[[Posting, Any], str]:
+def _change(move: Move) -> Callable[[Posting, Any], str]:
     def run(posting: Posting, user: Any) -> str:
-        return f"The panel says {postings.change(posting, action, by=user, via='admin').state} now."
+        return f"The panel says {postings.change(posting, move, by=user, via='admin').state} now."
 
     return run
 
@@ -76,6 +80,7 @@ ACTIONS = (
         "Read the panel now",
         "Asks the panel for every submission. The workers do so every five minutes by themselves.",
         RECRUIT,
+        "submissions",
         lambda posting, _found: True,
         _read,
     ),
@@ -84,6 +89,7 @@ ACTIONS = (
         "Publish",
         "The panel shows the study to people, and its places may cost their reward from now on.",
         RECRUIT,
+        "publish",
         lambda posting, _found: posting.published_at is None,
         _publish,
         is_final=True,
@@ -93,22 +99,25 @@ ACTIONS = (
         "Pause",
         "The panel sends nobody else. Those inside finish.",
         RECRUIT,
-        lambda posting, _found: posting.state == "ACTIVE",
-        _change("PAUSE"),
+        "pause",
+        lambda posting, _found: state_of(posting) == PostingState.ACTIVE,
+        _change(Move.PAUSE),
     ),
     PostingAction(
         "start",
         "Start",
         "The panel goes on sending people.",
         RECRUIT,
-        lambda posting, _found: posting.state in ("PAUSED", "AWAITING REVIEW"),
-        _change("START"),
+        "start",
+        lambda posting, _found: state_of(posting) in (PostingState.PAUSED, PostingState.AWAITING_REVIEW),
+        _change(Move.START),
     ),
     PostingAction(
         "approve",
         "Approve those who finished",
         "Everybody who finished here and waits for review is approved and gets the reward.",
         RECRUIT,
+        "approve",
         lambda _posting, found: bool(found.to(Action.APPROVE)),
         _approve,
         is_final=True,
@@ -118,6 +127,7 @@ ACTIONS = (
         "Ask for returns",
         "Everybody who handed in without finishing is asked to return the submission, each person once.",
         RECRUIT,
+        "ask_to_return",
         lambda _posting, found: bool(found.to(Action.ASK_BACK)),
         _ask_back,
     ),
@@ -126,6 +136,7 @@ ACTIONS = (
         "Pay what is owed",
         "Bonuses to everybody who is owed one. They are sent once, and cannot be taken back.",
         PAY,
+        "pay_bonuses",
         lambda _posting, found: found.owed_cents > 0,
         _pay,
         is_final=True,
@@ -188,6 +199,8 @@ class PostingAdmin(ReadOnlyAdmin):
             committed=money.committed(posting.study),
             cap=posting.study.config.panel.spending_cap,
             pay=hourly_pay(posting.study),
+            problem=panels.find(posting.panel).problem,
+            leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
             may_recruit=request.user.has_perm(RECRUIT),
             may_pay=request.user.has_perm(PAY),
@@ -254,9 +267,12 @@ class PostingAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[posting.pk]))
 
     def _may(self, request: HttpRequest, action: PostingAction, posting: Posting, found: Reconciliation) -> bool:
+        client = panels.find(posting.panel).client
         return (
             bool(posting.external_id)
-            and is_configured()
+            and client is not None
+            and can_ask(posting.panel)
+            and client.can(action.needs)
             and request.user.has_perm(action.permission)
             and action.is_offered(posting, found)
         )

@@ -17,6 +17,7 @@ from django.http import (
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
+from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.panels import owed_list
@@ -247,6 +248,7 @@ class StudyAdmin(ReportPages):
             left_out=flags.left_out_by_stage(study),
             pay=hourly_pay(study),
             reports=reports.lines_of(study),
+            panel_problem=panels.of_study(study).problem,
             **file_facts(study, request.user),
             files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
             lists=[
@@ -333,7 +335,7 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
 
 def _files(study: Study) -> list[str]:
     names = ["answers.csv", *(extra.name for extra in contents.extra_files(study))]
-    return [*names, owed_list.FILE] if study.config.panel.kind in owed_list.KINDS else names
+    return [*names, owed_list.FILE] if panels.of_study(study).pays_from_a_list else names
 
 
 def _export(study: Study, name: str) -> Any:
@@ -342,7 +344,7 @@ def _export(study: Study, name: str) -> Any:
         return files.answers_csv(study)
     if name == "codebook.md":
         return iter([codebook.codebook_page(study)])
-    if name == owed_list.FILE and study.config.panel.kind in owed_list.KINDS:
+    if name == owed_list.FILE and panels.of_study(study).pays_from_a_list:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
     for extra in contents.extra_files(study):
         if extra.name == name:

@@ -15,7 +15,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.models import (
     Assignment,
     Booklet,
@@ -30,7 +30,6 @@ from survey.models import (
     Study,
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
-from survey.study_file import PROLIFIC_PARAMETERS
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
@@ -398,15 +397,13 @@ def _outcomes(name: str, values: Mapping[int | None, list[float]]) -> Outcomes:
 def addresses(study: Study, root: str) -> list[tuple[str, str]]:
     """Where the study is found from outside, with what each address is for. `root` is scheme and host, no slash."""
     survey = root + study.get_absolute_url()
-    found = [("Survey", survey)]
-    if study.config.panel.kind == "prolific":
-        query = "&".join(f"{name}={{{{%{name}%}}}}" for name in PROLIFIC_PARAMETERS)
-        found = [("Study address for Prolific", f"{survey}?{query}")]
-    if study.config.panel.kind == "generic":
-        query = "&".join(f"{name}=..." for name in study.config.panel.parameter_names.values())
-        found = [("Study address for the panel, each ... filled in by it", f"{survey}?{query}")]
+    panel = panels.of_study(study)
+    given = panel.address(study.config, survey)
+    label = "Survey"
+    if given != survey:
+        label = f"Study address for {panel.title}" + (", each ... filled in by it" if "..." in given else "")
     return [
-        *found,
+        (label, given),
         ("Answers by API (JSON)", root + reverse("api:answers", args=[study.slug])),
         ("Answers by API (CSV)", root + reverse("api:answers-csv", args=[study.slug])),
     ]

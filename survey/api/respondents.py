@@ -13,13 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
 from survey.services.sittings.answering import advance, sitting_for
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step
-from survey.services.sittings.identities import PanelIds
 from survey.services.sittings.timing import record_unfinished
 
 from . import examples
@@ -103,7 +104,7 @@ class StudyInfo(RespondentView):
                 "minutes": config.texts.minutes,
                 "contact": config.texts.contact,
                 "panel": study.config.panel.kind,
-                "parameters": list(study.config.panel.parameter_names.values()),
+                "parameters": list(panels.of_study(study).parameter_names(study.config).values()),
                 "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
                 "open": not refusal,
                 "refusal": refusal,
@@ -134,7 +135,8 @@ class SittingBegin(RespondentView):
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        if not given["consent"] and study.config.panel.kind == "open":
+        is_open = panels.of_study(study).is_open
+        if not given["consent"] and is_open:
             raise _without_consent()
         ids = _person(request, study, given)
         earlier = enrolment.find_sitting(study, ids)
@@ -151,10 +153,10 @@ class SittingBegin(RespondentView):
                 simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
             )
         except EntryRefused as refused:
-            if refused.code == "full" and study.config.panel.kind != "open":
+            if refused.code == "full" and not is_open:
                 refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL)
             raise
-        person = ids.person if study.config.panel.kind == "open" else None
+        person = ids.person if is_open else None
         return Response(
             {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
             status=200 if earlier else 201,
@@ -249,8 +251,9 @@ def language_of(study: Study, wanted: str) -> str:
 
 
 def _person(request: Request, study: Study, given: Mapping[str, Any]) -> PanelIds:
-    if study.config.panel.kind == "open" and "person" in given:
-        return PanelIds("open", given["person"])
+    panel = panels.of_study(study)
+    if panel.is_open and "person" in given:
+        return PanelIds(panel.name, given["person"])
     simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
     carried = {**given, **given.get("parameters", {})}
     arrived = entry.arrive(study, carried, host=request.get_host(), simulated=simulated)

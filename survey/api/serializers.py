@@ -81,9 +81,9 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
     welcome = serializers.CharField()
     minutes = serializers.IntegerField(help_text="What a sitting takes.")
     contact = serializers.CharField(allow_blank=True)
-    panel = serializers.ChoiceField(
-        choices=["open", "prolific", "generic", "links"],
-        help_text="open: anybody may begin. links: whoever has one of the study's links.",
+    panel = serializers.CharField(
+        help_text="Where people come from, by the panel's name. open: anybody may begin. links: whoever has one of the "
+        "study's links."
     )
     parameters = serializers.ListField(
         child=serializers.CharField(), help_text="What an entry address carries, by its names."

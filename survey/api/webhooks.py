@@ -4,14 +4,15 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from survey.panels.prolific.webhooks import NotTaken, take
+from survey.contracts.panels import EventRefused
+from survey.panels.webhooks import take
 
 
 @csrf_exempt  # Signed by the panel over its very bytes; no browser of ours posts here.
 @require_POST
-def prolific_webhook(request: HttpRequest) -> HttpResponse:
+def panel_webhook(request: HttpRequest, panel: str) -> HttpResponse:
     try:
-        take(headers=request.headers, body=request.body)
-    except NotTaken as refusal:
+        take(panel, headers=request.headers, body=request.body)
+    except EventRefused as refusal:
         return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)

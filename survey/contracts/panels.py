@@ -1,42 +1,556 @@
-"""The panels there are, by the name a study file gives. Imports nothing of survey: services reach panels through it."""
+"""The contract of a panel, and where panels are found by name. Imports no model and no service.
 
-from collections.abc import Mapping
-from enum import Enum
-from importlib import import_module
-from typing import Protocol
+A panel is where respondents come from. `Panel` describes what all panels have: how entry addresses name people, and who
+may begin. `PanelClient` describes a panel's API. A panel without an API has no client, and a client overrides only the
+calls that its API has. Hunch's rules use the statuses defined here; rows store the panel's own words.
+docs/panels.md explains how to add a panel.
+"""
 
-PANELS = {"prolific": "survey.panels.prolific.entry.Prolific"}
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from django.utils.translation import gettext as _
+from pydantic import BaseModel, ConfigDict
+
+from survey.exceptions import EntryRefused, HunchError
+
+from .plugins import Plugins
+
+if TYPE_CHECKING:
+    from survey.models import Posting, Study
+    from survey.study_file import StudyConfig
+
+# The version of this contract. Each panel states the version that it is written for.
+CONTRACT = 1
+ENTRY_POINTS = "hunch.panels"  # The group of entry points under which packages name their panel.
+BUILT_IN = {
+    "generic": "survey.panels.generic.panel.Generic",
+    "links": "survey.panels.links.panel.Links",
+    "open": "survey.panels.open.panel.Open",
+    "prolific": "survey.panels.prolific.panel.Prolific",
+}
+
+# The keys of [panel] in a study file for every panel whose people are paid.
+PAY_KEYS = frozenset({"reward", "expected_minutes", "turned_away_pay", "bonus_per_point"})
+
+# No brace, bracket, percent or dollar sign, in which placeholders stand.
+ANY_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
+NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P?ID")
+
+
+# Errors
+
+
+class PanelError(HunchError):
+    """A call to the panel that did not do what it should. The message holds no id of a person and no token.
+
+    `outcome_is_known` is False where the panel may have done what it was asked all the same: whoever spends money must
+    not ask again.
+    """
+
+    code = "panel"
+    status = 502
+
+    def __init__(self, message: str, *, answered: int | None = None, outcome_is_known: bool = True) -> None:
+        super().__init__(message)
+        self.answered = answered
+        self.outcome_is_known = outcome_is_known
+
+
+class PanelUnreachable(PanelError):
+    """No answer, or none that can be used, after all tries that were safe."""
+
+
+class PanelRefused(PanelError):
+    """The panel understood and said no: asking again in the same words does not help."""
+
+
+class PanelMissing(PanelRefused):
+    """The panel knows nothing under this id."""
+
+
+class PanelCannot(PanelRefused):
+    """The panel's API has no such call, so a person does it on the panel's own pages."""
+
+
+class PanelBusy(PanelUnreachable):
+    """Too many requests, and it asks for more patience than we have."""
+
+
+class PanelUnknown(HunchError, LookupError):
+    """No panel of that name can be used here."""
+
+    code = "panel_unknown"
+    status = 503
+
+
+class EventRefused(HunchError):
+    """A posted event has no valid signature, is too old, or is not an event."""
+
+    code = "event_refused"
+    status = 403
+
+
+# Our own statuses
+
+
+class SubmissionStatus(StrEnum):
+    """The status of one participation at the panel. Only the differences that rules need."""
+
+    RESERVED = "reserved"
+    UNDER_WAY = "under way"
+    AWAITING_REVIEW = "awaiting review"
+    APPROVED = "approved"
+    PARTIALLY_APPROVED = "partially approved"
+    REJECTED = "rejected"
+    RETURNED = "returned"
+    TIMED_OUT = "timed out"
+    SCREENED_OUT = "screened out"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_under_way(self) -> bool:
+        return self in (SubmissionStatus.RESERVED, SubmissionStatus.UNDER_WAY)
+
+    @property
+    def is_paid(self) -> bool:
+        return self in (SubmissionStatus.APPROVED, SubmissionStatus.PARTIALLY_APPROVED)
+
+    @property
+    def ended_unpaid(self) -> bool:
+        """Whether it ended without pay and without a rejection."""
+        return self in (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT)
+
+
+class PostingState(StrEnum):
+    """The state of a posting at the panel. Only the differences that rules need."""
+
+    DRAFT = "draft"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    # All places are used: it must be started again to admit more people.
+    AWAITING_REVIEW = "awaiting review"
+    COMPLETED = "completed"
+    UNKNOWN = "unknown"
 
 
 class Verdict(Enum):
-    """What a panel says of somebody who stands at the door."""
+    """Whether the panel sent a person."""
 
     SENT = "sent"
     NOT_SENT = "not sent"
     NOT_KNOWN = "not known"  # Nobody could be asked, or nobody answered in time.
 
 
-class Panel(Protocol):
-    # The least that an hour may be paid, in cents, by currency.
-    minimum_an_hour: Mapping[str, int]
+class EventSubject(Enum):
+    """What an event that the panel posts to us is about."""
 
-    def verdict(
-        self, *, person: str, study: str, submission: str, given: Mapping[str, str], host: str, signed: bool
-    ) -> Verdict:
-        """Whether the panel sent this person in this submission to this host.
+    POSTING = "posting"
+    SUBMISSION = "submission"
+    NOTHING_OF_OURS = "nothing of ours"
+
+
+# What is passed between a panel and the rest
+
+
+@dataclass(frozen=True)
+class PanelIds:
+    """What a panel sends along: who, in which of its studies, in which submission. Printing one shows none of it."""
+
+    panel: str
+    person: str = field(repr=False)
+    study: str = field(default="", repr=False)
+    submission: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class PostingAtPanel:
+    """What the panel says about one posting. None means that it does not say.
+
+    `state` is the panel's own text. `codes` are its completion codes. `facts` go into the stage's manifest: whom the
+    panel may send, and for what pay.
+    """
+
+    external_id: str
+    state: str
+    places: int | None = None
+    reward: int | None = None
+    minutes: int | None = None
+    codes: frozenset[str] = frozenset()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SubmissionAtPanel:
+    """What the panel says about one participation. `status` is the panel's own text; `code` is what the person entered."""
+
+    submission: str = field(repr=False)
+    person: str = field(repr=False)
+    posting: str
+    status: str
+    code: str = ""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Bonus:
+    """What one submission is paid beside the reward, in whole cents or pence."""
+
+    submission: str = field(repr=False)
+    person: str = field(repr=False)
+    cents: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event that the panel posted. `kind` is the panel's own word; `resource` is the id of what it is about."""
+
+    event_id: str
+    kind: str
+    resource: str = field(repr=False)
+    person: str = field(default="", repr=False)
+
+
+class PanelClient(ABC):
+    """A panel's API, opened for some calls: `with kind.open() as client: ...`.
+
+    A subclass overrides the calls that the API has; all others raise PanelCannot. Amounts are in whole cents or pence.
+    A call that fails raises PanelError, with `outcome_is_known=False` if the panel may have done it anyway. States and
+    statuses are returned in the panel's own words, or empty if the panel does not say.
+    """
+
+    # How many bonuses one call takes.
+    bonuses_at_once: ClassVar[int] = 100
+    # The categories of a rejection (none: any text is accepted), and the least length of its message.
+    rejection_categories: ClassVar[Sequence[str]] = ()
+    shortest_reason: ClassVar[int] = 1
+    # The category for failed attention checks; empty if there is none.
+    attention_category: ClassVar[str] = ""
+
+    @classmethod
+    def missing_setting(cls) -> str:
+        """Which setting is missing, and what it is for; empty if none is."""
+        return ""
+
+    @classmethod
+    @abstractmethod
+    def open(cls) -> Self:
+        """A client of the account that the settings name.
+
+        Raises:
+            HunchError: a setting is missing.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what `open` acquired."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    @classmethod
+    def can(cls, call: str) -> bool:
+        """Whether the API has this call, one of those below."""
+        owner = next((kind for kind in cls.__mro__ if call in vars(kind)), None)
+        if owner is None:
+            raise AttributeError(f"a panel's client has no call {call!r}")
+        return owner is not PanelClient
+
+    # Postings
+
+    def compose(self, posting: "Posting", *, address: str) -> dict[str, Any]:
+        """What the panel will be sent for a draft, as JSON values. It is stored before it is sent.
 
         Args:
-            given: all parameters of the address that the person came with.
-            signed: the study takes only what the panel signed.
+            address: where the study's people enter, with the panel's own placeholders.
         """
-        ...
+        raise self._cannot("draft a posting")
+
+    def facts(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """What a stage's manifest records of it: whom the panel may send, and for what pay."""
+        return dict(sent)
+
+    def drafts(self, internal_name: str) -> Iterable[PostingAtPanel]:
+        """The postings at the panel with this name, among them a draft whose answer was lost."""
+        return ()
+
+    def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
+        """Make the draft; nobody sees it at the panel yet."""
+        raise self._cannot("draft a posting")
+
+    def posting(self, external_id: str) -> PostingAtPanel:
+        raise self._cannot("read a posting")
+
+    def publish(self, external_id: str) -> str:
+        """Show it to people. Returns the state."""
+        raise self._cannot("publish a posting")
+
+    def pause(self, external_id: str) -> str:
+        """Send nobody else; people who have begun finish. Returns the state."""
+        raise self._cannot("pause a posting")
+
+    def start(self, external_id: str) -> str:
+        """Continue after a pause, or after all places were used. Returns the state."""
+        raise self._cannot("start a posting")
+
+    def stop(self, external_id: str) -> str:
+        """End it for good. Returns the state."""
+        raise self._cannot("stop a posting")
+
+    def set_places(self, external_id: str, places: int) -> str:
+        """Set the total number of places, which never decreases. Returns the state."""
+        raise self._cannot("change the places")
+
+    # Submissions
+
+    def submissions(self, external_id: str) -> Iterable[SubmissionAtPanel]:
+        """Every submission of a posting."""
+        raise self._cannot("list the submissions")
+
+    def submission(self, submission: str) -> SubmissionAtPanel:
+        raise self._cannot("read a submission")
+
+    def approve(self, submission: str) -> str:
+        """Approve it, which pays the reward. Safe to repeat. Returns the status."""
+        raise self._cannot("approve a submission")
+
+    def reject(self, submission: str, *, category: str, message: str) -> str:
+        """Reject it with a person's message. Returns the status."""
+        raise self._cannot("reject a submission")
+
+    def ask_to_return(self, submission: str) -> None:
+        """Ask somebody who did not finish to give the submission back."""
+        raise self._cannot("ask for a return")
+
+    # Bonuses
+
+    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str:
+        """First step of a payment, if the panel needs two: prepares the bonuses and returns an id. This alone pays
+        nothing. Returns an empty text if nothing is prepared."""
+        return ""
+
+    def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
+        """Pay the bonuses. Neither the caller nor this method may ever repeat the request, whatever the answer is.
+
+        Args:
+            prepared: what `prepare_bonuses` returned.
+            key: different for every payment, for APIs that detect repeated requests by a key.
+
+        Raises:
+            PanelError: `outcome_is_known` is False if they may have been paid.
+        """
+        raise self._cannot("pay bonuses")
+
+    # Events that the panel posts to /hooks/NAME
+
+    @classmethod
+    def read_event(cls, *, headers: Mapping[str, str], body: bytes, now: float) -> Event:
+        """Check that the panel sent this request, and return its event.
+
+        Args:
+            now: in seconds since 1970, to refuse a request that was signed too long ago.
+
+        Raises:
+            EventRefused: it is not signed by the panel, or too old, or no event.
+        """
+        raise EventRefused("No webhooks are taken here.", status=404)
+
+    @classmethod
+    def event_subject(cls, kind: str) -> EventSubject:
+        """What events of that kind are about."""
+        return EventSubject.NOTHING_OF_OURS
+
+    def _cannot(self, what: str) -> PanelCannot:
+        return PanelCannot(f"this panel's API cannot {what}: do it on the panel's own pages")
 
 
-def get(kind: str) -> Panel | None:
-    """The panel of that name; None for an open study, which has none."""
-    dotted = PANELS.get(kind)
-    if dotted is None:
+class Options(BaseModel):
+    """A panel's own options, [panel.options] in a study file. A subclass adds fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Panel:
+    """Where respondents come from. One object serves all studies, so it stores no state."""
+
+    # The version of this contract that it is written for.
+    contract: ClassVar[int]
+    name: str
+    title: str
+    options_model: ClassVar[type[Options]] = Options
+    # The keys of [panel] that it accepts, beside kind, completion_url, currency, codes and options.
+    keys: ClassVar[frozenset[str]] = frozenset()
+    # Its API. Without one, people are paid from a list.
+    client: ClassVar[type[PanelClient] | None] = None
+    # Whether anybody with the address may begin, and nobody is paid.
+    is_open: ClassVar[bool] = False
+    # Whether people come from its pages, and return there with a code or give their place back.
+    has_submissions: ClassVar[bool] = True
+    # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
+    minimum_an_hour: ClassVar[Mapping[str, int]] = {}
+    # What its ids look like.
+    id_pattern: ClassVar[re.Pattern[str]] = ANY_ID
+    # What its submissions contain instead of an empty text if the person entered no completion code.
+    no_codes: ClassVar[frozenset[str]] = frozenset()
+    # Why it cannot be used; empty if it can.
+    problem: str = ""
+
+    def options(self, config: "StudyConfig") -> Any:
+        """The study's options for this panel, checked."""
+        return self.options_model.model_validate(config.panel.options)
+
+    @property
+    def pays_from_a_list(self) -> bool:
+        """Whether a person pays the respondents from a list that Hunch makes."""
+        return self.client is None and not self.is_open and not self.problem
+
+    # At the door
+
+    def parameter_names(self, config: "StudyConfig") -> Mapping[str, str]:
+        """What an entry address must carry: the names of its parameters, by what each is: `person`, and perhaps
+        `study` and `submission`. Not one of study_file's OWN_PARAMETERS, which the pages use themselves."""
+        return {}
+
+    def placeholder(self, parameter: str) -> str:
+        """The placeholder for a parameter's value in the address that is entered at the panel."""
+        return "..."
+
+    def address(self, config: "StudyConfig", entrance: str) -> str:
+        """The address that is entered at the panel: the study's entrance with parameters and placeholders."""
+        query = "&".join(f"{name}={self.placeholder(name)}" for name in self.parameter_names(config).values())
+        return f"{entrance}?{query}" if query else entrance
+
+    def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
+        """Who the person is, read from the address; None if it has none of the panel's parameters. Writes nothing.
+
+        Raises:
+            EntryRefused: a parameter is missing, still a placeholder, or not an id.
+        """
+        names = self.parameter_names(study.config)
+        given = {what: query.get(name, "").strip() for what, name in names.items()}
+        if not any(given.values()):
+            return None
+        for what, value in given.items():
+            name = names[what]
+            # Everybody whom a broken link brings carries the same word, and would be taken for one person.
+            unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
+            if unfilled or not self.id_pattern.match(value):
+                raise EntryRefused(
+                    _(
+                        "The link is incomplete: %(name)s is missing or was not filled in. "
+                        "Please start again from the panel's page."
+                    )
+                    % {"name": name},
+                    code="bad_panel_ids",
+                    status=400,
+                )
+        return PanelIds(self.name, given["person"], given.get("study", ""), given.get("submission", ""))
+
+    def how_to_enter(self) -> str:
+        """What the page says to people whose address has no parameters."""
+        return _("This study is entered from the panel's own page. Please open it there once more; your place is kept.")
+
+    def verdict(self, study: "Study", ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
+        """Whether the panel sent this person with this submission to this host. The person waits for the answer.
+
+        Args:
+            query: all parameters of the address that the person came with.
+            host: ours, as the browser named it.
+        """
+        return Verdict.NOT_KNOWN
+
+    def admit(self, study: "Study", ids: PanelIds, *, now: datetime) -> None:
+        """Called once when a person begins, in the same transaction and under the stage's lock. Do not call the panel's
+        API here.
+
+        Raises:
+            EntryRefused: the person may not begin. Nothing is stored.
+        """
+
+    # What its words mean
+
+    def submission_status(self, text: str) -> SubmissionStatus:
+        """What the panel's own text for a submission's status means."""
+        return SubmissionStatus.UNKNOWN
+
+    def posting_state(self, text: str) -> PostingState:
+        """What the panel's own text for a posting's state means."""
+        return PostingState.UNKNOWN
+
+    # For trials
+
+    def simulated_queries(self, study: "Study", *, count: int, root: str) -> Sequence[Mapping[str, str]] | None:
+        """The parameters in the addresses of `count` simulated people; None if made-up ids work.
+
+        Args:
+            root: scheme and host of this server.
+        """
         return None
-    module, _dot, name = dotted.rpartition(".")
-    panel: Panel = getattr(import_module(module), name)()
-    return panel
+
+
+class _Missing(Panel):
+    """Replaces a panel that cannot be used. Its studies admit nobody; people who have begun can finish."""
+
+    contract = CONTRACT
+
+    def __init__(self, name: str, problem: str) -> None:
+        self.name = self.title = name
+        self.problem = problem
+
+    def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
+        raise self._closed()
+
+    def admit(self, study: "Study", ids: PanelIds, *, now: datetime) -> None:
+        raise self._closed()
+
+    def _closed(self) -> EntryRefused:
+        return EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
+
+
+_panels: Plugins[Panel] = Plugins(kind="panel", base=Panel, contract=CONTRACT, group=ENTRY_POINTS, built_in=BUILT_IN)
+
+
+def get(name: str) -> Panel:
+    """The panel of that name.
+
+    Raises:
+        PanelUnknown: there is none, or it cannot be used. The message says why, and which panels there are.
+    """
+    try:
+        return _panels.get(name)
+    except LookupError as exc:
+        raise PanelUnknown(str(exc)) from None
+
+
+def find(name: str) -> Panel:
+    """The panel of that name. If it cannot be used, a replacement whose `problem` says why, so that pages can still show
+    what is stored of its studies."""
+    try:
+        return get(name)
+    except PanelUnknown as exc:
+        return _Missing(name, exc.message)
+
+
+def of_study(study: "Study") -> Panel:
+    """The panel that the study's file names, as `find` gives it."""
+    return find(study.config.panel.kind)
+
+
+def names() -> list[str]:
+    """The names of the panels that can be used."""
+    return _panels.names()
+
+
+def look_again() -> None:
+    """Search the installed packages for panels again."""
+    _panels.look_again()

@@ -52,11 +52,6 @@ class Posting(models.Model):
         return f"{self.stage} at {self.panel}"
 
     @property
-    def leads_to_a_closed_door(self) -> bool:
-        """Whether the panel still sends people although we admit nobody."""
-        return self.state == "ACTIVE" and self.stage.state != Stage.State.OPEN
-
-    @property
     def committed(self) -> int:
         """How many cents its places may cost; 0 before it was published."""
         return self.reward * self.places if self.published_at else 0

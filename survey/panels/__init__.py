@@ -1,5 +1,5 @@
-"""Panels: whom they send, what they are told, and what they are paid for.
+"""Panels: whom they send, what they say of each submission, and what people are paid.
 
-Stands on services, selectors and models. Only `registry`, which imports nothing of survey, is known below: that is how
-services reach a panel, by the name in the study file.
+The modules here are for all panels and reach each one through `contracts.panels` alone. Each panel has a folder.
+They use services and models. Services import no panel: they find it by the name in the study file.
 """

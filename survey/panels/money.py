@@ -13,18 +13,16 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from survey.contracts.panels import Bonus, PanelCannot, PanelClient, PanelError, PanelIds, SubmissionStatus
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
-from survey.panels.prolific.client import ProlificClient, open_client
-from survey.panels.prolific.statuses import ENDED_UNPAID, PAID, TIMED_OUT
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
 
-from .errors import PanelError
+from .asking import client_of, status_of
 
 State = PaymentBatch.State
 Kind = Payment.Kind
-MOST_AT_ONCE = 200  # bonuses that the panel takes in one call
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def refuse_over_cap(study: Study, extra: int) -> None:
 
 
 def locked_study(study: Study) -> Study:
-    """The row is the queue in front of the purse: two who spend at once must see each other's spending."""
+    """The study's row, locked: two who spend at once must see each other's spending."""
     return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
 
 
@@ -76,12 +74,13 @@ def owed(posting: Posting) -> list[Owed]:
         if sitting is None:
             continue
         is_complete = sitting.state == Sitting.State.COMPLETE
-        if is_complete and row.status == TIMED_OUT:
+        status = status_of(row, posting)
+        if is_complete and status == SubmissionStatus.TIMED_OUT:
             found.append(Owed(row, Kind.LATE, posting.reward))
         pay = promised(posting.study, sitting)
-        if sitting.state == Sitting.State.TURNED_AWAY and row.status in ENDED_UNPAID and pay.turned_away:
+        if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and pay.turned_away:
             found.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
-        if is_complete and (row.status in PAID or row.status == TIMED_OUT):
+        if is_complete and (status.is_paid or status == SubmissionStatus.TIMED_OUT):
             cents = points.get(sitting.pk, Decimal(0)) * pay.point
             amount = int(cents.quantize(Decimal(1), rounding=ROUND_HALF_UP))
             if amount > 0:
@@ -126,7 +125,7 @@ def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
 
 
 def pay_owed(
-    posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> list[PaymentBatch]:
     """Pay all that is owed, in batches; what was sent before is never sent again.
 
@@ -135,19 +134,18 @@ def pay_owed(
         PanelError: the last batch says in which state it was left; those before it are paid.
     """
     paid = []
-    while batch := _prepare(posting, by=by, via=via):
-        if client is not None:
-            _send(batch, client)
-        else:
-            with open_client() as own:
-                _send(batch, own)
-        record("pay_bonuses", batch, by=by, via=via, state=batch.state)
-        paid.append(batch)
+    with client_of(posting.panel, client) as asked:
+        if not asked.can("pay_bonuses"):
+            raise PanelCannot(f"{posting.panel} cannot pay bonuses by its API: pay them on the panel's own pages")
+        while batch := _prepare(posting, at_once=asked.bonuses_at_once, by=by, via=via):
+            _send(batch, asked)
+            record("pay_bonuses", batch, by=by, via=via, state=batch.state)
+            paid.append(batch)
     return paid
 
 
 @transaction.atomic
-def _prepare(posting: Posting, *, by: Any, via: str) -> PaymentBatch | None:
+def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
     locked_study(posting.study)
     for unsettled in posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED]):
         if unsettled.state != State.PREPARED:
@@ -157,7 +155,7 @@ def _prepare(posting: Posting, *, by: Any, via: str) -> PaymentBatch | None:
             )
         # It was written down and never sent: whoever did it died before.
         _void(unsettled, "was never sent")
-    due = owed(posting)[:MOST_AT_ONCE]
+    due = owed(posting)[:at_once]
     if not due:
         return None
     refuse_over_cap(posting.study, sum(one.amount for one in due))
@@ -169,24 +167,20 @@ def _prepare(posting: Posting, *, by: Any, via: str) -> PaymentBatch | None:
     return batch
 
 
-def _send(batch: PaymentBatch, client: ProlificClient) -> None:
+def _send(batch: PaymentBatch, client: PanelClient) -> None:
+    posting, bonuses = batch.posting.external_id, _bonuses(batch)
     try:
-        answer = client.set_up_bonuses(batch.posting.external_id, _rows(batch))
+        prepared = client.prepare_bonuses(posting, bonuses)
     except PanelError as exc:
         # Nothing is paid by setting up, so that this one may be forgotten whatever became of it.
         _void(batch, exc.message)
         raise
-    now = timezone.now()
-    external_id = str(answer.get("id") or "")
-    if not external_id:
-        _void(batch, "the panel gave it no id")
-        raise PanelError("Prolific: to set up the bonuses: its answer has no id")
     waiting = PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED)
-    if not waiting.update(state=State.SENT, sent_at=now, external_id=external_id[:64]):
+    if not waiting.update(state=State.SENT, sent_at=timezone.now(), external_id=prepared[:64]):
         raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
     batch.refresh_from_db()
     try:
-        client.pay_bonuses(external_id)
+        client.pay_bonuses(posting, bonuses, prepared=prepared, key=f"{batch.posting.internal_name} {batch.pk}")
     except PanelError as exc:
         if exc.outcome_is_known:
             _void(batch, exc.message)
@@ -196,23 +190,32 @@ def _send(batch: PaymentBatch, client: ProlificClient) -> None:
     _settle(batch, State.PAID)
 
 
-def _rows(batch: PaymentBatch) -> Sequence[tuple[str, str]]:
+def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
     """By submission: a person may have several, and each is paid for itself."""
     sums: dict[int, int] = {}
     rows: dict[int, Submission] = {}
     for payment in batch.payments.select_related("submission"):
         sums[payment.submission_id] = sums.get(payment.submission_id, 0) + payment.amount
         rows[payment.submission_id] = payment.submission
-    return [(_submission_id(rows[key]), f"{Decimal(cents) / 100:.2f}") for key, cents in sums.items()]
+    found = []
+    for key, cents in sums.items():
+        ids = ids_of(rows[key])
+        found.append(Bonus(ids.submission, ids.person, cents))
+    return found
 
 
-def _submission_id(row: Submission) -> str:
+def ids_of(row: Submission) -> PanelIds:
+    """What the panel calls it.
+
+    Raises:
+        StateRefused: they were removed, or cannot be read.
+    """
     if not row.ids_encrypted:
-        raise StateRefused("the panel's ids were removed (purge_identities): nobody can be paid by them any more")
+        raise StateRefused("the panel's ids were removed (purge_identities): it cannot be asked about these people")
     ids = unseal(bytes(row.ids_encrypted).decode())
     if ids is None:
         raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")
-    return ids.submission
+    return ids
 
 
 @transaction.atomic

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from survey.contracts import panels
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, CompletionCode, Respondent, Sitting, Study
@@ -19,7 +20,6 @@ from survey.services.sittings.identities import unseal
 
 from .money import points_of, promised
 
-KINDS = ("generic", "links")
 FILE = "owed.csv"
 LISTED = "see_panel_identities"  # In the audit.
 COLUMNS = (
@@ -54,9 +54,10 @@ def owed_list(study: Study) -> list[OwedLine]:
     Raises:
         StateRefused: the study's panel is asked instead, or nobody is paid.
     """
-    panel = study.config.panel
-    if panel.kind not in KINDS:
-        raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}"; such a list is for {" and ".join(KINDS)}')
+    panel = panels.get(study.config.panel.kind)
+    if not panel.pays_from_a_list:
+        why = "nobody is paid" if panel.is_open else "its panel is asked instead: reconcile, pay_bonuses"
+        raise StateRefused(f'panel.kind: {study.slug} is "{panel.name}" and has no such list: {why}')
     sittings = list(
         Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
         .select_related("respondent__panel_identity", "stage")
@@ -110,7 +111,7 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, vi
     Raises:
         StateRefused: the study's people have no ids of a panel's.
     """
-    if study.config.panel.kind != "generic":
+    if not panels.of_study(study).has_submissions:
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
     record(LISTED, study, by=by, via=via, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):

@@ -12,18 +12,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 
+from survey.contracts import panels
+from survey.contracts.panels import SubmissionStatus
 from survey.exceptions import HunchError
 from survey.models import PanelIdentity, PaymentBatch, Stage, Study, Submission
-from survey.panels.prolific.statuses import AWAITING_REVIEW, UNDER_WAY
-from survey.panels.prolific.submissions import PURGED
 from survey.services.base.auditing import record
 from survey.services.base.retention import is_over
 
-from .money import owed
+from .asking import status_of
+from .money import locked_study, owed
 from .owed_list import waits_for_list
+from .submissions import PURGED
 
 BATCH = 500
 
@@ -73,7 +75,7 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
     Raises:
         HunchError: somebody may still have to be paid.
     """
-    Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)  # The queue in front of the purse.
+    locked_study(study)
     planned = plan_purge(study, before=before, with_hashes=with_hashes)
     if planned.why_not:
         raise HunchError(f"{study.slug}: {planned.why_not}; nothing was removed", code="state_refused", status=409)
@@ -115,8 +117,11 @@ def _submissions(study: Study, before: datetime) -> QuerySet[Submission]:
 
 def payments_open(study: Study) -> str:
     """Why somebody may still have to be paid by their id; empty where nobody has to."""
-    if study.config.panel.kind == "open":
+    panel = panels.of_study(study)
+    if panel.is_open:
         return ""
+    if panel.problem:
+        return f"nobody knows who is still to be paid: {panel.problem}"
     running = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED, Stage.State.FROZEN]).first()
     if running is not None:
         return f"stage {running.index} is {running.state}: people may still come who are to be paid"
@@ -129,13 +134,18 @@ def payments_open(study: Study) -> str:
 
 
 def _posting_open(submissions: QuerySet[Submission], batches: QuerySet[PaymentBatch]) -> str:
-    waiting = submissions.filter(Q(status=AWAITING_REVIEW) | Q(status__in=UNDER_WAY)).count()
+    waiting = sum(_waits(row) for row in submissions.select_related("posting"))
     if waiting:
         return f"has {waiting} submissions that are under way or wait for review: reconcile shows them"
     settled = [PaymentBatch.State.PAID, PaymentBatch.State.REFUSED]
     if unsettled := batches.exclude(state__in=settled).first():
         return f"has payment {unsettled.pk}, whose end is not known: pay_bonuses --settle says it"
     return ""
+
+
+def _waits(row: Submission) -> bool:
+    status = status_of(row, row.posting)
+    return status.is_under_way or status == SubmissionStatus.AWAITING_REVIEW
 
 
 def hashes_needed(study: Study) -> str:
@@ -158,7 +168,7 @@ def purge_withdrawn(*, via: str = "worker") -> int:
     done = 0
     for identity in waiting.select_related("study", "respondent"):
         with transaction.atomic():
-            study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=identity.study_id)
+            study = locked_study(identity.study)
             rows = Submission.objects.filter(respondent=identity.respondent_id)
             if _person_open(study, identity, rows):
                 continue
@@ -170,12 +180,11 @@ def purge_withdrawn(*, via: str = "worker") -> int:
 
 
 def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submission]) -> bool:
-    if study.config.panel.kind in ("open", "links"):
+    panel = panels.of_study(study)
+    if not panel.has_submissions:
         return False
     if not rows.exists():  # The panel was not read since, or pays from a list: the whole study's end decides.
-        return bool(payments_open(study)) or (
-            study.config.panel.kind == "generic" and waits_for_list(study, identity.respondent)
-        )
+        return bool(payments_open(study)) or (panel.pays_from_a_list and waits_for_list(study, identity.respondent))
     batches = PaymentBatch.objects.filter(payments__submission__in=rows)
     if _posting_open(rows, batches):
         return True

@@ -12,51 +12,21 @@ from typing import Any
 
 from django.utils import timezone
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelClient, PanelError, SubmissionStatus
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
-from survey.panels.prolific.client import ProlificClient, open_client
-from survey.panels.prolific.statuses import (
-    APPROVED,
-    AWAITING_REVIEW,
-    ENDED_UNPAID,
-    NO_CODE,
-    PAID,
-    REJECTED,
-    RETURNED,
-    SCREENED_OUT,
-    TIMED_OUT,
-    UNDER_WAY,
-    as_told,
-)
-from survey.panels.prolific.submissions import read_posting
 from survey.services.answers.flags import marks_of
 from survey.services.base.auditing import record
 from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
-from survey.services.sittings.identities import unseal
 
-from .errors import PanelError
-from .money import Owed, owed, sittings_of
+from .asking import client_of, status_of
+from .money import Owed, ids_of, owed, sittings_of
+from .submissions import read_posting
 
 State = Sitting.State
 NOT_HERE = "not here"
-SHORTEST_REASON = 100  # characters that the panel asks of a rejection
-FAILED_CHECK = "FAILED_CHECK"
-REJECTION_CATEGORIES = (
-    "TOO_QUICKLY",
-    "TOO_SLOWLY",
-    "FAILED_INSTRUCTIONS",
-    "INCOMP_LONGITUDINAL",
-    FAILED_CHECK,
-    "LOW_EFFORT",
-    "MALINGERING",
-    "NO_CODE",
-    "BAD_CODE",
-    "NO_DATA",
-    "UNSUPP_DEVICE",
-    "OTHER",
-)
-DID_NOT_FINISH = "Did not finish study"  # One of the panel's own reasons.
-KNOWN = {*UNDER_WAY, *PAID, *ENDED_UNPAID, AWAITING_REVIEW, REJECTED, SCREENED_OUT}
+Status = SubmissionStatus
 
 
 class Action(StrEnum):
@@ -129,19 +99,23 @@ class Reconciliation:
         return sum(one.amount for finding in self.findings for one in finding.owed)
 
 
-def judge(ours: str, theirs: str, code: str, *, owes: bool = False, asked_back: bool = False) -> Judgement:
+def judge(
+    ours: str, theirs: Status, code: str, *, said: str = "", owes: bool = False, asked_back: bool = False
+) -> Judgement:
     """What to do about one submission.
 
     Args:
         ours: a sitting's state, or NOT_HERE.
-        theirs: the panel's status.
+        theirs: how it stands at the panel.
+        said: the panel's own word for that.
         code: the outcome whose code was entered; "" for none, "unknown" for one that is not the study's.
         owes: something beside the reward is owed.
         asked_back: we asked for a return before.
     """
-    if theirs not in KNOWN:
-        return Judgement(Action.LOOK, f"the panel says {theirs}, of which no rule is known")
-    if theirs in UNDER_WAY:
+    said = said or str(theirs)
+    if theirs == Status.UNKNOWN:
+        return Judgement(Action.LOOK, f"the panel says {said}, of which no rule is known")
+    if theirs.is_under_way:
         return Judgement(Action.WAIT, "not handed in at the panel yet")
     rule = {
         State.COMPLETE: _finished,
@@ -150,7 +124,7 @@ def judge(ours: str, theirs: str, code: str, *, owes: bool = False, asked_back: 
         State.SCREENED_OUT: _screened_out,
         NOT_HERE: _never_here,
     }.get(State(ours) if ours in State.values else ours, _unfinished)
-    found = rule(theirs, code, owes)
+    found = rule(theirs, said, code, owes)
     if found.action == Action.ASK_BACK and asked_back:
         return Judgement(Action.WAIT, "asked to return it")
     if found.action == Action.NOTHING and owes:
@@ -158,75 +132,75 @@ def judge(ours: str, theirs: str, code: str, *, owes: bool = False, asked_back: 
     return found
 
 
-def _finished(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in PAID:
+def _finished(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.is_paid:
         return Judgement(Action.NOTHING, "finished and approved")
-    if theirs == AWAITING_REVIEW:
+    if theirs == Status.AWAITING_REVIEW:
         how = {"completed": "finished", "": "finished, and came back without a code"}
         return Judgement(Action.APPROVE, how.get(code, "finished, and entered another code than the one for it"))
-    if theirs == TIMED_OUT:
+    if theirs == Status.TIMED_OUT:
         if owes:
             return Judgement(Action.PAY, "finished after the panel's time was over: the reward is owed as a bonus")
         return Judgement(Action.NOTHING, "finished after the panel's time was over, and was paid")
-    if theirs == RETURNED:
+    if theirs == Status.RETURNED:
         return Judgement(Action.LOOK, "returned after finishing: perhaps the answers are withdrawn; ask, then settle")
-    return Judgement(Action.LOOK, f"finished, but the panel says {theirs}: nobody who finished goes unpaid by mistake")
+    return Judgement(Action.LOOK, f"finished, but the panel says {said}: nobody who finished goes unpaid by mistake")
 
 
-def _failed_checks(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in ENDED_UNPAID:
+def _failed_checks(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.ended_unpaid:
         return Judgement(Action.NOTHING, "failed the checks and left")
-    if theirs == AWAITING_REVIEW:
+    if theirs == Status.AWAITING_REVIEW:
         return Judgement(Action.ASK_BACK, "failed the checks: a return is asked for, never a rejection")
-    if theirs == REJECTED:
+    if theirs == Status.REJECTED:
         return Judgement(Action.LOOK, "rejected for comprehension checks, which the panel forbids: take it back there")
-    return Judgement(Action.LOOK, f"failed the checks, but the panel says {theirs}")
+    return Judgement(Action.LOOK, f"failed the checks, but the panel says {said}")
 
 
-def _turned_away(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in ENDED_UNPAID:
+def _turned_away(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.ended_unpaid:
         if owes:
             return Judgement(Action.PAY, "consented and found all places taken: paid for the time")
         return Judgement(Action.NOTHING, "found all places taken and left")
-    if theirs in PAID:
+    if theirs.is_paid:
         return Judgement(Action.NOTHING, "found all places taken, and was paid in full")
-    if theirs == AWAITING_REVIEW:
+    if theirs == Status.AWAITING_REVIEW:
         return Judgement(Action.ASK_BACK, "found all places taken")
-    return Judgement(Action.LOOK, f"found all places taken, but the panel says {theirs}")
+    return Judgement(Action.LOOK, f"found all places taken, but the panel says {said}")
 
 
-def _screened_out(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in ENDED_UNPAID or theirs == SCREENED_OUT:
+def _screened_out(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.ended_unpaid or theirs == Status.SCREENED_OUT:
         return Judgement(Action.NOTHING, "was screened out and left")
-    if theirs in PAID:
+    if theirs.is_paid:
         return Judgement(Action.NOTHING, "was screened out, and was paid")
-    if theirs == AWAITING_REVIEW:
+    if theirs == Status.AWAITING_REVIEW:
         return Judgement(Action.ASK_BACK, "was screened out: a return is asked for, never a rejection")
-    return Judgement(Action.LOOK, f"was screened out, but the panel says {theirs}")
+    return Judgement(Action.LOOK, f"was screened out, but the panel says {said}")
 
 
-def _unfinished(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in ENDED_UNPAID:
+def _unfinished(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.ended_unpaid:
         return Judgement(Action.NOTHING, "left before the end")
-    if theirs in PAID:
-        return Judgement(Action.LOOK, f"{theirs.lower()} at the panel, but never finished here")
-    if theirs == AWAITING_REVIEW:
+    if theirs.is_paid:
+        return Judgement(Action.LOOK, f"{said.lower()} at the panel, but never finished here")
+    if theirs == Status.AWAITING_REVIEW:
         if code == "completed":
             return Judgement(Action.LOOK, "not finished here, yet entered the code of those who did")
         return Judgement(Action.ASK_BACK, "handed in without finishing")
-    return Judgement(Action.LOOK, f"not finished here, and the panel says {theirs}")
+    return Judgement(Action.LOOK, f"not finished here, and the panel says {said}")
 
 
-def _never_here(theirs: str, code: str, owes: bool) -> Judgement:
-    if theirs in ENDED_UNPAID:
+def _never_here(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
+    if theirs.ended_unpaid:
         return Judgement(Action.NOTHING, "never began here")
-    if theirs == AWAITING_REVIEW:
+    if theirs == Status.AWAITING_REVIEW:
         if code in ("no_consent", "study_full"):
             return Judgement(Action.ASK_BACK, "did not consent" if code == "no_consent" else "found all places taken")
         if code in ("", "failed_checks", "screened_out", "unknown"):
             return Judgement(Action.ASK_BACK, "never began here")
         return Judgement(Action.LOOK, "never began here, yet entered the code of those who finished")
-    return Judgement(Action.LOOK, f"never began here, but the panel says {theirs}")
+    return Judgement(Action.LOOK, f"never began here, but the panel says {said}")
 
 
 def reconcile(posting: Posting) -> Reconciliation:
@@ -249,9 +223,9 @@ def reconcile(posting: Posting) -> Reconciliation:
     findings = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
-        found = _finding(row, sitting, outcomes, debts.get(row.pk, []))
+        found = _finding(posting, row, sitting, outcomes, debts.get(row.pk, []))
         if found.judgement.action == Action.APPROVE and sitting is not None:
-            found = _inattentive(found, failed.get(sitting.pk, 0))
+            found = _inattentive(posting, found, failed.get(sitting.pk, 0))
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
@@ -259,24 +233,30 @@ def reconcile(posting: Posting) -> Reconciliation:
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 
-def _finding(row: Submission, sitting: Sitting | None, outcomes: dict[str, str], debts: Sequence[Owed]) -> Finding:
-    entered = row.entered_code
-    code = "" if entered in ("", NO_CODE) else outcomes.get(entered, "unknown")
+def _finding(
+    posting: Posting, row: Submission, sitting: Sitting | None, outcomes: dict[str, str], debts: Sequence[Owed]
+) -> Finding:
+    entered, panel = row.entered_code, panels.find(posting.panel)
+    code = "" if not entered or entered in panel.no_codes else outcomes.get(entered, "unknown")
     ours = str(sitting.state) if sitting else NOT_HERE
-    found = judge(ours, row.status, code, owes=bool(debts), asked_back=row.asked_back_at is not None)
+    theirs = panel.submission_status(row.status)
+    found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=row.asked_back_at is not None)
     if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
         found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
     return Finding(row, row.respondent, ours, row.status, code, found, tuple(debts))
 
 
-def _inattentive(found: Finding, failed: int) -> Finding:
+def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
     """Somebody who finished and failed enough attention checks to be rejected for it, unless a person has looked."""
     row = found.submission
     if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
         return found
+    client = panels.find(posting.panel).client
+    category = client.attention_category if client is not None and client.can("reject") else ""
+    reject = f"reject ({category}), or " if category else ""
     sentence = (
-        f"finished, but failed {failed} attention checks: read the answers, then reject ({FAILED_CHECK}), or settle it "
-        "with a sentence, and it is approved"
+        f"finished, but failed {failed} attention checks: read the answers, then {reject}settle it with a sentence, "
+        "and it is approved"
     )
     return replace(found, judgement=Judgement(Action.LOOK, sentence))
 
@@ -313,15 +293,8 @@ def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
     return found
 
 
-def _with_client(call: Callable[[ProlificClient], int], client: ProlificClient | None) -> int:
-    if client is not None:
-        return call(client)
-    with open_client() as own:
-        return call(own)
-
-
 def approve_finished(
-    posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> int:
     """Approve everybody who finished and waits for it; return how many. One that fails does not stop the others.
 
@@ -332,38 +305,40 @@ def approve_finished(
     if posting.study.config.panel.spending_cap is None:
         raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
 
-    def approve(client: ProlificClient, row: Submission) -> None:
-        told = client.approve(_id_of(row))
+    def approve(client: PanelClient, row: Submission) -> None:
+        status = client.approve(ids_of(row).submission)
         row.approved_at = timezone.now()
-        row.status = as_told(told.get("status") or APPROVED)
+        row.status = (status or row.status)[:40]
         row.save(update_fields=["approved_at", "status"])
 
-    return _with_client(lambda own: _each(posting, Action.APPROVE, approve, own, by=by, via=via), client)
+    with client_of(posting.panel, client) as asked:
+        return _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
 
 
-def ask_back(posting: Posting, *, client: ProlificClient | None = None, by: Any = None, via: str = "command") -> int:
+def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
     """Ask for a return where it is due, each person once; return how many."""
 
-    def ask(client: ProlificClient, row: Submission) -> None:
+    def ask(client: PanelClient, row: Submission) -> None:
         # Written first: two requests for one submission look like pressure.
         row.asked_back_at = timezone.now()
         row.save(update_fields=["asked_back_at"])
         try:
-            client.request_return(_id_of(row), [DID_NOT_FINISH])
+            client.ask_to_return(ids_of(row).submission)
         except PanelError as exc:
             if exc.outcome_is_known:
                 row.asked_back_at = None
                 row.save(update_fields=["asked_back_at"])
             raise
 
-    return _with_client(lambda own: _each(posting, Action.ASK_BACK, ask, own, by=by, via=via), client)
+    with client_of(posting.panel, client) as asked:
+        return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via)
 
 
 def _each(
     posting: Posting,
     action: Action,
-    call: Callable[[ProlificClient, Submission], None],
-    client: ProlificClient,
+    call: Callable[[PanelClient, Submission], None],
+    client: PanelClient,
     *,
     by: Any,
     via: str,
@@ -390,7 +365,7 @@ def reject(
     *,
     category: str,
     message: str,
-    client: ProlificClient | None = None,
+    client: PanelClient | None = None,
     by: Any = None,
     via: str = "command",
 ) -> None:
@@ -400,32 +375,35 @@ def reject(
         StateRefused: the panel would not allow it: its grounds, its words, or comprehension checks.
         PanelError: the panel did not do it.
     """
-    if category not in REJECTION_CATEGORIES:
-        raise StateRefused(f"category: use one of {', '.join(REJECTION_CATEGORIES)}")
-    if len(message.strip()) < SHORTEST_REASON:
-        raise StateRefused(f"message: {len(message.strip())} characters; the panel asks for {SHORTEST_REASON}")
+    posting = submission.posting
+    with client_of(posting.panel, client) as asked:
+        _refuse_to_reject(submission, asked, category=category, message=message.strip())
+        status = asked.reject(ids_of(submission).submission, category=category, message=message.strip())
+    submission.rejected_at = timezone.now()
+    submission.status = (status or submission.status)[:40]
+    submission.resolution = f"rejected by us: {category}"
+    submission.resolved_status, submission.resolved_at = submission.status, submission.rejected_at
+    submission.save(update_fields=["rejected_at", "status", "resolution", "resolved_status", "resolved_at"])
+    record("reject_submission", submission, by=by, via=via, category=category, reason=message.strip())
+
+
+def _refuse_to_reject(submission: Submission, client: PanelClient, *, category: str, message: str) -> None:
+    if client.rejection_categories and category not in client.rejection_categories:
+        raise StateRefused(f"category: use one of {', '.join(client.rejection_categories)}")
+    if len(message) < client.shortest_reason:
+        raise StateRefused(f"message: {len(message)} characters; the panel asks for {client.shortest_reason}")
     sitting = sittings_of(submission.posting, [submission]).get(submission.respondent_id or 0)
     if sitting is not None and sitting.state in (State.FAILED_CHECKS, State.TURNED_AWAY, State.SCREENED_OUT):
         raise StateRefused(
             "nobody is rejected for comprehension checks, for being screened out or for a study that was full: "
             "ask for a return"
         )
-    if category == FAILED_CHECK and (sitting is None or failed_checks([sitting]).get(sitting.pk, 0) < FAILED_TO_REJECT):
-        raise StateRefused(f"category: {FAILED_CHECK} needs {FAILED_TO_REJECT} failed attention checks")
-    if submission.status != AWAITING_REVIEW:
+    is_for_attention = bool(category) and category == client.attention_category
+    failed = failed_checks([sitting]).get(sitting.pk, 0) if sitting is not None else 0
+    if is_for_attention and failed < FAILED_TO_REJECT:
+        raise StateRefused(f"category: {category} needs {FAILED_TO_REJECT} failed attention checks")
+    if status_of(submission, submission.posting) != Status.AWAITING_REVIEW:
         raise StateRefused(f"it is {submission.status}: only what waits for review can be rejected")
-
-    def call(client: ProlificClient) -> int:
-        told = client.reject(_id_of(submission), category=category, message=message.strip())
-        submission.rejected_at = timezone.now()
-        submission.status = as_told(told.get("status") or REJECTED)
-        submission.resolution = f"rejected by us: {category}"
-        submission.resolved_status, submission.resolved_at = submission.status, submission.rejected_at
-        submission.save(update_fields=["rejected_at", "status", "resolution", "resolved_status", "resolved_at"])
-        return 1
-
-    _with_client(call, client)
-    record("reject_submission", submission, by=by, via=via, category=category, reason=message.strip())
 
 
 def settle_difference(submission: Submission, text: str, *, by: Any = None, via: str = "command") -> None:
@@ -445,16 +423,6 @@ def settle_difference(submission: Submission, text: str, *, by: Any = None, via:
 def read_and_reconcile(study: Study) -> list[Reconciliation]:
     """Ask the panel about every posting of the study, then compare."""
     postings = list(study.postings.exclude(external_id="").select_related("study__bank", "stage").order_by("pk"))
-    with open_client() as client:
-        for posting in postings:
-            read_posting(posting, client=client)
+    for posting in postings:
+        read_posting(posting)
     return [reconcile(posting) for posting in postings]
-
-
-def _id_of(row: Submission) -> str:
-    if not row.ids_encrypted:
-        raise StateRefused("the panel's ids of these people were removed (purge_identities)")
-    ids = unseal(bytes(row.ids_encrypted).decode())
-    if ids is None:
-        raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")
-    return ids.submission

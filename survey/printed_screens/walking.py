@@ -26,7 +26,7 @@ from survey.services.sittings import entry
 from survey.services.sittings.flow import current_step
 from survey.simulator.page import Element, Page
 from survey.simulator.routes import SITTING_COOKIE, Pages, Shown
-from survey.simulator.visitors import Person, made_up_ids
+from survey.simulator.visitors import Person, queries
 from survey.study_file import StudyConfig
 
 # Some things are drawn at random for each sitting (the order of some answers, whether reasons are asked for). They are
@@ -247,7 +247,8 @@ class Walk:
             ) as client,
         ):
             client.event_hooks = {"response": [self._remember]}
-            ids = {**made_up_ids(self.config), "language": self.language}
+            (carried,) = queries(self.stage.study, count=1, root=base)
+            ids = {**carried, "language": self.language}
             yield Pages(client=client, slug=self.stage.study.slug, ids=ids)
 
     def _remember(self, response: httpx.Response) -> None:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 from django.utils import timezone
@@ -19,7 +18,6 @@ from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
-from survey.services.sittings import links
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 
 from .habits import NONE, Rates, habits_of, stray_scanners
@@ -28,7 +26,7 @@ from .loopback import loopback_url
 from .report import Before, Report, report_on
 from .routes import ROUTES
 from .scanners import scan
-from .visitors import Person, SimulationError, made_up_ids, open_client
+from .visitors import Person, SimulationError, open_client, queries
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Crowd:
         base = study.seed if seed is None else seed
         seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
         strays = stray_scanners(respondents, rates)
-        addresses = self._links(study, respondents + strays)
+        addresses = queries(study, count=respondents + strays, root=self.base_url)
         habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
         self.people = [
             Person(
@@ -109,16 +107,6 @@ class Crowd:
         self.given_up = 0
         self.read = 0
         self._before = Before.of(study)
-
-    def _links(self, study: Study, count: int) -> list[dict[str, str]]:
-        """The parameters in the addresses of `count` people."""
-        if study.config.panel.kind != links.KIND:
-            return [made_up_ids(study.config) for _number in range(count)]
-        made: list[links.NewLink] = []
-        while len(made) < count:
-            some = min(count - len(made), links.MOST_AT_ONCE)
-            made += links.make_links(study, count=some, root=self.base_url, via="simulate")
-        return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
 
     def visits(self) -> Iterator[Visit]:
         """Send everybody in, some at a time, and yield each visit when it ends.

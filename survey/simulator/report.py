@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Max
 
+from survey.contracts import panels
 from survey.models import Assignment, Respondent, Response, Sitting, Slot, Stage, Study
 from survey.services.sittings.capacity import free_booklets, free_capacity
-from survey.services.sittings.enrolment import find_sitting, read_panel_ids
+from survey.services.sittings.enrolment import find_sitting
 
 from .visitors import Person
 
@@ -116,5 +117,5 @@ def _compared(
 
 
 def _began(study: Study, ids: Mapping[str, str]) -> bool:
-    known = read_panel_ids(study, ids)
+    known = panels.of_study(study).recognise(study, ids)
     return known is not None and find_sitting(study, known) is not None

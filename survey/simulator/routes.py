@@ -10,14 +10,12 @@ from urllib.parse import urljoin
 import httpx
 
 from survey.models.question import plain_text
-from survey.study_file import PROLIFIC_PARAMETERS
 
 from .page import Page
 from .visitors import Person, SimulationError
 
 SITTING_COOKIE = "hunch_sitting"
 UNREADABLE = 422
-OWN_FIELDS = ("person", *PROLIFIC_PARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -250,10 +248,10 @@ def readable_parts(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _in_json(ids: Mapping[str, str]) -> dict[str, Any]:
-    """Ids for which the API has a field go there, the others into `parameters`."""
-    own = {name: value for name, value in ids.items() if name in OWN_FIELDS}
-    others = {name: value for name, value in ids.items() if name not in OWN_FIELDS}
-    return {**own, "parameters": others} if others else own
+    """Whom a front end made up, by a field of its own; what an address carries, as its parameters."""
+    own = {name: value for name, value in ids.items() if name == "person"}
+    carried = {name: value for name, value in ids.items() if name != "person"}
+    return {**own, "parameters": carried} if carried else own
 
 
 def _at_random(choices: Mapping[str, Sequence[Any]], blanks: Sequence[str], chance: random.Random) -> dict[str, Any]:

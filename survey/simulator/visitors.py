@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 import httpx
 from django.core.signing import Signer
 
+from survey.contracts import panels
 from survey.contracts.screens import SimulatedPerson
 from survey.exceptions import HunchError
+from survey.models import Study
 from survey.services.base.seeds import derive
 from survey.study_file import StudyConfig
 
@@ -37,7 +39,18 @@ _identity = random.SystemRandom()
 
 def made_up_ids(config: StudyConfig) -> dict[str, str]:
     """What a panel's address carries for a new person; nothing in an open study."""
-    return {name: f"{_identity.getrandbits(96):024x}" for name in config.panel.parameter_names.values()}
+    names = panels.find(config.panel.kind).parameter_names(config).values()
+    return {name: f"{_identity.getrandbits(96):024x}" for name in names}
+
+
+def queries(study: Study, *, count: int, root: str) -> Sequence[Mapping[str, str]]:
+    """What the addresses of so many simulated people carry.
+
+    Args:
+        root: scheme and host of the server.
+    """
+    found = panels.of_study(study).simulated_queries(study, count=count, root=root)
+    return found if found is not None else [made_up_ids(study.config) for _number in range(count)]
 
 
 @dataclass

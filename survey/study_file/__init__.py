@@ -24,7 +24,7 @@ from .base import (
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
-from .panel import LINK_PARAMETER, PROLIFIC_PARAMETERS, CodesConfig, FilterConfig, PanelConfig, RangeConfig
+from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
 from .reading import StudyFileError, by_line, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
@@ -49,10 +49,9 @@ __all__ = [
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",
-    "LINK_PARAMETER",
     "LONGEST_TEXT",
     "NOT_SAID",
-    "PROLIFIC_PARAMETERS",
+    "PANEL_KEYS",
     "SEED_LIMIT",
     "AttentionCheckConfig",
     "BlockConfig",
@@ -75,6 +74,7 @@ __all__ = [
     "Name",
     "Note",
     "PanelConfig",
+    "ParametersConfig",
     "Place",
     "PredictorChoice",
     "PredictorConfig",

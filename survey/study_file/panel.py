@@ -1,7 +1,7 @@
 """Where respondents come from, and the money they are paid."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, model_validator
@@ -48,8 +48,6 @@ class CodesConfig(Strict):
     screened_out: Literal["manually_review", "request_return"] = "request_return"
 
 
-PROLIFIC_PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-LINK_PARAMETER = "link"
 # Names that the pages and the API use themselves. A panel's parameter with such a name would be mixed up with theirs.
 OWN_PARAMETERS = (
     "consent",
@@ -70,6 +68,7 @@ def _not_our_own(name: str) -> str:
     return name
 
 
+PanelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"), AfterValidator(_not_our_own)]
 
 
@@ -111,7 +110,7 @@ class CompletionUrlsConfig(Strict):
     study_full: CompletionUrl = ""
 
 
-# Keys that only a panel with submissions has: in an open study there is no one to pay and no one to exclude.
+# Keys that not every panel takes: each says in the contract which it does.
 PANEL_KEYS = (
     "reward",
     "places",
@@ -124,25 +123,21 @@ PANEL_KEYS = (
     "signed_entry",
     "devices",
     "filters",
+    "parameters",
+    "completion_urls",
 )
 Cents = Annotated[int, Field(ge=0, le=100_000_000)]
-# Which of these keys each kind of panel has.
-KEYS_OF_KIND = {
-    "open": (),
-    "links": ("reward", "expected_minutes", "turned_away_pay", "bonus_per_point"),
-    "generic": ("reward", "expected_minutes", "turned_away_pay", "bonus_per_point", "exclude_people_of"),
-    "prolific": PANEL_KEYS,
-}
 
 
 class PanelConfig(Strict):
-    """Where respondents come from. `open`: anybody with the address. `prolific`: with Prolific's three parameters.
-    `generic`: with the parameters named in `parameters`. `links`: with a personal link.
+    """Where respondents come from. `kind` names a panel; which there are is checked where the study is created, and so
+    is which of these keys the panel takes. `options` are the panel's own.
 
     Money is in whole cents or pence of `currency`, as the panel counts it.
     """
 
-    kind: Literal["open", "prolific", "generic", "links"] = "open"
+    kind: PanelName = "open"
+    options: dict[str, Any] = {}
     completion_url: CompletionUrl = ""
     parameters: ParametersConfig | None = None
     completion_urls: CompletionUrlsConfig | None = None
@@ -161,35 +156,15 @@ class PanelConfig(Strict):
     codes: CodesConfig = CodesConfig()
 
     @model_validator(mode="after")
-    def fits_its_kind(self) -> "PanelConfig":
-        given = [name for name in PANEL_KEYS if getattr(self, name) and name not in KEYS_OF_KIND[self.kind]]
-        if given and self.kind == "open":
-            raise ValueError(f"only a panel has {', '.join(given)}: set kind, or remove it")
-        if given:
-            raise ValueError(f'a panel of the kind "{self.kind}" has no {", ".join(given)}: remove it')
-        for name in ("parameters", "completion_urls"):
-            if getattr(self, name) is not None and self.kind != "generic":
-                raise ValueError(f'only a panel of the kind "generic" has {name}: remove it')
+    def the_turned_away_earn_no_more(self) -> "PanelConfig":
         if self.reward is not None and self.turned_away_pay > self.reward:
             raise ValueError("turned_away_pay is above the reward of those who finish: lower it")
         return self
 
     @property
-    def has_submissions(self) -> bool:
-        """Whether people come from a panel, where they hand in a code at the end or give their place back."""
-        return self.kind in ("prolific", "generic")
-
-    @property
-    def parameter_names(self) -> dict[str, str]:
-        """The parameters that an entry address must carry: what each one means, and its name."""
-        if self.kind == "prolific":
-            return dict(zip(("person", "study", "submission"), PROLIFIC_PARAMETERS, strict=True))
-        if self.kind == "links":
-            return {"person": LINK_PARAMETER}
-        if self.kind == "generic":
-            named = (self.parameters or ParametersConfig()).model_dump()
-            return {what: name for what, name in named.items() if name}
-        return {}
+    def given_keys(self) -> list[str]:
+        """Those of `PANEL_KEYS` that the file gives a value."""
+        return [name for name in PANEL_KEYS if getattr(self, name)]
 
     def address_after(self, outcome: str, code: str) -> str:
         """The address a respondent goes to after an outcome; empty if the panel gave none."""

@@ -7,11 +7,11 @@ from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.test import Client
 
+from survey.contracts.panels import PanelIds
 from survey.models import Stage, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
-from survey.services.sittings.identities import PanelIds
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 

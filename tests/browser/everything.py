@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from survey.contracts.panels import PanelIds
 from survey.models import Bank, LanguageModel, ModelAnswer, Study
 from survey.services.sittings import debriefing
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.sittings.forms import options_of
-from survey.services.sittings.identities import PanelIds
 from tests import cast
 
 RIGHT = ("Right", "Richtig")

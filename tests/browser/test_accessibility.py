@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.models import Sitting
 from survey.services.sittings.enrolment import claim_booklet
 from survey.services.sittings.expiry import expire_sitting
-from survey.services.sittings.identities import PanelIds
 from survey.services.sittings.links import make_links
 from tests import cast
 from tests.browser.everything import RIGHT, open_study

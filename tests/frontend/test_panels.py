@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from survey.contracts.panels import PanelIds
 from survey.models import EntryLink, PanelIdentity, Respondent, Sitting, Study
-from survey.services.sittings.identities import PanelIds, seal, seal_for, unseal, unseal_for
+from survey.services.sittings.identities import seal, seal_for, unseal, unseal_for
 from survey.services.sittings.links import make_links
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send

@@ -17,10 +17,11 @@ from django.db import connection
 from django.test import Client
 from django.utils.encoding import force_str
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds
 from survey.log_format import LineFormatter, redact
 from survey.models import EntryLink, PanelIdentity, Sitting, Study
 from survey.services.results.export import files
-from survey.services.sittings.identities import PanelIds
 from survey.services.sittings.links import make_links
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -106,7 +107,7 @@ def study(kind: str) -> Study:
 
 def parameters(study: Study, monkeypatch: pytest.MonkeyPatch, *, end: str = "") -> dict[str, str]:
     """The parameters in the person's address. A link's token is also chosen so that it is easy to find."""
-    names = study.config.panel.parameter_names
+    names = panels.of_study(study).parameter_names(study.config)
     if "submission" in names or study.config.panel.kind != "links":
         return {name: IDS[what] + end for what, name in names.items()}
     token = ("zq7kx9w" * 3 + "x" + end)[:22]

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import LanguageModel, ModelAnswer, Sitting, Stage, Study
 from survey.services.answers.conditions import pairs_of
@@ -24,7 +25,6 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.flow import current_step
-from survey.services.sittings.identities import PanelIds
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
 from tests import cast

@@ -4,10 +4,9 @@ import pytest
 
 from survey.exceptions import HunchError
 from survey.models import PaymentBatch, Posting, Submission, WebhookEvent
-from survey.panels import money
-from survey.panels.prolific import postings, webhooks
+from survey.panels import money, postings, webhooks
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_posting
+from survey.panels.submissions import read_posting
 from tests.survey.sittings.test_concurrency import together
 
 from .world import arrives, begins, posted

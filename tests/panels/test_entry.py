@@ -15,15 +15,14 @@ from cryptography.hazmat.primitives import serialization
 from django.core.cache import cache
 from django.test import Client
 
+from survey.contracts.panels import PanelError, PanelIds
 from survey.exceptions import EntryRefused
 from survey.models import Posting, Respondent, Study
-from survey.panels.errors import PanelError
 from survey.panels.prolific import tokens
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 from survey.services.sittings import entry
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
-from survey.services.sittings.identities import PanelIds
 from tests import cast
 
 from .test_prolific import STUDY

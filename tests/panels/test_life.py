@@ -11,8 +11,8 @@ from django.test import Client
 
 from survey.exceptions import EntryRefused
 from survey.models import PaymentBatch, Posting, Sitting, Submission, WebhookEvent
-from survey.panels import money, reconciliation
-from survey.panels.prolific import postings, submissions, webhooks
+from survey.panels import money, postings, reconciliation, submissions, webhooks
+from survey.panels.postings import Move
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.reconciliation import Action
 from survey.services.results.export.files import answers_csv
@@ -110,7 +110,7 @@ def test_a_study_runs_from_its_draft_to_zero_differences(
         place = fake.take_place(posting.external_id)
         if place is None:  # All places are used. Whoever was asked to return does, and makes room.
             assert fake.follow_requests()
-            postings.change(posting, "START")
+            postings.change(posting, Move.START)
             place = fake.take_place(posting.external_id)
         assert place is not None
         fates[place["id"]] = walk_through(study, fake, place, FATES[number % len(FATES)])

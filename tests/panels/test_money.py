@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from survey.contracts.panels import PanelError, PanelRefused, PanelUnreachable
 from survey.exceptions import StateRefused
 from survey.models import Payment, PaymentBatch, Posting, Response, Score
 from survey.panels import money, reconciliation
-from survey.panels.errors import PanelError, PanelRefused, PanelUnreachable
-from survey.panels.prolific.client import ProlificClient, open_client
+from survey.panels.prolific.account import ProlificAccount
+from survey.panels.prolific.client import ProlificClient
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_posting
 from survey.panels.reconciliation import Action
+from survey.panels.submissions import read_posting
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.studies import amending
 from tests import cast
@@ -146,7 +147,7 @@ def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_
         money.pay_owed(late)
     assert PaymentBatch.objects.get().state == State.PREPARED
     monkeypatch.undo()
-    with open_client() as client:
+    with ProlificAccount.open() as client:
         monkeypatch.setattr(ProlificClient, "pay_bonuses", die)
         with pytest.raises(Killed):
             money.pay_owed(late, client=client)
@@ -156,14 +157,14 @@ def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_
             money.pay_owed(late, client=client)
 
 
-@pytest.mark.parametrize("part", ["set_up_bonuses", "pay_bonuses"])
+@pytest.mark.parametrize("part", ["prepare_bonuses", "pay_bonuses"])
 def test_a_refused_payment_is_owed_still(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    def refuse(*args: Any) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
         raise PanelRefused("no", answered=400)
 
-    with open_client() as client:
+    with ProlificAccount.open() as client:
         monkeypatch.setattr(client, part, refuse)
         with pytest.raises(PanelRefused):
             money.pay_owed(late, client=client)
@@ -182,7 +183,7 @@ def test_nothing_is_paid_over_the_cap(fake: FakeProlific) -> None:
 
 
 def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(money, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 2)
     posting = posted()
     for _ in range(3):
         finishes_late(fake, posting)
@@ -192,15 +193,15 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
 
 def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second comes while the first has written its payment down and is about to send it."""
-    with open_client() as client:
-        set_up = client.set_up_bonuses
+    with ProlificAccount.open() as client:
+        prepare = client.prepare_bonuses
 
         def somebody_else_first(*args: Any) -> Any:
             monkeypatch.undo()
             assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
-            return set_up(*args)
+            return prepare(*args)
 
-        monkeypatch.setattr(client, "set_up_bonuses", somebody_else_first)
+        monkeypatch.setattr(client, "prepare_bonuses", somebody_else_first)
         with pytest.raises(StateRefused, match="taken up by somebody else"):
             money.pay_owed(late, client=client)
     assert paid(fake) == ["1.00"]

@@ -10,13 +10,13 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
 from survey.panels import purging
 from survey.panels.owed_list import owed_for, owed_list
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import PanelIds
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.studies import amending
 from tests import cast

@@ -7,11 +7,11 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from survey.contracts.panels import PanelError
 from survey.models import PaymentBatch, Posting, Sitting
-from survey.panels.errors import PanelError
 from survey.panels.money import pay_owed
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_posting
+from survey.panels.submissions import read_posting
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.sittings import hourly_pay
 

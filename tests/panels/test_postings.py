@@ -8,12 +8,14 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts.panels import PanelRefused, PanelUnreachable
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
-from survey.panels.errors import PanelRefused, PanelUnreachable
-from survey.panels.prolific import postings
+from survey.panels import postings
+from survey.panels.postings import Move
+from survey.panels.prolific.drafts import draft_body
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_posting
+from survey.panels.submissions import read_posting
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -127,7 +129,7 @@ def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the
     stage = first_stage()
     theirs = fake._create(
         {
-            **postings.draft_body(postings._row(stage, places=None, reward=600, by=None), root="http://testserver"),
+            **draft_body(postings._row(stage, places=None, reward=600, by=None), address="http://testserver"),
             "completion_codes": [{"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}],
         }
     )
@@ -168,11 +170,11 @@ def test_it_is_published_once_then_paused_started_and_given_places(fake: FakePro
     assert (posting.state, at_panel["status"]) == ("ACTIVE", "ACTIVE")
     with pytest.raises(StateRefused, match="published before"):
         postings.publish(posting)
-    postings.change(posting, "PAUSE")
+    postings.change(posting, Move.PAUSE)
     assert at_panel["status"] == posting.state == "PAUSED"
     with pytest.raises(PanelRefused, match="cannot PAUSE"):
-        postings.change(posting, "PAUSE")
-    postings.change(posting, "START")
+        postings.change(posting, Move.PAUSE)
+    postings.change(posting, Move.START)
     for _ in range(2):
         place = arrives(fake, posting)
         begins(posting.study, place)

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from survey.contracts.panels import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
-from survey.panels.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
 from survey.panels.prolific.client import ProlificClient, open_client
 from survey.panels.prolific.fake import FakeProlific
 

@@ -9,14 +9,14 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, HunchError, StateRefused
 from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission, WebhookEvent
-from survey.panels import money, purging, reconciliation
-from survey.panels.prolific import webhooks
+from survey.panels import money, purging, reconciliation, webhooks
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_all, read_posting
+from survey.panels.submissions import read_all, read_posting
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import PanelIds, seal
+from survey.services.sittings.identities import seal
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.tasks import look_after_data
@@ -139,6 +139,7 @@ def test_the_panel_is_read_on_though_the_people_of_one_study_were_forgotten(fake
     ):
         body = seal(PanelIds("prolific", "", "", resource)).encode()
         WebhookEvent.objects.create(
+            panel="prolific",
             event_id=f"e{number}",
             event_type=kind,
             body_encrypted=body,

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds, PanelUnreachable, SubmissionAtPanel
+from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
 from survey.panels import reconciliation
-from survey.panels.errors import PanelUnreachable
-from survey.panels.prolific.client import open_client
+from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.statuses import as_told
-from survey.panels.prolific.submissions import read_posting, store
+from survey.panels.prolific.statuses import in_one_spelling
 from survey.panels.reconciliation import NOT_HERE, Action, Finding, judge
+from survey.panels.submissions import read_posting, store
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import PanelIds
 
 from .world import arrives, begins, posted, row_of
 
@@ -102,7 +103,7 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
     begins(posting.study, place, until="item")
     fake.submissions[place["id"]]["status"] = "APPROVED"
     found = finding(posting)
-    assert found.judgement == judge("live", "APPROVED", "")
+    assert found.judgement == judge("live", Status.APPROVED, "", said="APPROVED")
     assert found.judgement.action == Action.LOOK and "never finished" in found.judgement.sentence
 
 
@@ -147,21 +148,22 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
     ],
 )
 def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action: Action) -> None:
-    assert judge(ours, theirs, code, owes=owes).action == action
+    status = panels.get("prolific").submission_status(theirs)
+    assert judge(ours, status, code, said=theirs, owes=owes).action == action
 
 
 @pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
 def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None:
     for entered in ("", *CompletionCode.Outcome.values, "unknown"):
-        found = judge(ours, "AWAITING REVIEW", entered)
+        found = judge(ours, Status.AWAITING_REVIEW, entered)
         assert found.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
         assert (found.action == Action.APPROVE) == (ours == "complete")
 
 
 def test_the_panels_two_spellings_are_one() -> None:
-    assert as_told("TIMED_OUT") == as_told("TIMED-OUT") == "TIMED-OUT"
-    assert as_told("awaiting_review") == "AWAITING REVIEW"
-    assert as_told(None) == "UNKNOWN" and as_told("PROCESSING") == "PROCESSING"
+    assert in_one_spelling("TIMED_OUT") == in_one_spelling("TIMED-OUT") == "TIMED-OUT"
+    assert in_one_spelling("awaiting_review") == "AWAITING REVIEW"
+    assert in_one_spelling(None) == "UNKNOWN" and in_one_spelling("PROCESSING") == "PROCESSING"
 
 
 def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeProlific) -> None:
@@ -176,11 +178,14 @@ def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeP
 def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     now = timezone.now()
-    fact = {"id": place["id"], "participant_id": place["participant_id"]}
-    store(posting, [{**fact, "status": "AWAITING REVIEW"}], read_at=now)
-    store(posting, [{**fact, "status": "ACTIVE"}], read_at=now - timedelta(seconds=5))
+
+    def read(status: str) -> SubmissionAtPanel:
+        return SubmissionAtPanel(place["id"], place["participant_id"], posting.external_id, status)
+
+    store(posting, [read("AWAITING REVIEW")], read_at=now)
+    store(posting, [read("ACTIVE")], read_at=now - timedelta(seconds=5))
     assert posting.submissions.get().status == "AWAITING REVIEW"
-    store(posting, [{**fact, "status": "APPROVED"}], read_at=now + timedelta(seconds=5))
+    store(posting, [read("APPROVED")], read_at=now + timedelta(seconds=5))
     assert posting.submissions.get().status == "APPROVED"
 
 
@@ -209,7 +214,7 @@ def test_one_that_cannot_be_approved_does_not_stop_the_others(
         begins(posting.study, place)
         fake.submit(place["id"], code(posting))
     read_posting(posting)
-    with open_client() as client:
+    with ProlificAccount.open() as client:
         approve = client.approve
 
         def sometimes(submission: str) -> Any:

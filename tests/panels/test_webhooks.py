@@ -10,10 +10,9 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from survey.management.commands.fake_prolific import deliver
 from survey.models import Posting, Submission, WebhookEvent
-from survey.panels.prolific import submissions, webhooks
-from survey.panels.prolific.fake import FakeProlific, Webhook
+from survey.panels import submissions, webhooks
+from survey.panels.prolific.fake import FakeProlific, Webhook, deliver
 from survey.services.stages import lifecycle
 
 from .world import arrives, begins, posted

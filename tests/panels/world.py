@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from survey.contracts.panels import PanelIds
 from survey.models import Posting, Sitting, Study, Submission
-from survey.panels.prolific import postings
+from survey.panels import postings
 from survey.panels.prolific.fake import FakeProlific
-from survey.panels.prolific.submissions import read_posting
+from survey.panels.submissions import read_posting
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import PanelIds
 from tests import cast
 
 PAY = {"reward": 100, "spending_cap": 10_000}

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from survey import study_file
+from survey.contracts import panels
+from survey.exceptions import FileErrors
 from survey.study_file import StudyConfig, StudyFileError
 from tests import cast
 
@@ -98,27 +100,44 @@ def test_a_refusal_names_the_line_of_its_table() -> None:
         ({"kind": "generic", "parameters": {"study": "parameters"}}, "used by the pages themselves"),
         ({"kind": "generic", "parameters": {"person": "p id"}}, "panel.parameters.person"),
         ({"kind": "generic", "parameters": {"person": "id", "submission": "ID"}}, "two parameters have the same name"),
-        ({"kind": "prolific", "parameters": {"person": "pid"}}, 'only a panel of the kind "generic" has parameters'),
-        ({"completion_urls": {"completed": "https://x.example"}}, 'only a panel of the kind "generic"'),
         ({"kind": "generic", "completion_urls": {"completed": "http://x.example"}}, "write https://"),
         ({"kind": "generic", "completion_urls": {"completed": "https://x/{code}{code}"}}, "at most once"),
-        ({"kind": "generic", "places": 5}, 'a panel of the kind "generic" has no places: remove it'),
-        ({"kind": "links", "exclude_people_of": ["a"]}, 'of the kind "links" has no exclude_people_of'),
-        ({"kind": "open", "reward": 5}, "only a panel has reward"),
-        ({"kind": "mturk"}, "panel.kind"),
+        ({"kind": "generic", "reward": 5, "turned_away_pay": 6}, "turned_away_pay is above the reward"),
+        ({"kind": "M Turk"}, "panel.kind"),
     ],
 )
-def test_panels_that_do_not_fit_are_refused(panel: dict[str, Any], told: str) -> None:
+def test_panels_that_no_file_can_name_are_refused(panel: dict[str, Any], told: str) -> None:
     assert told in refusal(panel=panel)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("panel", "said"),
+    [
+        ({"kind": "prolific", "parameters": {"person": "pid"}}, 'a panel of the kind "prolific" has no parameters'),
+        ({"completion_urls": {"completed": "https://x.example"}}, "only a panel has completion_urls: set kind"),
+        ({"kind": "generic", "places": 5}, 'a panel of the kind "generic" has no places: remove it'),
+        ({"kind": "links", "exclude_people_of": ["a"]}, 'of the kind "links" has no exclude_people_of'),
+        ({"kind": "open", "reward": 5}, "only a panel has reward"),
+        ({"kind": "prolific", "options": {"crew": "x"}}, "panel.options.crew: unknown option; prolific has: none"),
+        ({"kind": "mturk"}, "panel.kind: no panel is called 'mturk'; there are: generic, links, open, prolific"),
+    ],
+)
+def test_panels_that_do_not_fit_are_refused_where_a_study_is_created(panel: dict[str, Any], said: str) -> None:
+    with pytest.raises(FileErrors) as caught:
+        cast.study(panel=panel)
+    assert said in str(caught.value)
+
+
 def test_a_generic_panel_needs_no_more_than_its_kind() -> None:
-    assert parsed(panel={"kind": "generic"}).panel.parameter_names == {"person": "pid"}
-    assert parsed(panel={"kind": "links"}).panel.parameter_names == {"person": "link"}
-    assert parsed(panel={"kind": "prolific"}).panel.parameter_names == {
-        "person": "PROLIFIC_PID", "study": "STUDY_ID", "submission": "SESSION_ID",
-    }  # fmt: skip
-    assert parsed().panel.parameter_names == {}
+    def names_of(**panel: Any) -> dict[str, str]:
+        config = parsed(panel=panel)
+        return dict(panels.get(config.panel.kind).parameter_names(config))
+
+    assert names_of(kind="generic") == {"person": "pid"}
+    assert names_of(kind="links") == {"person": "link"}
+    assert names_of(kind="prolific") == {"person": "PROLIFIC_PID", "study": "STUDY_ID", "submission": "SESSION_ID"}
+    assert names_of() == {}
 
 
 def test_an_outcomes_own_address_wins_and_the_code_is_quoted() -> None:

@@ -5,12 +5,11 @@ from argparse import ArgumentParser
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 from django.conf import settings
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.panels.prolific.fake import FakeProlific, FakeServer
+from survey.panels.prolific.fake import FakeProlific, FakeServer, deliver
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -49,14 +48,3 @@ class Command(HunchCommand):
                     deliver(fake, options["webhooks"])
             except KeyboardInterrupt:
                 self.stdout.write("Stopped.")
-
-
-def deliver(fake: FakeProlific, url: str) -> int:
-    """Post the events that wait; how many were taken. Those that nobody takes are lost, as they may be in earnest."""
-    taken = 0
-    for event in fake.webhooks():
-        try:
-            taken += httpx.post(url, content=event.body, headers=dict(event.headers), timeout=5).is_success
-        except httpx.HTTPError:
-            continue
-    return taken

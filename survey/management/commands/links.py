@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.panels.prolific.postings import public_root
+from survey.panels.addresses import public_root
 from survey.services.base.csv_lines import csv_line
 from survey.services.base.writing import write_private_file
 from survey.services.sittings import links

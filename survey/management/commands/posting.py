@@ -6,7 +6,8 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.models import Posting, Study
-from survey.panels.prolific import postings
+from survey.panels import postings
+from survey.panels.postings import Move
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.studies import finding
 
@@ -58,7 +59,7 @@ class Command(HunchCommand):
         elif what == "add-places":
             self._tell(postings.add_places(posting, options["more"]))
         else:
-            self._tell(postings.change(posting, what.upper()))
+            self._tell(postings.change(posting, Move(what)))
 
     def _tell(self, posting: Posting) -> None:
         self.stdout.write(

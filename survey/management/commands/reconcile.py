@@ -7,10 +7,11 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.tables import table
+from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
 from survey.models import Study, Submission
 from survey.panels import owed_list, reconciliation
-from survey.panels.reconciliation import REJECTION_CATEGORIES, Reconciliation
+from survey.panels.reconciliation import Reconciliation
 from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import write_private_file
 from survey.services.studies import finding
@@ -27,8 +28,8 @@ class Command(HunchCommand):
         parser.add_argument("--approve", action="store_true", help="approve everybody who finished")
         parser.add_argument("--ask-back", action="store_true", help="ask for a return where it is due, each once")
         parser.add_argument("--person", metavar="PSEUDONYM", help="whom --reject or --settle is about")
-        parser.add_argument("--reject", choices=REJECTION_CATEGORIES, metavar="CATEGORY")
-        parser.add_argument("--message", default="", metavar="TEXT", help="why, in 100 characters or more")
+        parser.add_argument("--reject", metavar="CATEGORY", help="for one of the panel's reasons")
+        parser.add_argument("--message", default="", metavar="TEXT", help="why, in as many words as the panel asks for")
         parser.add_argument("--out", type=Path, metavar="FILE.csv", help="other panels, links: who is owed what")
         parser.add_argument(
             "--with-panel-ids",
@@ -39,7 +40,7 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, slug: str, person: str | None, **options: Any) -> None:
         study = finding.find_study(slug)
-        if study.config.panel.kind in owed_list.KINDS:
+        if panels.get(study.config.panel.kind).pays_from_a_list:
             self._list(study, **options)
             return
         found = reconciliation.read_and_reconcile(study)

@@ -1,1 +1,1 @@
-"""Prolific: its client, its door, postings, submissions and webhooks, and a pretended one to try them on."""
+"""Prolific: its panel, its API and its events, and a pretended one to try them on."""

@@ -1,4 +1,4 @@
-"""Prolific's REST API: one method a call. Imports only httpx, settings and the errors beside it.
+"""Prolific's REST API: one method a call. Imports only httpx, settings and the contract's errors.
 
 What is safe to repeat is repeated: reading always, writing where it says the same twice (approve, a number of places),
 anything that was certainly not taken (no connection, 429). Setting up and paying bonuses is never repeated. Statuses
@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 import httpx
 from django.conf import settings
 
+from survey.contracts.panels import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
-from survey.panels.errors import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 # While somebody waits at the door.
@@ -25,6 +25,7 @@ FIRST_WAIT = 0.5  # seconds; doubled each time, of which a random part is waited
 LONGEST_WAIT = 30.0  # seconds that a Retry-After may ask for
 PAGE_SIZE = 100
 LONGEST_LIST = 1000  # pages: a `next` that leads in circles must end
+NOT_CONFIGURED = "HUNCH_PROLIFIC_TOKEN is not set: without it Prolific cannot be asked"
 Sleep = Callable[[float], None]
 
 
@@ -62,6 +63,9 @@ class ProlificClient:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._http.close()
 
     # Studies
@@ -319,7 +323,7 @@ def open_client(*, at_the_door: bool = False) -> ProlificClient:
         HunchError: no token is set.
     """
     if not is_configured():
-        raise HunchError("HUNCH_PROLIFIC_TOKEN is not set: without it Prolific cannot be asked")
+        raise HunchError(NOT_CONFIGURED)
     url, token = settings.HUNCH_PROLIFIC_URL, settings.HUNCH_PROLIFIC_TOKEN
     if at_the_door:
         return ProlificClient(url=url, token=token, timeout=SHORT_TIMEOUT, patience=1)

@@ -1,24 +1,31 @@
-"""The statuses of a submission that rules are about. Any other string is kept and shown as it came. Imports nothing."""
+"""Prolific's words for how a posting and a submission stand, and what each means to us. Others stay as they are."""
 
-RESERVED = "RESERVED"
-ACTIVE = "ACTIVE"
-AWAITING_REVIEW = "AWAITING REVIEW"
-APPROVED = "APPROVED"
-PARTIALLY_APPROVED = "PARTIALLY APPROVED"
-REJECTED = "REJECTED"
-RETURNED = "RETURNED"
-TIMED_OUT = "TIMED-OUT"
-SCREENED_OUT = "SCREENED OUT"
+from survey.contracts.panels import PostingState, SubmissionStatus
 
-UNDER_WAY = (RESERVED, ACTIVE)
-PAID = (APPROVED, PARTIALLY_APPROVED)
-ENDED_UNPAID = (RETURNED, TIMED_OUT)
-NO_CODE = "NOCODE"
+SUBMISSIONS = {
+    "RESERVED": SubmissionStatus.RESERVED,
+    "ACTIVE": SubmissionStatus.UNDER_WAY,
+    "AWAITING REVIEW": SubmissionStatus.AWAITING_REVIEW,
+    "APPROVED": SubmissionStatus.APPROVED,
+    "PARTIALLY APPROVED": SubmissionStatus.PARTIALLY_APPROVED,
+    "REJECTED": SubmissionStatus.REJECTED,
+    "RETURNED": SubmissionStatus.RETURNED,
+    "TIMED-OUT": SubmissionStatus.TIMED_OUT,
+    "SCREENED OUT": SubmissionStatus.SCREENED_OUT,
+}
+POSTINGS = {
+    "UNPUBLISHED": PostingState.DRAFT,
+    "ACTIVE": PostingState.ACTIVE,
+    "PAUSED": PostingState.PAUSED,
+    "AWAITING REVIEW": PostingState.AWAITING_REVIEW,
+    "COMPLETED": PostingState.COMPLETED,
+}
+NO_CODE = "NOCODE"  # In the place of a code, where the person entered none.
 
 
-def as_told(status: object) -> str:
-    """One spelling for the two that the panel uses: bodies say `TIMED-OUT`, its list filter says `TIMED_OUT`."""
+def in_one_spelling(status: object) -> str:
+    """Bodies say `TIMED-OUT`, the filter of a list says `TIMED_OUT`: one spelling for both, as it is stored."""
     text = str(status or "UNKNOWN").strip().upper()
     if text in ("TIMED_OUT", "TIMED OUT"):
-        return TIMED_OUT
+        return "TIMED-OUT"
     return text.replace("_", " ")[:40]

@@ -1,7 +1,8 @@
-"""What the last page says, by how a sitting ended. Imports models and below."""
+"""What the last page says, by how a sitting ended. Imports models, panels' contract and below."""
 
 from django.utils.translation import gettext as _
 
+from survey.contracts import panels
 from survey.models import CompletionCode, Sitting
 
 Outcome = CompletionCode.Outcome
@@ -24,7 +25,7 @@ def text_at_the_end(sitting: Sitting) -> str:
     """The study's own words for those who finished; for everybody else why it ends here."""
     outcome = outcome_of(sitting)
     if sitting.withdrawn_at is not None and outcome == Outcome.COMPLETED:
-        paid = sitting.stage.study.config.panel.has_submissions
+        paid = panels.of_study(sitting.stage.study).has_submissions
         deleted = _("We have deleted your answers, as you wished. Thank you for your time.")
         return f"{deleted} {_('Your pay is the same as with them.')}" if paid else deleted
     return {

@@ -1,15 +1,15 @@
 """From arrival to a sitting: who may begin, consent, conditions, and the booklet claimed once the checks are passed."""
 
 import random
-import re
 import secrets
-from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, NotFound
 from survey.models import (
     Assignment,
@@ -25,16 +25,11 @@ from survey.services.answers.conditions import draw_for_items, draw_for_sitting
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
 
-from . import links
 from .capacity import free_booklets, free_capacity
-from .identities import PanelIds, find_respondent, store_identity, submission_hash
+from .identities import find_respondent, store_identity, submission_hash
 
 # Enough for the people who claim in one moment to spread over; the booklets themselves were dealt at random.
 CLAIM_WINDOW = 50
-PANEL_ID = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
-# Other panels have other ids; no brace, bracket, percent or dollar sign, in which placeholders stand.
-GENERIC_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
-NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P?ID")
 
 
 def study_of(slug: str) -> Study:
@@ -48,43 +43,9 @@ def study_of(slug: str) -> Study:
     return study
 
 
-def read_panel_ids(study: Study, query: Mapping[str, str]) -> PanelIds | None:
-    """The ids from an entry address; None where it carries none (a clean address, or an open study).
-
-    Raises:
-        EntryRefused: a parameter is missing, still a placeholder, or not an id; or a link that is not the study's.
-    """
-    panel = study.config.panel
-    given = {what: query.get(name, "").strip() for what, name in panel.parameter_names.items()}
-    if not any(given.values()):
-        return None
-    if panel.kind == links.KIND:
-        return links.ids_of_link(study, given["person"])
-    for what, value in given.items():
-        name = panel.parameter_names[what]
-        if not _is_panel_id(value, name=name, kind=panel.kind):
-            raise EntryRefused(
-                _(
-                    "The link is incomplete: %(name)s is missing or was not filled in. "
-                    "Please start again from the panel's page."
-                )
-                % {"name": name},
-                code="bad_panel_ids",
-                status=400,
-            )
-    return PanelIds(panel.kind, given["person"], given.get("study", ""), given.get("submission", ""))
-
-
-def _is_panel_id(value: str, *, name: str, kind: str) -> bool:
-    # Everybody whom a broken link brings carries the same word, and would be taken for one person.
-    unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
-    form = PANEL_ID if kind == "prolific" else GENERIC_ID
-    return form.match(value) is not None and not unfilled
-
-
-def new_open_person() -> PanelIds:
+def new_open_person(panel: str = "open") -> PanelIds:
     """A made-up identity for a study that is open to anybody with the address: one a browser."""
-    return PanelIds("open", secrets.token_hex(16))
+    return PanelIds(panel, secrets.token_hex(16))
 
 
 def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
@@ -172,7 +133,7 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     if free_capacity(stage) < 1:
         raise _full()
     now = timezone.now()
-    links.use_link(study, ids, now=now)
+    panels.of_study(study).admit(study, ids, now=now)
     respondent = Respondent.objects.create(study=study, is_simulated=simulated)
     store_identity(respondent=respondent, ids=ids)
     sitting = Sitting.objects.create(

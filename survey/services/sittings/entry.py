@@ -6,13 +6,11 @@ from django.core import signing
 from django.utils.translation import gettext as _
 
 from survey.contracts import panels
-from survey.contracts.panels import Verdict
+from survey.contracts.panels import PanelIds, Verdict
 from survey.exceptions import EntryRefused
 from survey.models import Study
 
-from . import links
-from .enrolment import find_sitting, new_open_person, read_panel_ids, refuse_people_of_others
-from .identities import PanelIds
+from .enrolment import find_sitting, new_open_person, refuse_people_of_others
 
 # The header is signed with the site's key, so that nobody outside can mark a person as simulated.
 SIMULATED_HEADER = "X-Hunch-Simulated"
@@ -25,20 +23,13 @@ def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
     Raises:
         EntryRefused: the study's panel sends ids along, and they are missing or not ids.
     """
-    ids = read_panel_ids(study, given)
+    panel = panels.of_study(study)
+    ids = panel.recognise(study, given)
     if ids is not None:
         return ids
-    if study.config.panel.kind == "open":
-        return new_open_person()
-    if study.config.panel.kind == links.KIND:
-        raise EntryRefused(
-            _("This study is entered by a link of your own. Please open it once more; your place is kept."),
-            code="no_panel_ids",
-        )
-    raise EntryRefused(
-        _("This study is entered from the panel's own page. Please open it there once more; your place is kept."),
-        code="no_panel_ids",
-    )
+    if panel.is_open:
+        return new_open_person(panel.name)
+    raise EntryRefused(panel.how_to_enter(), code="no_panel_ids")
 
 
 def arrive(
@@ -57,7 +48,7 @@ def arrive(
     Raises:
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
     """
-    ids = read_panel_ids(study, given)
+    ids = panels.of_study(study).recognise(study, given)
     if ids is None:
         return None
     if find_sitting(study, ids) is None:
@@ -68,24 +59,13 @@ def arrive(
 
 
 def _refuse_strangers(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str) -> None:
-    settings = study.config.panel
-    panel = panels.get(settings.kind)
-    if panel is None:
-        return
     ours = set(study.postings.exclude(external_id="").values_list("external_id", flat=True))
-    if ours and ids.study not in ours:
+    if ours and ids.study and ids.study not in ours:
         raise _not_sent()
-    verdict = panel.verdict(
-        person=ids.person,
-        study=ids.study,
-        submission=ids.submission,
-        given=given,
-        host=host,
-        signed=settings.signed_entry,
-    )
+    verdict = panels.of_study(study).verdict(study, ids, query=given, host=host)
     if verdict == Verdict.NOT_SENT:
         raise _not_sent()
-    if verdict == Verdict.NOT_KNOWN and settings.signed_entry:
+    if verdict == Verdict.NOT_KNOWN and study.config.panel.signed_entry:
         raise EntryRefused(
             _("We cannot check your link at the moment. Nothing has been recorded. Please try again in a minute."),
             code="entry_not_checked",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Sitting
 from survey.services.base.seeds import derive
@@ -129,7 +129,7 @@ def current_step(sitting: Sitting) -> Step:
         return Step(
             number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
         )
-    paid = study.config.panel.has_submissions
+    paid = panels.of_study(study).has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
 
 

@@ -51,7 +51,7 @@ class HourlyPay:
 
 
 def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> HourlyPay | None:
-    """What a reward comes to; None where the study has no panel, or names no reward.
+    """What a reward comes to; None where the panel asks for no minimum, or the study names no reward.
 
     Args:
         reward: in cents; without it the newest posting's, or else the study file's.
@@ -84,12 +84,12 @@ def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
 def _pay(
     settings: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
 ) -> HourlyPay | None:
-    panel = panels.get(settings.panel.kind)
-    if panel is None or settings.panel.reward is None or reward is None:
+    minimum = panels.find(settings.panel.kind).minimum_an_hour.get(settings.panel.currency)
+    if minimum is None or settings.panel.reward is None or reward is None:
         return None
     return HourlyPay(
         cents=reward * 60 / max(minutes, 1 / 60),
-        minimum=panel.minimum_an_hour[settings.panel.currency],
+        minimum=minimum,
         currency=settings.panel.currency,
         minutes=minutes,
         finished=finished,

@@ -3,24 +3,15 @@
 import base64
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 
+from survey.contracts.panels import PanelIds
 from survey.models import PanelIdentity, Respondent, Study
 from survey.services.base.hashing import keyed_digest
-
-
-@dataclass(frozen=True)
-class PanelIds:
-    """What a panel sends along: who, in which of its studies, in which submission. Printing one shows none of it."""
-
-    panel: str
-    person: str = field(repr=False)
-    study: str = field(default="", repr=False)
-    submission: str = field(default="", repr=False)
 
 
 def _cipher() -> Fernet:

@@ -14,15 +14,14 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, HunchError, StateRefused
 from survey.models import EntryLink, Study
 from survey.services.base.auditing import record
 from survey.services.base.hashing import keyed_digest
-from survey.study_file import LINK_PARAMETER
-
-from .identities import PanelIds
 
 KIND = "links"
+PARAMETER = "link"
 TOKEN_BYTES = 16  # 128 bits at random
 TOKEN = re.compile(r"^[0-9A-Za-z_-]{22}$")
 MOST_AT_ONCE = 5000
@@ -68,7 +67,7 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
             for number, token in enumerate(tokens, start=first)
         )
         record("make_links", study, by=by, via=via, count=count, first=first)
-    return [NewLink(number, f"{entrance}?{LINK_PARAMETER}={token}") for number, token in enumerate(tokens, start=first)]
+    return [NewLink(number, f"{entrance}?{PARAMETER}={token}") for number, token in enumerate(tokens, start=first)]
 
 
 def ids_of_link(study: Study, token: str) -> PanelIds:
@@ -87,13 +86,11 @@ def ids_of_link(study: Study, token: str) -> PanelIds:
 
 
 def use_link(study: Study, ids: PanelIds, *, now: datetime) -> None:
-    """Use up the link of somebody who begins; nothing where the study has no links. Inside the transaction that begins.
+    """Use up the link of somebody who begins. Inside the transaction that begins.
 
     Raises:
         EntryRefused: it was used before, by somebody of whom nothing is known any more, or is no link of this study.
     """
-    if study.config.panel.kind != KIND:
-        return
     unused = EntryLink.objects.filter(study=study, token_hash=ids.person, used_at__isnull=True)
     if not unused.update(used_at=now):
         raise EntryRefused(

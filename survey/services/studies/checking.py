@@ -154,7 +154,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "controls": sum(count for _kind, count in (*plan.sampled.controls, *plan.holdout.controls)),
             }
         found.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
-    if not config.pilots and config.panel.kind != "open":
+    if not config.pilots and not panels.find(config.panel.kind).is_open:
         yield Finding("remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)")
 
 
@@ -164,8 +164,8 @@ def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
 
 
 def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
-    panel = config.panel
-    if panel.kind == "open":
+    panel, kind = config.panel, panels.find(config.panel.kind)
+    if kind.is_open or kind.problem:
         return
     if found.pay is None or found.cost is None:
         yield Finding("remark", "panel.reward", "none is named: people at a panel are paid")
@@ -179,7 +179,7 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             f"{pay.an_hour / 100:.2f} {pay.currency} an hour by the expected {pay.minutes} minutes; the panel's "
             f"minimum is {pay.minimum / 100:.2f}: make it {needed} or more, or the sitting shorter",
         )
-    if panels.get(panel.kind) is not None:
+    if kind.client is not None:
         if panel.spending_cap is None:
             yield Finding("problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid")
         elif panel.spending_cap < cost.rewards:
@@ -234,12 +234,11 @@ def _outcomes(config: StudyConfig) -> Sequence[str]:
 def _pay(config: StudyConfig) -> Pay | None:
     if config.panel.reward is None:
         return None
-    panel = panels.get(config.panel.kind)
     return Pay(
         currency=config.panel.currency,
         minutes=config.expected_minutes,
         an_hour=config.panel.reward * 60 / config.expected_minutes,
-        minimum=None if panel is None else panel.minimum_an_hour[config.panel.currency],
+        minimum=panels.find(config.panel.kind).minimum_an_hour.get(config.panel.currency),
     )
 
 

@@ -2,19 +2,19 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from predictors.errors import PredictorError
 from predictors.registry import default_params, settings_of
 from predictors.registry import names as predictor_names
 from predictors.training import members_of
 from survey import study_file
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
 from survey.models import Bank, CompletionCode, Question, Stage, Study
 from survey.services.answers.conditions import option_problems
@@ -108,13 +108,14 @@ def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study |
         if not Study.objects.filter(slug=slug).exists():
             report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
     bank = _bank(config.bank, report)
+    panel = _panel(config, report)
     instrument = _instrument(config, report)
     _check_predictor(config, instrument, report)
     for place, language in study_file.missing_texts(config):
         report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
-    if bank is None or instrument is None:
+    if bank is None or panel is None or instrument is None:
         return None
-    config = _with_all_options(config, instrument)
+    config = _with_all_options(config, instrument, panel)
     study = Study(
         slug=config.slug,
         title=config.title,
@@ -148,32 +149,62 @@ def _instrument(config: StudyConfig, report: Report) -> type[instruments.Instrum
     except instruments.InstrumentMissing as exc:
         report(("instrument", "kind"), exc.message)
         return None
+    sound = _options_are_sound(
+        instrument.options_model, config.instrument.options, "instrument", instrument.name, report
+    )
+    return instrument if sound else None
+
+
+def _panel(config: StudyConfig, report: Report) -> panels.Panel | None:
+    """The panel that the file names, where it takes what the file says of it."""
     try:
-        instrument.options_model.model_validate(config.instrument.options)
-        return instrument
+        panel = panels.get(config.panel.kind)
+    except LookupError as exc:
+        report(("panel", "kind"), str(exc))
+        return None
+    strange = [key for key in config.panel.given_keys if key not in panel.keys]
+    if strange and panel.is_open:
+        report(("panel",), f"only a panel has {', '.join(strange)}: set kind, or remove it")
+    elif strange:
+        report(("panel",), f'a panel of the kind "{panel.name}" has no {", ".join(strange)}: remove it')
+    sound = _options_are_sound(panel.options_model, config.panel.options, "panel", panel.name, report)
+    return panel if sound and not strange else None
+
+
+def _options_are_sound(
+    model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Report
+) -> bool:
+    """Whether the options fit; what does not is reported at its place."""
+    try:
+        model.model_validate(options)
+        return True
     except ValidationError as exc:
         for error in exc.errors(include_url=False):
-            known = ", ".join(sorted(instrument.options_model.model_fields)) or "none"
+            known = ", ".join(sorted(model.model_fields)) or "none"
             unknown = error["type"] == "extra_forbidden"
-            message = (
-                f"unknown option; {instrument.name} has: {known}"
-                if unknown
-                else error["msg"].removeprefix("Value error, ")
-            )
+            message = f"unknown option; {name} has: {known}" if unknown else error["msg"].removeprefix("Value error, ")
             place = error["loc"]
             cause = error.get("ctx", {}).get("error")
             if isinstance(cause, WrongKey):  # What two options must agree on names the one to change.
                 place, message = (*place, *cause.place), cause.message
             elif place and not unknown:
                 message = f"{message} (it is {error['input']!r})"
-            report(("instrument", "options", *place), message)
-    return None
+            report((table, "options", *place), message)
+    return False
 
 
-def _with_all_options(config: StudyConfig, instrument: type[instruments.Instrument]) -> StudyConfig:
+def _with_all_options(
+    config: StudyConfig, instrument: type[instruments.Instrument], panel: panels.Panel
+) -> StudyConfig:
     """Stored as they are meant today: a later release may have other defaults."""
-    options = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
-    return config.model_copy(update={"instrument": config.instrument.model_copy(update={"options": options})})
+    asked = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
+    panels_own = panel.options(config).model_dump(mode="json")
+    return config.model_copy(
+        update={
+            "instrument": config.instrument.model_copy(update={"options": asked}),
+            "panel": config.panel.model_copy(update={"options": panels_own}),
+        }
+    )
 
 
 def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrument] | None, report: Report) -> None:

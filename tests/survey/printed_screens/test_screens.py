@@ -10,6 +10,7 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 
+from survey.models import EntryLink
 from survey.printed_screens import walking
 from survey.printed_screens.walking import MOST_COMBINATIONS, chosen_combinations, undone
 from survey.study_file import StudyConfig
@@ -187,6 +188,13 @@ def test_a_study_of_another_instrument_and_a_panel_is_walked_through_as_well(tmp
     call_command("screens", "cast", out=tmp_path)
     found = names(tmp_path / "en")
     assert any(name.startswith("item-") for name in found) and "end-completed" in found
+
+
+def test_a_study_entered_by_links_is_walked_through_and_keeps_none_of_them(tmp_path: Path) -> None:
+    cast.study(panel={"kind": "links"}, texts={})
+    call_command("screens", "cast", out=tmp_path)
+    assert "end-completed" in names(tmp_path / "en")
+    assert not EntryLink.objects.exists()
 
 
 def test_it_refuses_a_language_that_the_study_is_not_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

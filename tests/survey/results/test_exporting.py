@@ -11,12 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import columns, contents, files, reading
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
-from survey.services.sittings.identities import PanelIds
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,10 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
+from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.models import Assignment, Consent, Respondent, Response, Sitting, Study
-from survey.services.sittings.enrolment import begin_sitting, new_open_person, read_panel_ids
+from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
 from survey.simulator.habits import Habit, habits_of, pages_of, stray_scanners
 from survey.simulator.journey import REPEATING, Journey
@@ -215,7 +216,7 @@ def test_a_program_that_began_something_is_told(live_server) -> None:
     study = cast.open_study(panel=PROLIFIC, stages=[{"sittings": 6}])
     crowd = crowd_for(live_server, study, rates=Rates(scanners=1.0))
     crowd.run()
-    cast.begin(study, read_panel_ids(study, crowd.strays[0]))
+    cast.begin(study, panels.of_study(study).recognise(study, crowd.strays[0]))
     assert "programs that began anything: 0 seen, 1 stored" in crowd.report().differences
 
 

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, NotFound
 from survey.models import ConditionLevel, PanelIdentity, Respondent, Sitting, Study
 from survey.services.base.hashing import digest
 from survey.services.sittings import enrolment
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import PanelIds, seal, unseal
+from survey.services.sittings.identities import seal, unseal
 from survey.services.stages import lifecycle
 from tests import cast
 
@@ -165,16 +167,16 @@ def test_a_changed_seal_opens_nothing() -> None:
 def test_a_broken_panel_link_is_refused(query: dict[str, str]) -> None:
     study = cast.small_study(panel=PROLIFIC)
     with pytest.raises(EntryRefused) as caught:
-        enrolment.read_panel_ids(study, query)
+        panels.of_study(study).recognise(study, query)
     assert (caught.value.code, caught.value.status) == ("bad_panel_ids", 400)
 
 
 def test_panel_ids_are_read_where_the_study_has_a_panel() -> None:
-    assert enrolment.read_panel_ids(cast.small_study("a", panel=PROLIFIC), WHO) == PanelIds(
-        "prolific", "5f1", "s1", "x1"
-    )
-    assert enrolment.read_panel_ids(cast.small_study("b", panel=PROLIFIC), {}) is None
-    assert enrolment.read_panel_ids(cast.small_study("c"), WHO) is None
+    named, nameless = cast.small_study("a", panel=PROLIFIC), cast.small_study("b", panel=PROLIFIC)
+    open_to_all = cast.small_study("c")
+    assert panels.of_study(named).recognise(named, WHO) == PanelIds("prolific", "5f1", "s1", "x1")
+    assert panels.of_study(nameless).recognise(nameless, {}) is None
+    assert panels.of_study(open_to_all).recognise(open_to_all, WHO) is None
 
 
 def test_an_unknown_study_is_not_found() -> None:

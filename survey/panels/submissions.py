@@ -4,27 +4,22 @@ Polling is the base, since webhooks get lost; both end here. A row remembers whe
 answer never overwrites a newer one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
+from survey.contracts.panels import PanelClient, PanelError, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Submission
-from survey.panels.errors import PanelError
-from survey.panels.money import sittings_of
 from survey.services.sittings.expiry import expire_sitting
-from survey.services.sittings.identities import PanelIds, seal, submission_hash
+from survey.services.sittings.identities import seal, submission_hash
 
-from .client import ProlificClient, is_configured, open_client
-from .postings import change
-from .statuses import RETURNED, as_told
+from .asking import can_ask, client_of, state_of, status_of
+from .money import sittings_of
+from .postings import Move, change, leads_to_a_closed_door
 
-# Nothing changes any more at a posting that is over, but for what people do by hand.
-OVER = "COMPLETED"
 CHUNK = 100
 PURGED = "purged-"  # In the place of a submission's hash that was removed for good.
 
@@ -34,7 +29,7 @@ def is_forgotten(posting: Posting) -> bool:
     return posting.submissions.filter(submission_hash__startswith=PURGED).exists()
 
 
-def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> int:
+def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
     """Read a posting's state and all its submissions; return how many there are.
 
     Raises:
@@ -43,22 +38,19 @@ def read_posting(posting: Posting, *, client: ProlificClient | None = None) -> i
     """
     if is_forgotten(posting):
         raise StateRefused(f"{posting}: its people were forgotten (purge_identities); reading it would bring them back")
-    if client is None:
-        with open_client() as own:
-            return read_posting(posting, client=own)
-    now = timezone.now()
-    try:
-        study = client.study(posting.external_id)
-        count = store(posting, client.submissions(posting.external_id), read_at=now)
-    except PanelError as exc:
-        posting.error = exc.message
-        posting.save(update_fields=["error"])
-        raise
-    posting.state = str(study.get("status") or "")[:40]
-    places = study.get("total_available_places")
-    if isinstance(places, int) and places > posting.places:
-        posting.places = places  # Somebody added some at the panel: they cost money all the same.
-    if posting.published_at is None and posting.state not in ("", "UNPUBLISHED"):
+    with client_of(posting.panel, client) as asked:
+        now = timezone.now()
+        try:
+            found = asked.posting(posting.external_id)
+            count = store(posting, asked.submissions(posting.external_id), read_at=now)
+        except PanelError as exc:
+            posting.error = exc.message
+            posting.save(update_fields=["error"])
+            raise
+    posting.state = found.state[:40]
+    if found.places is not None and found.places > posting.places:
+        posting.places = found.places  # Somebody added some at the panel: they cost money all the same.
+    if posting.published_at is None and state_of(posting) != PostingState.DRAFT:
         posting.published_at = now
     posting.read_at, posting.error = now, ""
     posting.save(update_fields=["state", "places", "published_at", "read_at", "error"])
@@ -70,27 +62,25 @@ def read_all() -> int:
 
     One that still sends people while its stage admits nobody is paused: they would give their time for a closed door.
     """
-    if not is_configured():
-        return 0
     done = 0
-    under_way = Posting.objects.exclude(external_id="").exclude(state=OVER)
-    for posting in under_way.select_related("study", "stage"):
-        if is_forgotten(posting):
+    for posting in Posting.objects.exclude(external_id="").select_related("study", "stage"):
+        # Nothing changes any more at a posting that is over, but for what people do by hand.
+        if not can_ask(posting.panel) or state_of(posting) == PostingState.COMPLETED or is_forgotten(posting):
             continue
         try:
-            with open_client() as client:
+            with client_of(posting.panel) as client:
                 read_posting(posting, client=client)
-                if posting.leads_to_a_closed_door:
-                    change(posting, "PAUSE", client=client, via="worker")
+                if leads_to_a_closed_door(posting):
+                    change(posting, Move.PAUSE, client=client, via="worker")
         except PanelError:
             continue  # It stands in the posting's row, and the next round tries again.
         done += 1
     return done
 
 
-def store(posting: Posting, told: Iterable[Mapping[str, Any]], *, read_at: datetime) -> int:
+def store(posting: Posting, read: Iterable[SubmissionAtPanel], *, read_at: datetime) -> int:
     """Write what the panel said at `read_at` about some of a posting's submissions."""
-    rows = iter(told)
+    rows = iter(read)
     count = 0
     while chunk := list(islice(rows, CHUNK)):
         count += len(chunk)
@@ -98,33 +88,27 @@ def store(posting: Posting, told: Iterable[Mapping[str, Any]], *, read_at: datet
     return count
 
 
-def _store_chunk(posting: Posting, told: Sequence[Mapping[str, Any]], read_at: datetime) -> None:
-    by_key: dict[str, tuple[PanelIds, Mapping[str, Any]]] = {}
-    for facts in told:
-        if not facts.get("id"):
-            continue
-        # A list calls it participant_id, a single submission participant.
-        person = str(facts.get("participant_id") or facts.get("participant") or "")
-        ids = PanelIds(posting.panel, person, posting.external_id, str(facts["id"]))
-        by_key[submission_hash(posting.study, ids)] = ids, facts
+def _store_chunk(posting: Posting, read: Sequence[SubmissionAtPanel], read_at: datetime) -> None:
+    by_key: dict[str, tuple[PanelIds, SubmissionAtPanel]] = {}
+    for one in read:
+        ids = PanelIds(posting.panel, one.person, posting.external_id, one.submission)
+        by_key[submission_hash(posting.study, ids)] = ids, one
     known = {row.submission_hash: row for row in posting.submissions.filter(submission_hash__in=by_key)}
     identities = PanelIdentity.objects.filter(study=posting.study_id, submission_hash__in=by_key)
     people = dict(identities.values_list("submission_hash", "respondent"))
     returned: list[Submission] = []
-    for key, (ids, facts) in by_key.items():
+    for key, (ids, one) in by_key.items():
         row = known.get(key)
         if row is None:
             row = Submission(posting=posting, submission_hash=key, ids_encrypted=seal(ids).encode())
         elif row.read_at > read_at:
             continue
         row.respondent_id = people.get(key)
-        row.status = as_told(facts.get("status"))
-        row.entered_code = str(facts.get("study_code") or facts.get("entered_code") or "")[:100]
-        row.started_at, row.completed_at = _time(facts.get("started_at")), _time(facts.get("completed_at"))
-        row.seconds = _seconds(facts.get("time_taken"))
+        row.status, row.entered_code = one.status[:40], one.code[:100]
+        row.started_at, row.completed_at, row.seconds = one.started_at, one.completed_at, one.seconds
         row.read_at = read_at
         _write(row)
-        if row.status == RETURNED:
+        if status_of(row, posting) == SubmissionStatus.RETURNED:
             returned.append(row)
     _free_places_of(posting, returned)
 
@@ -153,15 +137,3 @@ def _free_places_of(posting: Posting, returned: list[Submission]) -> None:
     for sitting in sittings_of(posting, returned).values():
         if sitting.state == Sitting.State.LIVE:
             expire_sitting(sitting.pk, now=now)
-
-
-def _time(text: Any) -> datetime | None:
-    try:
-        found = parse_datetime(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return found if found is None or timezone.is_aware(found) else timezone.make_aware(found)
-
-
-def _seconds(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else None

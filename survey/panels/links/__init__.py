@@ -1,0 +1,1 @@
+"""Links for a lab: each lets one person begin. Making and claiming one is `services.sittings.links`."""

@@ -1,0 +1,190 @@
+"""Prolific's API as the contract has it: our calls in Prolific's words, and its answers in ours."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Self
+
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from survey.contracts.panels import (
+    Bonus,
+    Event,
+    EventSubject,
+    PanelClient,
+    PanelError,
+    PostingAtPanel,
+    SubmissionAtPanel,
+)
+from survey.models import Posting
+
+from . import events
+from .client import NOT_CONFIGURED, ProlificClient, is_configured, open_client
+from .drafts import FACTS, draft_body
+from .statuses import in_one_spelling
+
+DID_NOT_FINISH = "Did not finish study"  # One of the panel's own reasons.
+APPROVED, REJECTED = "APPROVED", "REJECTED"
+
+
+class ProlificAccount(PanelClient):
+    """The account that the settings name.
+
+    Args:
+        api: its REST API.
+    """
+
+    bonuses_at_once = 200
+    rejection_categories = (
+        "TOO_QUICKLY",
+        "TOO_SLOWLY",
+        "FAILED_INSTRUCTIONS",
+        "INCOMP_LONGITUDINAL",
+        "FAILED_CHECK",
+        "LOW_EFFORT",
+        "MALINGERING",
+        "NO_CODE",
+        "BAD_CODE",
+        "NO_DATA",
+        "UNSUPP_DEVICE",
+        "OTHER",
+    )
+    shortest_reason = 100
+    attention_category = "FAILED_CHECK"
+
+    def __init__(self, api: ProlificClient) -> None:
+        self.api = api
+
+    @classmethod
+    def missing_setting(cls) -> str:
+        return "" if is_configured() else NOT_CONFIGURED
+
+    @classmethod
+    def open(cls) -> Self:
+        return cls(open_client())
+
+    def close(self) -> None:
+        self.api.close()
+
+    # Postings
+
+    def compose(self, posting: Posting, *, address: str) -> dict[str, Any]:
+        return draft_body(posting, address=address)
+
+    def facts(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: sent[name] for name in FACTS if name in sent}
+
+    def drafts(self, internal_name: str) -> Iterator[PostingAtPanel]:
+        for one in self.api.studies():
+            if one.get("internal_name") == internal_name:
+                yield self.posting(str(one.get("id")))  # A list does not have the codes.
+
+    def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
+        made = self._read(self.api.create_study(sent))
+        if not made.external_id:
+            raise PanelError("Prolific: to create the draft: its answer has no id")
+        return made
+
+    def posting(self, external_id: str) -> PostingAtPanel:
+        return self._read(self.api.study(external_id), external_id)
+
+    def _read(self, told: Mapping[str, Any], external_id: str = "") -> PostingAtPanel:
+        codes = told.get("completion_codes")
+        entries = codes if isinstance(codes, list) else []
+        return PostingAtPanel(
+            external_id=str(told.get("id") or external_id),
+            state=str(told.get("status") or ""),
+            places=_whole(told.get("total_available_places")),
+            reward=_whole(told.get("reward")),
+            minutes=_whole(told.get("estimated_completion_time")),
+            codes=frozenset(str(entry["code"]) for entry in entries if isinstance(entry, Mapping) and "code" in entry),
+            facts=self.facts(told),
+        )
+
+    def publish(self, external_id: str) -> str:
+        return self._move(external_id, "PUBLISH")
+
+    def pause(self, external_id: str) -> str:
+        return self._move(external_id, "PAUSE")
+
+    def start(self, external_id: str) -> str:
+        return self._move(external_id, "START")
+
+    def stop(self, external_id: str) -> str:
+        return self._move(external_id, "STOP")
+
+    def _move(self, external_id: str, action: str) -> str:
+        return str(self.api.transition(external_id, action).get("status") or "")
+
+    def set_places(self, external_id: str, places: int) -> str:
+        return str(self.api.set_places(external_id, places).get("status") or "")
+
+    # Submissions
+
+    def submissions(self, external_id: str) -> Iterable[SubmissionAtPanel]:
+        for told in self.api.submissions(external_id):
+            if told.get("id"):
+                yield _submission(told, external_id)
+
+    def submission(self, submission: str) -> SubmissionAtPanel:
+        return _submission({"id": submission, **self.api.submission(submission)}, "")
+
+    def approve(self, submission: str) -> str:
+        return in_one_spelling(self.api.approve(submission).get("status") or APPROVED)
+
+    def reject(self, submission: str, *, category: str, message: str) -> str:
+        told = self.api.reject(submission, category=category, message=message)
+        return in_one_spelling(told.get("status") or REJECTED)
+
+    def ask_to_return(self, submission: str) -> None:
+        self.api.request_return(submission, [DID_NOT_FINISH])
+
+    # Bonuses
+
+    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str:
+        amounts = [(one.submission, f"{Decimal(one.cents) / 100:.2f}") for one in bonuses]
+        prepared = str(self.api.set_up_bonuses(external_id, amounts).get("id") or "")
+        if not prepared:
+            raise PanelError("Prolific: to set up the bonuses: its answer has no id")
+        return prepared
+
+    def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
+        self.api.pay_bonuses(prepared)
+
+    # Events
+
+    @classmethod
+    def read_event(cls, *, headers: Mapping[str, str], body: bytes, now: float) -> Event:
+        return events.read_event(headers=headers, body=body, now=now)
+
+    @classmethod
+    def event_subject(cls, kind: str) -> EventSubject:
+        return events.subject_of(kind)
+
+
+def _submission(told: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
+    code = str(told.get("study_code") or told.get("entered_code") or "")
+    return SubmissionAtPanel(
+        submission=str(told["id"]),
+        # A list calls it participant_id, a single submission participant.
+        person=str(told.get("participant_id") or told.get("participant") or ""),
+        posting=external_id or str(told.get("study_id") or ""),
+        status=in_one_spelling(told.get("status")),
+        code=code,
+        started_at=_time(told.get("started_at")),
+        completed_at=_time(told.get("completed_at")),
+        seconds=_whole(told.get("time_taken")),
+    )
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        found = parse_datetime(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is None or timezone.is_aware(found) else timezone.make_aware(found)
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else None

@@ -1,0 +1,81 @@
+"""What Prolific is sent for a draft: the study file in Prolific's own words."""
+
+from typing import Any
+
+from django.utils import translation
+from django.utils.translation import gettext_lazy
+
+from survey.models import CompletionCode, Posting, Study
+
+Outcome = CompletionCode.Outcome
+CODE_TYPES = {
+    Outcome.COMPLETED: "COMPLETED",
+    Outcome.NO_CONSENT: "NO_CONSENT",
+    Outcome.FAILED_CHECKS: "FAILED_COMPREHENSION_CHECK",
+    Outcome.STUDY_FULL: "STUDY_FULL",
+    Outcome.SCREENED_OUT: "SCREENED_OUT",
+}
+RETURN_REASONS = {
+    Outcome.NO_CONSENT: gettext_lazy("You chose not to take part."),
+    Outcome.FAILED_CHECKS: gettext_lazy("The questions about the instructions were not answered correctly."),
+    Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
+    Outcome.SCREENED_OUT: gettext_lazy("This study looks for people in another situation."),
+}
+EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter: nobody who was in one of these studies.
+DEVICES = ("desktop", "tablet", "mobile")
+# Whom Prolific may send, and for what pay.
+FACTS = ("filters", "device_compatibility", "total_available_places", "estimated_completion_time", "reward")
+
+
+def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
+    """What Prolific is sent for a draft."""
+    study = posting.study
+    panel = study.config.panel
+    body: dict[str, Any] = {
+        "name": study.title[:120],
+        "internal_name": posting.internal_name,
+        "description": study.config.texts.welcome,
+        "external_study_url": address,
+        "is_external_study_url_secure": panel.signed_entry,
+        "prolific_id_option": "url_parameters",
+        "completion_codes": [
+            _code(study, code)
+            for code in study.codes.order_by("pk")
+            if code.outcome != Outcome.SCREENED_OUT or study.config.screens_out
+        ],
+        "total_available_places": posting.places,
+        "estimated_completion_time": posting.expected_minutes,
+        "reward": posting.reward,
+        "device_compatibility": list(panel.devices or DEVICES),
+        "filters": _filters(study),
+        "submissions_config": {"max_submissions_per_participant": 1},
+    }
+    if panel.maximum_minutes is not None:
+        body["maximum_allowed_time"] = panel.maximum_minutes
+    return body
+
+
+def _filters(study: Study) -> list[dict[str, Any]]:
+    """The study file's, and one more that keeps people away whom our own door would turn away.
+
+    A later stage is another study to the panel. Without this its earlier people would be sent once more, take places,
+    and find out here that they cannot take part.
+    """
+    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.config.panel.filters]
+    slugs = [study.slug, *study.config.panel.exclude_people_of]
+    earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.config.panel.kind, published_at__isnull=False)
+    ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
+    for one in filters:
+        if one["filter_id"] == EARLIER_STUDIES:
+            ids = [*one.get("selected_values", []), *ids]
+    others = [one for one in filters if one["filter_id"] != EARLIER_STUDIES]
+    return [*others, {"filter_id": EARLIER_STUDIES, "selected_values": ids}] if ids else others
+
+
+def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
+    outcome = Outcome(code.outcome)
+    action: dict[str, Any] = {"action": getattr(study.config.panel.codes, outcome.value).upper()}
+    if action["action"] == "REQUEST_RETURN":
+        with translation.override(study.config.texts.language):
+            action["return_reason"] = str(RETURN_REASONS[outcome])
+    return {"code": code.code, "code_type": CODE_TYPES[outcome], "actor": "participant", "actions": [action]}

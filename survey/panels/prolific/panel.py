@@ -1,0 +1,109 @@
+"""Prolific as a panel: its parameters, who stands at its door, and what its words mean.
+
+Whether Prolific sent somebody is known in two ways: the link is signed, or the submission is looked up. Looking up is
+brief, and where no answer comes in time the person is let in: people who came to work are not sent away over our
+trouble, and reconciliation shows any submission that the panel does not know. A study that takes only signed links lets
+nobody in unproved.
+"""
+
+import re
+from collections.abc import Mapping
+
+from survey.contracts.panels import (
+    PAY_KEYS,
+    Panel,
+    PanelError,
+    PanelIds,
+    PanelMissing,
+    PostingState,
+    SubmissionStatus,
+    Verdict,
+)
+from survey.models import Study
+from survey.study_file import StudyConfig
+
+from .account import ProlificAccount
+from .client import is_configured, open_client, open_public_client
+from .statuses import NO_CODE, POSTINGS, SUBMISSIONS, in_one_spelling
+from .tokens import BadToken, KeysUnavailable, check_token
+
+PERSON, STUDY, SUBMISSION = "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"
+TOKEN = "prolific_token"  # noqa: S105 - a parameter's name
+OVER = (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT, SubmissionStatus.REJECTED)
+
+
+class Prolific(Panel):
+    contract = 1
+    name = "prolific"
+    title = "Prolific"
+    keys = PAY_KEYS | {
+        "places",
+        "maximum_minutes",
+        "spending_cap",
+        "exclude_people_of",
+        "signed_entry",
+        "devices",
+        "filters",
+    }
+    client = ProlificAccount
+    # https://researcher-help.prolific.com, "Prolific's payment principles": 6.00 GBP or 8.00 USD.
+    minimum_an_hour = {"GBP": 600, "USD": 800}
+    no_codes = frozenset({NO_CODE})
+    id_pattern = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
+
+    def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
+        return {"person": PERSON, "study": STUDY, "submission": SUBMISSION}
+
+    def placeholder(self, parameter: str) -> str:
+        return f"{{{{%{parameter}%}}}}"
+
+    def verdict(self, study: Study, ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
+        if study.config.panel.signed_entry:
+            found = _by_token(ids, query=query, host=host)
+            if found != Verdict.NOT_KNOWN:
+                return found
+        return _by_looking_up(ids)
+
+    def submission_status(self, text: str) -> SubmissionStatus:
+        return SUBMISSIONS.get(text, SubmissionStatus.UNKNOWN)
+
+    def posting_state(self, text: str) -> PostingState:
+        return POSTINGS.get(text, PostingState.UNKNOWN)
+
+
+def _by_token(ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
+    token = query.get(TOKEN, "")
+    if not token:
+        return Verdict.NOT_SENT
+
+    def read_keys() -> Mapping[str, object]:
+        with open_public_client() as client:
+            return client.study_keys()
+
+    expected = {PERSON: ids.person, STUDY: ids.study, SUBMISSION: ids.submission}
+    try:
+        check_token(token, expected=expected, submission=ids.submission, host=host, read_keys=read_keys)
+    except BadToken:
+        return Verdict.NOT_SENT
+    except KeysUnavailable:
+        return Verdict.NOT_KNOWN
+    return Verdict.SENT
+
+
+def _by_looking_up(ids: PanelIds) -> Verdict:
+    if not is_configured():
+        return Verdict.NOT_KNOWN
+    try:
+        with open_client(at_the_door=True) as client:
+            found = client.submission(ids.submission)
+    except PanelMissing:
+        return Verdict.NOT_SENT
+    except PanelError:
+        return Verdict.NOT_KNOWN
+    if SUBMISSIONS.get(in_one_spelling(found.get("status"))) in OVER:
+        return Verdict.NOT_SENT  # Whoever began now would work for nothing.
+    told = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))
+    # A field that does not come proves nothing against the person.
+    if all(not theirs or theirs == ours for theirs, ours in zip(told, (ids.person, ids.study), strict=True)):
+        return Verdict.SENT if told[0] else Verdict.NOT_KNOWN
+    return Verdict.NOT_SENT
