@@ -18,6 +18,7 @@ from predictors.embeddings import embed
 from predictors.estimators.bert import BertMember, BertPredictor
 from predictors.estimators.encoder import Batch
 from predictors.estimators.finetuning import Network, share_frozen_layers
+from predictors.estimators.heads import mean_of
 from predictors.estimators.text import FIRST, OTHERS, TokenRow, by_length
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
@@ -70,7 +71,7 @@ def _by_networks(
             for rows, batch in _batches(networks[0], networks[0].tokenizer.tokenise(pairs), budget):
                 below = networks[0].encoder.below(batch) if shared else None
                 for own, network in zip(found[kind], networks, strict=True):
-                    own[rows] = _mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
+                    own[rows] = mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
                 done += len(rows)
                 report(progress, done, total, f"embedded {done} of {total} readings of questions")
     return [np.hstack(own) for own in found]
@@ -107,12 +108,3 @@ def _batches(network: Network, pairs: Sequence[TokenRow], budget: int) -> Iterat
     lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
     for rows in by_length(lengths, budget):
         yield rows, network.batch([pairs[row] for row in rows])
-
-
-def _mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:
-    """Mean hidden state of each row's tokens of one text, (rows, hidden); zeros where the text is empty."""
-    tokens = torch.nonzero(batch.segments == segment)[:, 0]
-    row = batch.pair_of_token[tokens]
-    sums = hidden.new_zeros(len(batch.starts), hidden.shape[1]).index_add_(0, row, hidden[tokens])
-    counts = torch.bincount(row, minlength=len(batch.starts))
-    return sums / counts[:, None].clamp(min=1)

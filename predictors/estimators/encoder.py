@@ -140,11 +140,9 @@ class FlatWeights:
         """Views of the master that weight decay applies to: matrices, not biases or norms."""
         return [view for view in self._views(self.master).values() if view.ndim > 1]
 
-    def collect_gradient(self) -> torch.Tensor:
-        """The gradient of the master, float32, ready for clipping."""
-        gradient = self.gradient if self.working is self.master else self.gradient.float()
-        self.master.grad = gradient
-        return gradient
+    def collect_gradient(self) -> None:
+        """Give the master its gradient, float32, ready for clipping."""
+        self.master.grad = self.gradient if self.working is self.master else self.gradient.float()
 
     def after_step(self) -> None:
         """Bring the optimiser's result to the working copy and clear the gradient."""

@@ -212,11 +212,9 @@ class _Optimiser:
 
     def step(self, number: int) -> None:
         """Clip, move all weights at the rates of step `number` (from 0), and clear the gradients."""
-        gradients = [buffer.collect_gradient() for buffer in self.buffers]
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part) for part in gradients]))
-        scale = (self.settings.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale)
+        for buffer in self.buffers:
+            buffer.collect_gradient()
+        torch.nn.utils.clip_grad_norm_([buffer.master for buffer in self.buffers], self.settings.max_grad_norm)
         left = 1 - number / self.steps
         for group, rate, decayed in zip(self.adam.param_groups, self.rates, self.decayed, strict=True):
             group["lr"] = rate * left
