@@ -39,6 +39,8 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
     the same weights on a processor.
     """
 
+    results = ("loss", "n_steps", "n_examples")
+
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
     ) -> Self:
@@ -82,15 +84,8 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
 
     def save_files(self, folder: Path) -> None:
         """Write settings, tokenizer and weights into `folder`: after LoRA, the adapter's alone."""
-        check_is_fitted(self)
-        state = {
-            "params": self.get_params(),
-            "base_digest": self.language_model_.digest,
-            "loss": self.loss_,
-            "n_steps": self.n_steps_,
-            "n_examples": self.n_examples_,
-        }
-        write_json(folder / STATE_FILE, state)
+        state = self.saved_state()
+        write_json(folder / STATE_FILE, {**state, "base_digest": self.language_model_.digest})
         self.language_model_.save(folder, self.adaptation)
 
     @classmethod
@@ -101,13 +96,9 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
             CheckpointError: the checkpoint under an adapter is missing or has changed.
         """
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        member = cls.from_params(state["params"])
+        member = cls.restored(state)
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             member.language_model_ = reloaded(folder, member.settings(), state["base_digest"])
-        member.classes_ = np.array([0, 1])
-        member.loss_ = state["loss"]
-        member.n_steps_ = state["n_steps"]
-        member.n_examples_ = state["n_examples"]
         return member
 
 
