@@ -190,5 +190,4 @@ def _mean_prediction(members: Sequence[BertMember], rows: list[Any], progress: P
     if not rows:
         return np.empty(0)
     networks = [member.network_ for member in members]
-    budget = networks[0].tokens_at_once(members[0].settings())
-    return predict(networks, networks[0].tokenise(rows), budget, progress).mean(axis=0)
+    return predict(networks, networks[0].tokenise(rows), members[0].token_budget, progress).mean(axis=0)

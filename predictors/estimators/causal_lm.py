@@ -21,6 +21,7 @@ from predictors.estimators.base import (
     part_of_progress,
     write_json,
 )
+from predictors.estimators.encoder import tokens_at_once
 from predictors.estimators.finetuning import random_batches
 from predictors.estimators.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.features import TrainingData
@@ -28,7 +29,6 @@ from predictors.pairs import Progress, report
 from predictors.settings import CausalLmSettings
 
 STATE_FILE = "causal_lm.json"
-_TOKENS_ON_CPU, _TOKENS_ON_GPU = 1024, 16384
 
 
 class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"members": 1}):
@@ -71,7 +71,7 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
         check_is_fitted(self)
         language_model = self.language_model_
         prompts = language_model.tokenizer.tokenise(self.checked_rows(rows))
-        budget = self.token_budget or (_TOKENS_ON_CPU if language_model.device.type == "cpu" else _TOKENS_ON_GPU)
+        budget = tokens_at_once(self.token_budget, language_model.device, on_cpu=1024, on_gpu=16384)
         changed = np.empty(len(prompts))
         done = 0
         with torch.inference_mode():

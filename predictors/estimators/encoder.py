@@ -455,6 +455,11 @@ def compute_dtype(choice: bool | str, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if choice else torch.float32
 
 
+def tokens_at_once(budget: int | None, device: torch.device, on_cpu: int = 2048, on_gpu: int = 32768) -> int:
+    """The token budget of a forward pass: what a setting says, or what suits the device."""
+    return budget or (on_cpu if device.type == "cpu" else on_gpu)
+
+
 def _group(lengths: np.ndarray, start: int, stop: int, dtype: torch.dtype, device: torch.device) -> Group:
     count, longest = len(lengths), int(lengths[0])
     if int(lengths[-1]) == longest:

@@ -149,6 +149,10 @@ class RowTokenizer:
         between = (len(row.texts) - 1) * len(self._between)
         return len(self._start) + len(row.mark) + between + sum(map(len, row.texts)) + len(self._end)
 
+    def by_length(self, rows: Sequence[TokenRow], token_budget: int) -> Iterator[Ids]:
+        """Row numbers by falling length, in batches as in `by_length`."""
+        return by_length(np.array([self.length(row) for row in rows], dtype=np.int64), token_budget)
+
     def used_ids(self, rows: Iterable[TokenRow]) -> Ids:
         """The distinct token ids that laying out `rows` can give, ascending."""
         pieces = [self._start, self._between, self._end, *self._marks]
