@@ -59,8 +59,9 @@ class Settings:
     """
 
     def __post_init__(self) -> None:
+        own: Any = type(self)  # Hashable, as every class: mypy takes the hash of its instances for its own.
         try:
-            _model_of(type(self)).model_validate(vars(self))
+            _model_of(own).model_validate(vars(self))
         except ValidationError as exc:
             error = exc.errors(include_url=False)[0]
             # Our own messages say all there is to say. Neither they nor the chain show what may be a key.
