@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,14 +48,16 @@ class Ends:
 
 
 class Design(ABC):
-    """What `draw` asks of a design. A design is a frozen data class and draws nothing itself but ties at a cut."""
+    """What `draw` asks of a design. A design is a frozen data class and draws nothing itself but ties at a cut.
+
+    It has one stratum, `all`, unless it says otherwise.
+    """
 
     @property
     def replicates(self) -> int:
         """How many slots each drawn candidate gets."""
         return 1
 
-    @abstractmethod
     def strata(
         self,
         scores: ArrayLike | None,
@@ -64,11 +66,32 @@ class Design(ABC):
         n_candidates: int | None = None,
         disagreement: ArrayLike | None = None,
     ) -> Strata:
-        """The cut of the candidates. `scores` and `disagreement`: one number a candidate, shape (M,), or None."""
+        """The cut of the candidates, ties at a cut broken at random.
+
+        `scores` and `disagreement`: one number a candidate, shape (M,), or None for a design that needs none;
+        `n_candidates`: M, for a design without any.
+        """
+        ranked = self.ranked_by(scores, disagreement)
+        size = n_candidates if ranked is None else ranked.size
+        if size is None or size < 1:
+            raise DesignError(f"n_candidates: a draw needs at least 1 candidate, not {size}")
+        return _cut(ranked, self.ends(size), rng)
 
     @abstractmethod
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64] | None:
+        """The numbers by which the candidates are put in order before they are cut, float64 of shape (M,), checked."""
+
+    def ends(self, size: int) -> Ends:
+        """Where `size` candidates are cut.
+
+        Raises:
+            DesignError: they are too few for the cut.
+        """
+        return Ends(names=("all",), highest=0, lowest=0, size=size)
+
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """How many candidates each stratum gives for `n` slots. Raises DesignError if they do not fit."""
+        return fitting((n,), names=("all",), sizes=sizes)
 
     def inclusion_probabilities(
         self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
@@ -82,27 +105,58 @@ class Design(ABC):
 class Uniform(Design):
     """Every candidate has the same chance: one stratum, `all`."""
 
-    def strata(
-        self,
-        scores: ArrayLike | None,
-        rng: np.random.Generator,
-        *,
-        n_candidates: int | None = None,
-        disagreement: ArrayLike | None = None,
-    ) -> Strata:
-        """One stratum of all candidates; their number is `n_candidates`, or the length of the scores."""
-        return _one_stratum(scores, n_candidates)
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64] | None:
+        """The scores, which decide nothing, if there are any."""
+        return None if scores is None else checked_scores(scores)
+
+
+class _Greedy(Design):
+    """The stratum `best` gets a share 1 - epsilon of the slots, `rest` the others. Its data classes have the fields."""
+
+    best: ClassVar[str]
+    epsilon: float
+    top_fraction: float
+    floor: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epsilon <= 1:
+            raise DesignError(f"epsilon: must lie in 0..1, not {self.epsilon}")
+        if not 0 < self.top_fraction < 1:
+            raise DesignError(f"top_fraction: must lie above 0 and below 1, not {self.top_fraction}")
+        if not 0 <= self.floor < 1:
+            raise DesignError(
+                f"floor: must be at least 0 and below 1 of the uniform chance, not {self.floor}; or use Uniform"
+            )
 
     def ends(self, size: int) -> Ends:
-        return Ends(names=("all",), highest=0, lowest=0, size=size)
+        """The ceil(top_fraction * M) highest are best.
+
+        Raises:
+            DesignError: the top fraction leaves no candidate in rest.
+        """
+        n_top = _ceiling(self.top_fraction, size)
+        if n_top >= size:
+            raise DesignError(
+                f"top_fraction: {self.top_fraction} of {size} candidates leaves none in rest; add candidates"
+            )
+        return Ends(names=(self.best, "rest"), highest=n_top, lowest=0, size=size)
 
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """All `n` slots to the one stratum; refused if it holds fewer candidates."""
-        return fitting((n,), names=("all",), sizes=sizes)
+        """round((1 - epsilon) * n) slots to best (a half rounds to even), the others to rest; refused if too many."""
+        n_top = int(((1 - _decimal(self.epsilon)) * int(n)).to_integral_value(ROUND_HALF_EVEN))
+        if self.floor and len(sizes) == 2:
+            least = [_ceiling(self.floor, n * size, sum(sizes)) for size in sizes]
+            if sum(least) > n:
+                raise DesignError(
+                    f"floor: {self.floor} needs {least[0]} slots in {self.best} and {least[1]} in rest, and there are "
+                    f"{n}; lower it or plan more slots"
+                )
+            n_top = min(max(n_top, least[0]), n - least[1])
+        return fitting((n_top, n - n_top), names=(self.best, "rest"), sizes=sizes)
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(Design):
+class EpsilonGreedy(_Greedy):
     """Stratified epsilon-greedy: `top`, the best `top_fraction` by score, gets a share 1 - epsilon of the slots.
 
     The paper's adaptive stages (section 3): most pairs from the top tenth of predicted change, the rest from elsewhere.
@@ -110,85 +164,48 @@ class EpsilonGreedy(Design):
     or 1 one stratum gets no slot, and no estimate for all candidates is possible from that stage.
     """
 
+    best = "top"
     epsilon: float = 0.1
     top_fraction: float = 0.1
     floor: float = 0.0
 
-    def __post_init__(self) -> None:
-        _check_greed(epsilon=self.epsilon, top_fraction=self.top_fraction, floor=self.floor)
-
-    def strata(
-        self,
-        scores: ArrayLike | None,
-        rng: np.random.Generator,
-        *,
-        n_candidates: int | None = None,
-        disagreement: ArrayLike | None = None,
-    ) -> Strata:
-        """`top` holds the ceil(top_fraction * M) best scores, ties at the cut broken at random; `rest` the others."""
-        if scores is None:
-            raise DesignError("scores: epsilon-greedy needs a score for each candidate; or use Uniform")
-        score = checked_scores(scores)
-        return _cut(score, self.ends(score.size), rng)
-
-    def ends(self, size: int) -> Ends:
-        """
-        Raises:
-            DesignError: the top fraction leaves no candidate in rest.
-        """
-        return _greedy_ends("top", self.top_fraction, size)
-
-    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """round((1 - epsilon) * n) slots to top (a half rounds to even), the others to rest; refused if too many."""
-        return _greedy_allocation(n, sizes, names=("top", "rest"), epsilon=self.epsilon, floor=self.floor)
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """The scores."""
+        return _needed(scores, "epsilon-greedy needs a score for each candidate; or use Uniform")
 
 
 @dataclass(frozen=True)
-class Uncertainty(Design):
+class Uncertainty(_Greedy):
     """Epsilon-greedy for what the predictor knows least about: `uncertain` gets a share 1 - epsilon of the slots.
 
     `by` "closeness" ranks by how near the score, a probability, is to 1/2. "disagreement" ranks by the second array of
     numbers, `disagreement`, for instance the standard deviation between an ensemble's members.
     """
 
+    best = "uncertain"
     epsilon: float = 0.1
     top_fraction: float = 0.1
     by: Literal["closeness", "disagreement"] = "closeness"
     floor: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_greed(epsilon=self.epsilon, top_fraction=self.top_fraction, floor=self.floor)
+        super().__post_init__()
         if self.by not in ("closeness", "disagreement"):
             raise DesignError(f'by: must be "closeness" or "disagreement", not {self.by!r}')
 
-    def strata(
-        self,
-        scores: ArrayLike | None,
-        rng: np.random.Generator,
-        *,
-        n_candidates: int | None = None,
-        disagreement: ArrayLike | None = None,
-    ) -> Strata:
-        """`uncertain` holds the ceil(top_fraction * M) least certain, ties broken at random; `rest` the others."""
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """How little is known of each candidate."""
         if self.by == "disagreement":
             if disagreement is None:
                 raise DesignError('disagreement: by = "disagreement" needs one number a candidate; or use "closeness"')
-            doubt = checked_scores(disagreement, field="disagreement")
-        else:
-            if scores is None:
-                raise DesignError("scores: the uncertainty design needs a score for each candidate; or use Uniform")
-            score = checked_scores(scores)
-            if score.min() < 0 or score.max() > 1:
-                raise DesignError(
-                    f"scores: closeness to 1/2 needs probabilities, not {score.min():g}..{score.max():g}; "
-                    'give probabilities or use by = "disagreement"'
-                )
-            doubt = -np.abs(score - 0.5)
-        return _cut(doubt, _greedy_ends("uncertain", self.top_fraction, doubt.size), rng)
-
-    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """As epsilon-greedy: round((1 - epsilon) * n) slots to uncertain, the others to rest."""
-        return _greedy_allocation(n, sizes, names=("uncertain", "rest"), epsilon=self.epsilon, floor=self.floor)
+            return checked_scores(disagreement, field="disagreement")
+        score = _needed(scores, "the uncertainty design needs a score for each candidate; or use Uniform")
+        if score.min() < 0 or score.max() > 1:
+            raise DesignError(
+                f"scores: closeness to 1/2 needs probabilities, not {score.min():g}..{score.max():g}; "
+                'give probabilities or use by = "disagreement"'
+            )
+        return -np.abs(score - 0.5)
 
 
 @dataclass(frozen=True)
@@ -209,30 +226,16 @@ class Softmax(Design):
         if not 0 <= self.floor <= 1:
             raise DesignError(f"floor: must lie in 0..1 of the uniform chance, not {self.floor}")
 
-    def strata(
-        self,
-        scores: ArrayLike | None,
-        rng: np.random.Generator,
-        *,
-        n_candidates: int | None = None,
-        disagreement: ArrayLike | None = None,
-    ) -> Strata:
-        """One stratum of all candidates: the scores make the chances, not the strata."""
-        if scores is None:
-            raise DesignError("scores: softmax needs a score for each candidate; or use Uniform")
-        return _one_stratum(scores, n_candidates)
-
-    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """All `n` slots to the one stratum; refused if it holds fewer candidates."""
-        return fitting((n,), names=("all",), sizes=sizes)
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """The scores, which make the chances and not the strata."""
+        return _needed(scores, "softmax needs a score for each candidate; or use Uniform")
 
     def inclusion_probabilities(
         self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
     ) -> NDArray[np.float64]:
         """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
-        if scores is None:
-            raise DesignError("scores: softmax needs a score for each candidate; or use Uniform")
-        return softmax_shares(checked_scores(scores), temperature=self.temperature, n=sum(allocation), floor=self.floor)
+        score = self.ranked_by(scores, None)
+        return softmax_shares(score, temperature=self.temperature, n=sum(allocation), floor=self.floor)
 
 
 @dataclass(frozen=True)
@@ -271,22 +274,13 @@ class TestSet(Design):
         """The slots of the stage: the pairs times the responses to each."""
         return self.pairs * self.responses_per_pair
 
-    def strata(
-        self,
-        scores: ArrayLike | None,
-        rng: np.random.Generator,
-        *,
-        n_candidates: int | None = None,
-        disagreement: ArrayLike | None = None,
-    ) -> Strata:
-        """`top`, `bottom` and `middle`, with ceil(fraction * M) candidates at each end, ties broken at random."""
-        if scores is None:
-            raise DesignError("scores: the test set needs a score for each candidate")
-        score = checked_scores(scores)
-        return _cut(score, self.ends(score.size), rng)
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """The scores."""
+        return _needed(scores, "the test set needs a score for each candidate")
 
     def ends(self, size: int) -> Ends:
-        """
+        """`top`, `bottom` and `middle`, with ceil(fraction * M) candidates at each end.
+
         Raises:
             DesignError: the two ends leave no candidate between them.
         """
@@ -346,52 +340,20 @@ def fitting(allocation: tuple[int, ...], *, names: Sequence[str], sizes: Sequenc
     return allocation
 
 
-def _check_greed(*, epsilon: float, top_fraction: float, floor: float) -> None:
-    if not 0 <= epsilon <= 1:
-        raise DesignError(f"epsilon: must lie in 0..1, not {epsilon}")
-    if not 0 < top_fraction < 1:
-        raise DesignError(f"top_fraction: must lie above 0 and below 1, not {top_fraction}")
-    if not 0 <= floor < 1:
-        raise DesignError(f"floor: must be at least 0 and below 1 of the uniform chance, not {floor}; or use Uniform")
+def _needed(scores: ArrayLike | None, message: str) -> NDArray[np.float64]:
+    if scores is None:
+        raise DesignError(f"scores: {message}")
+    return checked_scores(scores)
 
 
-def _one_stratum(scores: ArrayLike | None, n_candidates: int | None) -> Strata:
-    if scores is not None:
-        n_candidates = checked_scores(scores).size
-    if n_candidates is None or n_candidates < 1:
-        raise DesignError(f"n_candidates: a draw needs at least 1 candidate, not {n_candidates}")
-    return Strata(names=("all",), label=np.zeros(n_candidates, dtype=np.int8), sizes=(n_candidates,))
-
-
-def _greedy_ends(name: str, top_fraction: float, size: int) -> Ends:
-    n_top = _ceiling(top_fraction, size)
-    if n_top >= size:
-        raise DesignError(f"top_fraction: {top_fraction} of {size} candidates leaves none in rest; add candidates")
-    return Ends(names=(name, "rest"), highest=n_top, lowest=0, size=size)
-
-
-def _greedy_allocation(
-    n: int, sizes: Sequence[int], *, names: tuple[str, str], epsilon: float, floor: float
-) -> tuple[int, ...]:
-    n_top = int(((1 - _decimal(epsilon)) * int(n)).to_integral_value(ROUND_HALF_EVEN))
-    if floor and len(sizes) == len(names):
-        least = [_ceiling(floor, n * size, sum(sizes)) for size in sizes]
-        if sum(least) > n:
-            raise DesignError(
-                f"floor: {floor} needs {least[0]} slots in {names[0]} and {least[1]} in {names[1]}, and there are {n}; "
-                "lower it or plan more slots"
-            )
-        n_top = min(max(n_top, least[0]), n - least[1])
-    return fitting((n_top, n - n_top), names=names, sizes=sizes)
-
-
-def _cut(score: NDArray[np.float64], ends: Ends, rng: np.random.Generator) -> Strata:
+def _cut(ranked: NDArray[np.float64] | None, ends: Ends, rng: np.random.Generator) -> Strata:
     """The candidates in `ends`, ties at a cut broken at random; strata in the order highest, lowest, between."""
-    label = np.full(score.size, len(ends.names) - 1, dtype=np.int8)
-    label[_highest(score, ends.highest, rng)] = 0
-    if ends.lowest:
+    label = np.full(ends.size, len(ends.names) - 1, dtype=np.int8)
+    if ranked is not None and ends.highest:
+        label[_highest(ranked, ends.highest, rng)] = 0
+    if ranked is not None and ends.lowest:
         others = np.flatnonzero(label)
-        label[others[_highest(-score[others], ends.lowest, rng)]] = 1
+        label[others[_highest(-ranked[others], ends.lowest, rng)]] = 1
     return Strata(names=ends.names, label=label, sizes=ends.sizes)
 
 

@@ -252,6 +252,9 @@ class Frozen(bandit.Design):
     def strata(self, *_args: object, **_options: object) -> bandit.Strata:
         return self.cut
 
+    def ranked_by(self, scores: object, disagreement: object) -> None:
+        return None
+
     def allocate(self, n: int, sizes: object) -> tuple[int, ...]:
         return self.design.allocate(n, self.cut.sizes)
 

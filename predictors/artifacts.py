@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from predictors.errors import CheckpointError, PredictorError
-from predictors.registry import Estimator, import_dotted, kind_of, kinds
+from predictors.registry import Estimator, kind_of, kinds
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -52,7 +53,8 @@ def load(folder: Path | str) -> Estimator:
     folder = Path(folder)
     manifest = verify(folder)
     # Only classes that a predictor declares are ever created from a folder, whatever its manifest says.
-    return import_dotted(kinds()[manifest["kind"]]).load_files(folder)
+    estimator: Estimator = resolve_name(kinds()[manifest["kind"]]).load_files(folder)
+    return estimator
 
 
 def verify(folder: Path | str) -> dict[str, Any]:

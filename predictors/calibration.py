@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from predictors.errors import PredictorError
+from predictors.evaluation.metrics import checked
 
 METHODS = ("platt", "temperature", "beta")
 _LEAST = 1e-6
@@ -42,13 +43,9 @@ class Calibrator:
 
         if self.method not in METHODS:
             raise PredictorError(f"method: {self.method!r} is not known; choose one of {', '.join(METHODS)}.")
-        p = in_unit_interval("probabilities", probabilities)
-        y = in_unit_interval("labels", labels)
-        w = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if not p.shape == y.shape == w.shape or not len(p):
-            raise PredictorError(f"labels: shapes {p.shape}, {y.shape} and {w.shape} differ or are empty.")
-        if not np.isfinite(w).all() or (w < 0).any():
-            raise PredictorError("sample_weight: must be finite and not negative.")
+        y, p, w = checked(labels, probabilities, sample_weight)
+        if not len(y):
+            raise PredictorError("labels: there are none to learn from.")
         design = self._design(p)
         identity = np.array([0.0] + [1.0] * (design.shape[1] - 1))
 

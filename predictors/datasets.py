@@ -17,7 +17,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ SOFT_COLUMNS = (*TEXT_COLUMNS, "pred_if_correct", "pred_if_incorrect")
 
 _MARKUP = re.compile(r"</?b>|<br>")
 _YES_NO = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
+_ARRAYS = ("labels", "weights", "responses", "majority", "counted")
 _PROBLEMS_SHOWN = 10
 # Files write shares with two decimals or more.
 _ROUNDING = 0.005
@@ -84,17 +85,13 @@ class PairTable:
         """The given rows, by index or by mask."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         indices = chosen.tolist()
-        return PairTable(
+        return replace(
+            self,
             pairs=[self.pairs[index] for index in indices],
-            labels=self.labels[chosen],
-            weights=self.weights[chosen],
-            responses=self.responses[chosen],
-            majority=self.majority[chosen],
-            counted=self.counted[chosen],
             respondents=None if self.respondents is None else [self.respondents[index] for index in indices],
             pair_ids=self.pair_ids[chosen],
             questions=[self.questions[index] for index in indices],
-            source=self.source,
+            **{name: getattr(self, name)[chosen] for name in _ARRAYS},
         )
 
     def require_both_classes(self) -> None:
@@ -189,15 +186,11 @@ def join(tables: Sequence[PairTable]) -> PairTable:
     named = [table.respondents for table in tables]
     return PairTable(
         pairs=pairs,
-        labels=np.concatenate([table.labels for table in tables]),
-        weights=np.concatenate([table.weights for table in tables]),
-        responses=np.concatenate([table.responses for table in tables]),
-        majority=np.concatenate([table.majority for table in tables]),
-        counted=np.concatenate([table.counted for table in tables]),
         respondents=None if None in named else [name for names in named for name in names or ()],
         pair_ids=_pair_ids(pairs),
         questions=[both for table in tables for both in table.questions],
         source=", ".join(table.source for table in tables),
+        **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _ARRAYS},
     )
 
 

@@ -199,27 +199,6 @@ class Endpoint:
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r}, concurrency={self.concurrency})"
 
-    def chat(
-        self,
-        *,
-        model: str,
-        messages: Sequence[Mapping[str, str]],
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        n: int = 1,
-        logprobs: bool = False,
-        top_logprobs: int | None = None,
-        seed: int | None = None,
-        extra: Mapping[str, Any] | None = None,
-    ) -> ChatReply:
-        """Ask one question (see `ChatCall`) and wait for the reply.
-
-        Raises:
-            EndpointError: after the last try, or at once where trying again cannot help.
-        """
-        call = ChatCall(model, messages, temperature, max_tokens, n, logprobs, top_logprobs, seed, extra)
-        return self.map([call])[0]
-
     def map(self, calls: Sequence[ChatCall], progress: Progress | None = None) -> list[ChatReply]:
         """The replies to all calls, in their order; `progress` counts calls.
 

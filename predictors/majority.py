@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from predictors.calibration import METHODS, Calibrator, in_unit_interval
 from predictors.errors import PredictorError
+from predictors.evaluation.metrics import checked
 
 DEFAULT_CONCENTRATION = 5.0
 _CONCENTRATIONS = np.geomspace(0.5, 500.0, 40)
@@ -97,12 +98,9 @@ class MajorityCalibrator:
         if self.method not in METHODS:
             raise PredictorError(f"method: {self.method!r} is not known; choose one of {', '.join(METHODS)}.")
         _check_concentration(self.concentration)
-        p = np.clip(_probabilities(probabilities), _LEAST, 1 - _LEAST)
-        y = _probabilities(labels)
+        y, p, w = checked(labels, probabilities, sample_weight)
+        p = np.clip(p, _LEAST, 1 - _LEAST)
         n = as_responses(responses, len(p))
-        w = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if not len(p) == len(y) == len(w):
-            raise PredictorError(f"labels: {len(y)} of them and {len(w)} weights for {len(p)} predictions.")
         if holds_majorities(y, n, kind):
             self.concentration_ = float(self.concentration)
             # Read as a prediction about the majority, so that one recalibration serves single answers as well.

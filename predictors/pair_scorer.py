@@ -321,17 +321,12 @@ def _uniform(
 
 
 def _spearman(first: NDArray[np.number], second: NDArray[np.number]) -> float | None:
-    ranks = [_average_ranks(values) for values in (first, second)]
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(values) for values in (first, second)]  # Equal values share the mean of their ranks.
     centred = [values - values.mean() for values in ranks]
     size = float(np.sqrt((centred[0] @ centred[0]) * (centred[1] @ centred[1])))
     return float(centred[0] @ centred[1]) / size if size > 0 else None
-
-
-def _average_ranks(values: NDArray[np.number]) -> NDArray[np.float64]:
-    """Ranks from 0 (n,), equal values sharing the mean of theirs."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return (ends - (counts + 1) / 2)[group]
 
 
 def _recall(predicted: NDArray[np.floating], scores: NDArray[np.integer]) -> float:

@@ -5,7 +5,7 @@ Imports torch, so `predictors.pair_scorer` imports this module on first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from predictors import artifacts
 from predictors.embeddings import embed
 from predictors.estimators.bert import BertMember, BertPredictor
-from predictors.estimators.encoder import Batch
 from predictors.estimators.finetuning import Network, share_frozen_layers
-from predictors.estimators.text import FIRST, OTHERS, TokenRow, by_length
+from predictors.estimators.heads import mean_of
+from predictors.estimators.text import FIRST, OTHERS
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
 
@@ -60,17 +60,17 @@ def _by_networks(
     members: Sequence[BertMember], layouts: Sequence[Layout], progress: Progress | None
 ) -> list[NDArray[np.float32]]:
     """What fine-tuned networks make of each layout's n questions, (n, networks * hidden) each."""
-    networks, budget = _networks(members)
+    networks = _networks(members)
     n = len(layouts[0][0])
     found = [[np.empty((n, one.encoder.hidden_size), dtype=np.float32) for one in networks] for _ in layouts]
     total, done = n * len(layouts), 0
     shared = share_frozen_layers(networks)
     with torch.inference_mode():
         for kind, (pairs, segment) in enumerate(layouts):
-            for rows, batch in _batches(networks[0], networks[0].tokenizer.tokenise(pairs), budget):
+            for rows, batch in networks[0].batches(networks[0].tokenizer.tokenise(pairs), members[0].token_budget):
                 below = networks[0].encoder.below(batch) if shared else None
                 for own, network in zip(found[kind], networks, strict=True):
-                    own[rows] = _mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
+                    own[rows] = mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
                 done += len(rows)
                 report(progress, done, total, f"embedded {done} of {total} readings of questions")
     return [np.hstack(own) for own in found]
@@ -88,31 +88,14 @@ def _by_readers(
     return found
 
 
-def _networks(members: Sequence[BertMember]) -> tuple[list[Network], int]:
-    """The networks of an ensemble's members and their token budget.
+def _networks(members: Sequence[BertMember]) -> list[Network]:
+    """The networks of an ensemble's members.
 
     Networks whose layers are all frozen, and the same, read alike: the first stands for all.
     """
     BertPredictor.from_members(members)
     networks = [member.network_ for member in members]
-    budget = networks[0].tokens_at_once(members[0].settings())
     frozen = networks[0].encoder.frozen_layers
     if frozen and frozen == networks[0].encoder.config["num_hidden_layers"] and share_frozen_layers(networks):
-        return networks[:1], budget
-    return networks, budget
-
-
-def _batches(network: Network, pairs: Sequence[TokenRow], budget: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Row numbers and batches of pairs of like length, up to `budget` tokens each."""
-    lengths = np.array([network.tokenizer.length(pair) for pair in pairs], dtype=np.int64)
-    for rows in by_length(lengths, budget):
-        yield rows, network.batch([pairs[row] for row in rows])
-
-
-def _mean_of(hidden: torch.Tensor, batch: Batch, segment: int) -> torch.Tensor:
-    """Mean hidden state of each row's tokens of one text, (rows, hidden); zeros where the text is empty."""
-    tokens = torch.nonzero(batch.segments == segment)[:, 0]
-    row = batch.pair_of_token[tokens]
-    sums = hidden.new_zeros(len(batch.starts), hidden.shape[1]).index_add_(0, row, hidden[tokens])
-    counts = torch.bincount(row, minlength=len(batch.starts))
-    return sums / counts[:, None].clamp(min=1)
+        return networks[:1]
+    return networks

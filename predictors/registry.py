@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -151,7 +151,7 @@ def create(name: str, params: Mapping[str, Any] | None = None, seed: int = 0) ->
     """
     chosen = asdict(settings_of(name, params or {}))
     declared = DECLARATIONS[name]
-    estimator: Estimator = import_dotted(declared.estimator)(**chosen, **declared.fixed, random_state=seed)
+    estimator: Estimator = resolve_name(declared.estimator)(**chosen, **declared.fixed, random_state=seed)
     return estimator
 
 
@@ -188,9 +188,3 @@ def require_readable(kind: str, rows: Sequence[object]) -> None:
             f"predictor: {name} reads pairs of the belief update alone, and these rows are features of another "
             f"instrument; choose one of {able}."
         )
-
-
-def import_dotted(path: str) -> Any:
-    """The class or function at a dotted path."""
-    module, _, attribute = path.rpartition(".")
-    return getattr(import_module(module), attribute)

@@ -6,41 +6,92 @@ Imports nothing heavy: web code may read them. `predictors.registry` says whose 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from predictors.errors import PredictorError
 
 BUNDLED_CHECKPOINT = "bundled:minilm-l6"
 
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+AtLeast1 = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=16)]
+Number = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+Auto = Literal[True, False, "auto"]
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError(f"{', '.join(names)} names one twice; name each once.")
+    return names
+
+
+def _of_llm(name: str) -> str:
+    if not re.fullmatch(r"HUNCH_LLM_[A-Z0-9_]+", name):
+        # Not shown: it may be a key that was put in the wrong place.
+        raise ValueError("needs the name of an environment variable that begins with HUNCH_LLM_.")
+    return name
+
+
+Variable = Annotated[str, AfterValidator(_of_llm)]
+
+
+@cache
+def _model_of(settings: type) -> type[BaseModel]:
+    """What checks the values of a class of settings: no value is taken for another type than its own."""
+    fields: dict[str, Any] = {name: (hint, ...) for name, hint in get_type_hints(settings, include_extras=True).items()}
+    return create_model(settings.__name__, __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields)
+
 
 @dataclass(frozen=True)
-class NoSettings:
+class Settings:
+    """A predictor's settings: fields with a type, a range and a default. The values stay as they were given.
+
+    Raises:
+        PredictorError: a value of another type or out of range; the message begins with the field.
+    """
+
+    def __post_init__(self) -> None:
+        own: Any = type(self)  # Hashable, as every class: mypy takes the hash of its instances for its own.
+        try:
+            _model_of(own).model_validate(vars(self))
+        except ValidationError as exc:
+            error = exc.errors(include_url=False)[0]
+            # Our own messages say all there is to say. Neither they nor the chain show what may be a key.
+            value = "" if error["type"] == "value_error" else f" (it is {error['input']!r})"
+            message = error["msg"].removeprefix("Value error, ")
+            raise PredictorError(f"{error['loc'][0]}: {message}{value}") from None
+
+
+@dataclass(frozen=True)
+class NoSettings(Settings):
     """Nothing to set."""
 
 
 @dataclass(frozen=True)
-class LogisticSettings:
+class LogisticSettings(Settings):
     """Logistic regression without a penalty, as in the paper (section 4).
 
     numbers: the names of the numbers that it reads; empty means all that the training rows have.
     """
 
-    numbers: tuple[str, ...] = ()
+    numbers: Annotated[tuple[Text, ...], AfterValidator(_each_once)] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.numbers, str) or not isinstance(self.numbers, Sequence):
-            raise PredictorError(f"numbers: {self.numbers!r} is not a list of names.")
-        for name in self.numbers:
-            _require_text("numbers", name)
-        if len(set(self.numbers)) < len(self.numbers):
-            raise PredictorError(f"numbers: {', '.join(self.numbers)} names one twice; name each once.")
-        object.__setattr__(self, "numbers", tuple(self.numbers))  # A list where it was read from a file.
+        if isinstance(self.numbers, list):  # As files have them.
+            object.__setattr__(self, "numbers", tuple(self.numbers))
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
-class BertSettings:
+class BertSettings(Settings):
     """The fine-tuned encoder of texts. The defaults are the paper's training recipe (appendix C).
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id, for instance google-bert/bert-base-uncased.
@@ -60,43 +111,22 @@ class BertSettings:
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
 
-    checkpoint: str = BUNDLED_CHECKPOINT
-    members: int = 5
-    epochs: int = 2
-    batch_size: int = 32
-    learning_rate: float = 5e-5
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    min_steps: int = 0
+    checkpoint: Text = BUNDLED_CHECKPOINT
+    members: AtLeast1 = 5
+    epochs: AtLeast1 = 2
+    batch_size: AtLeast1 = 32
+    learning_rate: Positive = 5e-5
+    weight_decay: Number = 0.0
+    max_grad_norm: Positive = 1.0
+    min_steps: Count = 0
     head: Literal["paper", "segments"] = "paper"
-    head_learning_rate: float | None = None
-    dropout: float | None = None
-    max_length: int = 512
-    frozen_layers: int = 0
-    token_budget: int | None = None
-    bfloat16: bool | Literal["auto"] = "auto"
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        at_least = {"members": 1, "epochs": 1, "batch_size": 1, "max_length": 16, "min_steps": 0, "frozen_layers": 0}
-        if self.token_budget is not None:
-            at_least["token_budget"] = 1
-        for name, least in at_least.items():
-            _require_whole(name, getattr(self, name), least)
-        for name in ("learning_rate", "max_grad_norm"):
-            _require_number(name, getattr(self, name), above=0.0)
-        if self.head_learning_rate is not None:
-            _require_number("head_learning_rate", self.head_learning_rate, above=0.0)
-        _require_number("weight_decay", self.weight_decay)
-        if self.dropout is not None:
-            _require_number("dropout", self.dropout)
-            if self.dropout >= 1:
-                raise PredictorError(f"dropout: {self.dropout!r} must be below 1.")
-        if self.head not in ("paper", "segments"):
-            raise PredictorError(f"head: {self.head!r} is not known; use 'paper' or 'segments'.")
-        _require_bfloat16(self.bfloat16)
-        for name in ("checkpoint", "device"):
-            _require_text(name, getattr(self, name))
+    head_learning_rate: Positive | None = None
+    dropout: Dropout | None = None
+    max_length: Tokens = 512
+    frozen_layers: Count = 0
+    token_budget: AtLeast1 | None = None
+    bfloat16: Auto = "auto"
+    device: Text = "auto"
 
     @property
     def rate_of_head(self) -> float:
@@ -107,7 +137,7 @@ class BertSettings:
 
 
 @dataclass(frozen=True)
-class EmbeddingXgboostSettings:
+class EmbeddingXgboostSettings(Settings):
     """Boosted trees over fixed sentence embeddings of the texts, and the numbers: of a pair, the outcome (section 4).
 
     The defaults suit a few hundred to some ten thousand rows: many small, slow trees, each seeing a part of the rows
@@ -121,29 +151,18 @@ class EmbeddingXgboostSettings:
     l2: penalty on the squared values of leaves.
     """
 
-    embeddings: str = BUNDLED_CHECKPOINT
-    trees: int = 300
-    depth: int = 4
-    learning_rate: float = 0.03
-    subsample: float = 0.7
-    column_sample: float = 0.3
-    min_child_weight: float = 2.0
-    l2: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_whole("trees", self.trees, 1)
-        _require_whole("depth", self.depth, 1)
-        for name in ("learning_rate", "subsample", "column_sample"):
-            _require_number(name, getattr(self, name), above=0.0)
-            if getattr(self, name) > 1:
-                raise PredictorError(f"{name}: {getattr(self, name)!r} must be at most 1.")
-        _require_number("min_child_weight", self.min_child_weight)
-        _require_number("l2", self.l2)
-        _require_text("embeddings", self.embeddings)
+    embeddings: Text = BUNDLED_CHECKPOINT
+    trees: AtLeast1 = 300
+    depth: AtLeast1 = 4
+    learning_rate: Share = 0.03
+    subsample: Share = 0.7
+    column_sample: Share = 0.3
+    min_child_weight: Number = 2.0
+    l2: Number = 1.0
 
 
 @dataclass(frozen=True)
-class CausalLmSettings:
+class CausalLmSettings(Settings):
     """A causal language model fine-tuned on prompts that end in 0 or 1 (section 4; the defaults are the paper's).
 
     checkpoint: a local folder or a Hugging Face id of a causal model, for instance meta-llama/Llama-2-7b-hf.
@@ -160,43 +179,23 @@ class CausalLmSettings:
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
 
-    checkpoint: str = "meta-llama/Llama-2-7b-hf"
+    checkpoint: Text = "meta-llama/Llama-2-7b-hf"
     adaptation: Literal["full", "lora"] = "full"
-    lora_rank: int = 16
-    lora_alpha: int = 32
-    lora_dropout: float = 0.05
-    lora_targets: str = "all-linear"
-    members: int = 1
-    epochs: int = 3
-    batch_size: int = 4
-    learning_rate: float | None = None
-    gradient_accumulation: int = 1
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    max_length: int = 1024
-    token_budget: int | None = None
-    bfloat16: bool | Literal["auto"] = "auto"
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        for name in ("members", "epochs", "batch_size", "gradient_accumulation", "max_length"):
-            _require_whole(name, getattr(self, name), 1)
-        _require_whole("lora_rank", self.lora_rank, 1)
-        _require_whole("lora_alpha", self.lora_alpha, 1)
-        if self.token_budget is not None:
-            _require_whole("token_budget", self.token_budget, 1)
-        _require_number("max_grad_norm", self.max_grad_norm, above=0.0)
-        if self.learning_rate is not None:
-            _require_number("learning_rate", self.learning_rate, above=0.0)
-        for name in ("weight_decay", "lora_dropout"):
-            _require_number(name, getattr(self, name))
-        if self.lora_dropout >= 1:
-            raise PredictorError(f"lora_dropout: {self.lora_dropout!r} must be below 1.")
-        if self.adaptation not in ("full", "lora"):
-            raise PredictorError(f"adaptation: {self.adaptation!r} is not known; use 'full' or 'lora'.")
-        _require_bfloat16(self.bfloat16)
-        for name in ("checkpoint", "device", "lora_targets"):
-            _require_text(name, getattr(self, name))
+    lora_rank: AtLeast1 = 16
+    lora_alpha: AtLeast1 = 32
+    lora_dropout: Dropout = 0.05
+    lora_targets: Text = "all-linear"
+    members: AtLeast1 = 1
+    epochs: AtLeast1 = 3
+    batch_size: AtLeast1 = 4
+    learning_rate: Positive | None = None
+    gradient_accumulation: AtLeast1 = 1
+    weight_decay: Number = 0.0
+    max_grad_norm: Positive = 1.0
+    max_length: AtLeast1 = 1024
+    token_budget: AtLeast1 | None = None
+    bfloat16: Auto = "auto"
+    device: Text = "auto"
 
     @property
     def rate(self) -> float:
@@ -207,7 +206,7 @@ class CausalLmSettings:
 
 
 @dataclass(frozen=True)
-class LlmPromptSettings:
+class LlmPromptSettings(Settings):
     """A chat model asked with a few examples (section 4). Its server's address and key come from the environment.
 
     model: a name that the server knows; None means what HUNCH_LLM_MODEL says.
@@ -220,37 +219,21 @@ class LlmPromptSettings:
     concurrency: requests in flight at once. timeout: seconds for one request.
     """
 
-    model: str | None = None
-    url_variable: str = "HUNCH_LLM_URL"
-    key_variable: str = "HUNCH_LLM_KEY"
-    shots: int = 10
+    model: Text | None = None
+    url_variable: Variable = "HUNCH_LLM_URL"
+    key_variable: Variable = "HUNCH_LLM_KEY"
+    shots: Count = 10
     mode: Literal["auto", "exact", "samples"] = "auto"
-    samples: int = 5
-    temperature: float = 1.0
-    max_tokens: int = 8
-    max_characters: int = 4000
-    concurrency: int = 4
-    timeout: float = 60.0
-
-    def __post_init__(self) -> None:
-        if self.model is not None:
-            _require_text("model", self.model)
-        for name in ("url_variable", "key_variable"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or not re.fullmatch(r"HUNCH_LLM_[A-Z0-9_]+", value):
-                # Not shown: it may be a key that was put in the wrong place.
-                raise PredictorError(f"{name}: needs the name of an environment variable that begins with HUNCH_LLM_.")
-        least = {"shots": 0, "samples": 1, "max_tokens": 1, "max_characters": 50, "concurrency": 1}
-        for name, lowest in least.items():
-            _require_whole(name, getattr(self, name), lowest)
-        if self.mode not in ("auto", "exact", "samples"):
-            raise PredictorError(f"mode: {self.mode!r} is not known; use 'auto', 'exact' or 'samples'.")
-        _require_number("temperature", self.temperature)
-        _require_number("timeout", self.timeout, above=0.0)
+    samples: AtLeast1 = 5
+    temperature: Number = 1.0
+    max_tokens: AtLeast1 = 8
+    max_characters: Annotated[int, Field(ge=50)] = 4000
+    concurrency: AtLeast1 = 4
+    timeout: Positive = 60.0
 
 
 @dataclass(frozen=True)
-class HybridSettings:
+class HybridSettings(Settings):
     """A frozen cross-encoder's view of pairs, distilled soft labels, people's labels on top; all tuned inside `fit`.
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
@@ -263,42 +246,10 @@ class HybridSettings:
     device: "auto", "cpu", "cuda", "cuda:1", ...
     """
 
-    checkpoint: str = BUNDLED_CHECKPOINT
-    landmarks: int = 1024
-    concentration: float = 5.0
-    max_length: int = 512
-    token_budget: int | None = None
-    bfloat16: bool | Literal["auto"] = "auto"
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        _require_whole("landmarks", self.landmarks, 1)
-        _require_whole("max_length", self.max_length, 16)
-        if self.token_budget is not None:
-            _require_whole("token_budget", self.token_budget, 1)
-        _require_number("concentration", self.concentration, above=0.0)
-        _require_bfloat16(self.bfloat16)
-        for name in ("checkpoint", "device"):
-            _require_text(name, getattr(self, name))
-
-
-def _require_number(name: str, value: object, above: float | None = None) -> None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
-    if not is_number or value < 0 or value == float("inf") or (above is not None and value <= above):  # type: ignore[operator]
-        bound = "above 0" if above is not None else "of 0 or more"
-        raise PredictorError(f"{name}: {value!r} is not a number {bound}.")
-
-
-def _require_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise PredictorError(f"{name}: {value!r} is not a whole number of {least} or more.")
-
-
-def _require_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise PredictorError(f"{name}: {value!r} is not a text.")
-
-
-def _require_bfloat16(value: object) -> None:
-    if not any(value is choice for choice in (True, False)) and value != "auto":
-        raise PredictorError(f"bfloat16: {value!r} is not true, false or 'auto'.")
+    checkpoint: Text = BUNDLED_CHECKPOINT
+    landmarks: AtLeast1 = 1024
+    concentration: Positive = 5.0
+    max_length: Tokens = 512
+    token_budget: AtLeast1 | None = None
+    bfloat16: Auto = "auto"
+    device: Text = "auto"

@@ -187,16 +187,13 @@ def _stratified(
 
 
 def _components(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """A number for each pair, equal for pairs that hang together by questions (union-find over the questions)."""
-    parent: dict[str, str] = {}
+    """A number for each pair, (n,), equal for pairs that hang together by questions."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(text: str) -> str:
-        parent.setdefault(text, text)
-        while parent[text] != text:
-            parent[text] = parent[parent[text]]
-            text = parent[text]
-        return text
-
-    for pair in pairs:
-        parent[root(pair.evidence_text)] = root(pair.target_text)
-    return numbered([root(pair.target_text) for pair in pairs])
+    questions = numbered([text for pair in pairs for text in (pair.evidence_text, pair.target_text)])
+    evidence, target = questions[::2], questions[1::2]
+    count = 1 + int(questions.max(initial=-1))
+    edges = coo_array((np.ones(len(pairs)), (evidence, target)), shape=(count, count))
+    component: NDArray[np.int64] = connected_components(edges, directed=False)[1][target].astype(np.int64)
+    return component

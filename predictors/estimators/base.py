@@ -30,6 +30,8 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):
 
     settings_class: ClassVar[type]
     fixed_settings: ClassVar[Mapping[str, Any]] = {}
+    # Plain results of `fit` that are saved with the parameters, each an attribute of this name and an underscore.
+    results: ClassVar[tuple[str, ...]] = ("loss", "n_examples")
 
     def __init_subclass__(
         cls, settings: type | None = None, fixed: Mapping[str, Any] | None = None, **options: Any
@@ -53,6 +55,24 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """An unfitted estimator with the parameters of a saved one, in which fixed settings may stand too."""
         return cls(**{name: value for name, value in params.items() if name not in cls.fixed_settings})
+
+    def saved_state(self) -> dict[str, Any]:
+        """Parameters and plain results, as `restored` reads them.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: it was not fitted.
+        """
+        check_is_fitted(self)
+        return {"params": self.get_params(), **{name: getattr(self, f"{name}_") for name in self.results}}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The estimator of a `saved_state`, still without what it has learnt."""
+        estimator = cls.from_params(state["params"])
+        estimator.classes_ = np.array([0, 1])
+        for name in cls.results:
+            setattr(estimator, f"{name}_", state[name])
+        return estimator
 
     def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): of label 0 and of label 1."""

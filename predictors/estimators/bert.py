@@ -45,6 +45,8 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
     a text, in words. The same seed, data, machine and number of threads give the same weights, bit for bit.
     """
 
+    results = ("loss", "n_steps", "n_examples")
+
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
     ) -> Self:
@@ -102,15 +104,9 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
 
     def save_files(self, folder: Path) -> None:
         """Write configuration, tokenizer and weights into `folder`: all that `load_files` needs."""
-        check_is_fitted(self)
+        state = self.saved_state()
         network = self.network_
-        state = {
-            "params": self.get_params(),
-            "loss": self.loss_,
-            "n_steps": self.n_steps_,
-            "n_examples": self.n_examples_,
-            "max_length": network.tokenizer.max_length,
-        }
+        state["max_length"] = network.tokenizer.max_length
         if not network.inputs.marked:
             state["inputs"] = asdict(network.inputs)
         weights = {f"encoder.{name}": tensor.contiguous() for name, tensor in network.encoder.state().items()}
@@ -125,7 +121,7 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
         """Read back what `save_files` wrote; needs neither the hub nor the checkpoint."""
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
         config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-        member = cls.from_params(state["params"])
+        member = cls.restored(state)
         settings: BertSettings = member.settings()
         device = device_of(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
@@ -140,10 +136,6 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
             dtype=dtype,
             device=device,
         )
-        member.classes_ = np.array([0, 1])
-        member.loss_ = state["loss"]
-        member.n_steps_ = state["n_steps"]
-        member.n_examples_ = state["n_examples"]
         return member
 
 
@@ -198,5 +190,4 @@ def _mean_prediction(members: Sequence[BertMember], rows: list[Any], progress: P
     if not rows:
         return np.empty(0)
     networks = [member.network_ for member in members]
-    budget = networks[0].tokens_at_once(members[0].settings())
-    return predict(networks, networks[0].tokenise(rows), budget, progress).mean(axis=0)
+    return predict(networks, networks[0].tokenise(rows), members[0].token_budget, progress).mean(axis=0)

@@ -21,6 +21,7 @@ from predictors.estimators.base import (
     part_of_progress,
     write_json,
 )
+from predictors.estimators.encoder import tokens_at_once
 from predictors.estimators.finetuning import random_batches
 from predictors.estimators.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.features import TrainingData
@@ -28,7 +29,6 @@ from predictors.pairs import Progress, report
 from predictors.settings import CausalLmSettings
 
 STATE_FILE = "causal_lm.json"
-_TOKENS_ON_CPU, _TOKENS_ON_GPU = 1024, 16384
 
 
 class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"members": 1}):
@@ -38,6 +38,8 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
     likelihoods of " 0" and " 1", normalised over the two. The same seed, data, machine and number of threads give
     the same weights on a processor.
     """
+
+    results = ("loss", "n_steps", "n_examples")
 
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
@@ -69,7 +71,7 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
         check_is_fitted(self)
         language_model = self.language_model_
         prompts = language_model.tokenizer.tokenise(self.checked_rows(rows))
-        budget = self.token_budget or (_TOKENS_ON_CPU if language_model.device.type == "cpu" else _TOKENS_ON_GPU)
+        budget = tokens_at_once(self.token_budget, language_model.device, on_cpu=1024, on_gpu=16384)
         changed = np.empty(len(prompts))
         done = 0
         with torch.inference_mode():
@@ -82,15 +84,8 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
 
     def save_files(self, folder: Path) -> None:
         """Write settings, tokenizer and weights into `folder`: after LoRA, the adapter's alone."""
-        check_is_fitted(self)
-        state = {
-            "params": self.get_params(),
-            "base_digest": self.language_model_.digest,
-            "loss": self.loss_,
-            "n_steps": self.n_steps_,
-            "n_examples": self.n_examples_,
-        }
-        write_json(folder / STATE_FILE, state)
+        state = self.saved_state()
+        write_json(folder / STATE_FILE, {**state, "base_digest": self.language_model_.digest})
         self.language_model_.save(folder, self.adaptation)
 
     @classmethod
@@ -101,13 +96,9 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
             CheckpointError: the checkpoint under an adapter is missing or has changed.
         """
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        member = cls.from_params(state["params"])
+        member = cls.restored(state)
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             member.language_model_ = reloaded(folder, member.settings(), state["base_digest"])
-        member.classes_ = np.array([0, 1])
-        member.loss_ = state["loss"]
-        member.n_steps_ = state["n_steps"]
-        member.n_examples_ = state["n_examples"]
         return member
 
 

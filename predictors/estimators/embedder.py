@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from predictors.errors import PredictorError
 from predictors.estimators.checkpoints import read_checkpoint
-from predictors.estimators.encoder import Encoder, build_encoder, compute_dtype, to_batch
+from predictors.estimators.encoder import Encoder, build_encoder, compute_dtype, device_of, to_batch
 from predictors.estimators.text import Rows
 from predictors.pairs import Progress, report
 
@@ -62,7 +62,7 @@ class LocalEmbedder:
 
 def numerics() -> str:
     """The device and the type that embeddings are computed in on this machine."""
-    device = _device()
+    device = device_of("auto")
     return f"{device.type} {compute_dtype('auto', device)}"
 
 
@@ -73,11 +73,7 @@ def embedder_of(name: str, digest: str) -> LocalEmbedder:
     Raises:
         CheckpointError: it is missing, damaged, or its hub is out of reach.
     """
-    device = _device()
+    device = device_of("auto")
     dtype = compute_dtype("auto", device)
     checkpoint = read_checkpoint(name)
     return LocalEmbedder(checkpoint.tokenizer, build_encoder(checkpoint, dtype, device), dtype, device)
-
-
-def _device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

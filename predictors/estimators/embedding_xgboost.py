@@ -45,6 +45,8 @@ class EmbeddingXgboost(SettingsEstimator, settings=EmbeddingXgboostSettings):
     it asks for the same model again, and refuses a local one whose files have changed.
     """
 
+    results = ("loss", "n_examples", "fingerprint", "width")
+
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
     ) -> Self:
@@ -111,14 +113,7 @@ class EmbeddingXgboost(SettingsEstimator, settings=EmbeddingXgboostSettings):
 
     def save_files(self, folder: Path) -> None:
         """Write trees and settings into `folder`; called by `artifacts.save`."""
-        check_is_fitted(self)
-        state = {
-            "params": self.get_params(),
-            "fingerprint": self.fingerprint_,
-            "width": self.width_,
-            "loss": self.loss_,
-            "n_examples": self.n_examples_,
-        }
+        state = self.saved_state()
         if (self.texts_, self.numbers_) != OF_PAIRS:
             state |= {"texts": self.texts_, "numbers": self.numbers_}
         write_json(folder / STATE_FILE, state)
@@ -128,17 +123,12 @@ class EmbeddingXgboost(SettingsEstimator, settings=EmbeddingXgboostSettings):
     def load_files(cls, folder: Path) -> Self:
         """Read back what `save_files` wrote; called by `artifacts.load`."""
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        estimator = cls(**state["params"])
+        estimator = cls.restored(state)
         texts, numbers = OF_PAIRS
         estimator.texts_, estimator.numbers_ = tuple(state.get("texts", texts)), tuple(state.get("numbers", numbers))
         estimator.booster_ = xgboost.Booster(model_file=folder / MODEL_FILE)
         estimator.booster_.set_param({"nthread": _threads()})
-        estimator.fingerprint_ = state["fingerprint"]
-        estimator.width_ = state["width"]
-        estimator.classes_ = np.array([0, 1])
         estimator.n_steps_ = estimator.trees
-        estimator.n_examples_ = state["n_examples"]
-        estimator.loss_ = state["loss"]
         return estimator
 
     def _design(self, rows: Sequence[Row], progress: Progress | None) -> NDArray[np.float32]:

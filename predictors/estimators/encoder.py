@@ -140,11 +140,9 @@ class FlatWeights:
         """Views of the master that weight decay applies to: matrices, not biases or norms."""
         return [view for view in self._views(self.master).values() if view.ndim > 1]
 
-    def collect_gradient(self) -> torch.Tensor:
-        """The gradient of the master, float32, ready for clipping."""
-        gradient = self.gradient if self.working is self.master else self.gradient.float()
-        self.master.grad = gradient
-        return gradient
+    def collect_gradient(self) -> None:
+        """Give the master its gradient, float32, ready for clipping."""
+        self.master.grad = self.gradient if self.working is self.master else self.gradient.float()
 
     def after_step(self) -> None:
         """Bring the optimiser's result to the working copy and clear the gradient."""
@@ -455,6 +453,11 @@ def compute_dtype(choice: bool | str, device: torch.device) -> torch.dtype:
         else:
             choice = False
     return torch.bfloat16 if choice else torch.float32
+
+
+def tokens_at_once(budget: int | None, device: torch.device, on_cpu: int = 2048, on_gpu: int = 32768) -> int:
+    """The token budget of a forward pass: what a setting says, or what suits the device."""
+    return budget or (on_cpu if device.type == "cpu" else on_gpu)
 
 
 def _group(lengths: np.ndarray, start: int, stop: int, dtype: torch.dtype, device: torch.device) -> Group:

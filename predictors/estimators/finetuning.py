@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from predictors.errors import PredictorError
-from predictors.estimators.encoder import Batch, Dropout, Encoder, FlatWeights, to_batch
+from predictors.estimators.encoder import Batch, Dropout, Encoder, FlatWeights, to_batch, tokens_at_once
 from predictors.estimators.heads import Head
-from predictors.estimators.text import Inputs, RowTokenizer, TokenRow, by_length
+from predictors.estimators.text import Inputs, RowTokenizer, TokenRow
 from predictors.features import Row, TrainingData
 from predictors.pairs import Progress, report
 from predictors.settings import BertSettings
 
 _STEPS_BETWEEN_REPORTS = 5
-_TOKENS_ON_CPU, _TOKENS_ON_GPU = 2048, 32768
 # What frozen layers computed is kept for so many bytes of training rows; the rest is computed anew in every epoch.
 _KEPT_BYTES = 256 * 2**20
 
@@ -48,11 +47,10 @@ class Network:
         """Logits of label 1, (B,); `below` as in `Encoder.encode`."""
         return self.head.logits(self.encoder.encode(batch, dropout, below), batch, dropout)
 
-    def tokens_at_once(self, settings: BertSettings) -> int:
-        """The token budget of a forward pass."""
-        if settings.token_budget is not None:
-            return settings.token_budget
-        return _TOKENS_ON_CPU if self.device.type == "cpu" else _TOKENS_ON_GPU
+    def batches(self, rows: Sequence[TokenRow], token_budget: int | None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+        """Row numbers and batches of rows of like length, up to `token_budget` tokens each."""
+        for chosen in self.tokenizer.by_length(rows, tokens_at_once(token_budget, self.device)):
+            yield chosen, self.batch([rows[row] for row in chosen])
 
 
 class TrainingRun(NamedTuple):
@@ -105,21 +103,18 @@ def train(
 
 
 def predict(
-    networks: Sequence[Network], tokens: Sequence[TokenRow], token_budget: int, progress: Progress | None
+    networks: Sequence[Network], tokens: Sequence[TokenRow], token_budget: int | None, progress: Progress | None
 ) -> NDArray[np.float64]:
     """Probabilities of label 1 by every network, (networks, n).
 
     Batches hold rows of like length, up to `token_budget` tokens. Networks with the same frozen layers share what
     these compute. All networks must have the tokenizer and inputs of the first.
     """
-    tokenizer = networks[0].tokenizer
-    lengths = np.array([tokenizer.length(row) for row in tokens], dtype=np.int64)
     probabilities = np.empty((len(networks), len(tokens)), dtype=np.float64)
     shared = share_frozen_layers(networks)
     done = 0
     with torch.inference_mode():
-        for rows in by_length(lengths, token_budget):
-            batch = networks[0].batch([tokens[row] for row in rows])
+        for rows, batch in networks[0].batches(tokens, token_budget):
             below = networks[0].encoder.below(batch) if shared else None
             for number, network in enumerate(networks):
                 logits = network.logits(batch, below=below)
@@ -171,11 +166,9 @@ def _gradients(
     below: _Below | None,
 ) -> torch.Tensor:
     """Add one batch's gradients and return its loss. A batch above the token budget is computed in parts."""
-    lengths = np.array([network.tokenizer.length(tokens[row]) for row in rows], dtype=np.int64)
     total = torch.zeros((), device=network.device)
-    for part in by_length(lengths, network.tokens_at_once(settings)):
+    for part, batch in network.batches([tokens[row] for row in rows], settings.token_budget):
         members = rows[part]
-        batch = network.batch([tokens[row] for row in members])
         logits = network.logits(batch, dropout, below.states(members) if below else None)
         labels = torch.from_numpy(data.labels[members]).to(network.device, torch.float32)
         weights = torch.from_numpy(data.weights[members]).to(network.device, torch.float32)
@@ -212,11 +205,9 @@ class _Optimiser:
 
     def step(self, number: int) -> None:
         """Clip, move all weights at the rates of step `number` (from 0), and clear the gradients."""
-        gradients = [buffer.collect_gradient() for buffer in self.buffers]
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part) for part in gradients]))
-        scale = (self.settings.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale)
+        for buffer in self.buffers:
+            buffer.collect_gradient()
+        torch.nn.utils.clip_grad_norm_([buffer.master for buffer in self.buffers], self.settings.max_grad_norm)
         left = 1 - number / self.steps
         for group, rate, decayed in zip(self.adam.param_groups, self.rates, self.decayed, strict=True):
             group["lr"] = rate * left

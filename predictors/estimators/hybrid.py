@@ -83,6 +83,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
     """
 
     uses_responses = True
+    results = ("concentration", "loss", "n_iter", "n_examples")
 
     def fit(
         self,
@@ -165,7 +166,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
 
     def save_files(self, folder: Path) -> None:
         """Write encoder, tokenizer and both learners into `folder`: all that `load_files` needs."""
-        check_is_fitted(self)
+        state = self.saved_state()
         reader = self.reader_
         arrays: dict[str, NDArray[np.generic]] = {
             "likeness.centre": self.likeness_.centre,
@@ -176,15 +177,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             arrays |= {f"ridge.{key}": value for key, value in self.ridge_.arrays().items()}
         if self.logistic_ is not None:
             arrays |= {f"logistic.{key}": value for key, value in self.logistic_.arrays().items()}
-        state = {
-            "params": self.get_params(),
-            "concentration": self.concentration_,
-            "loss": self.loss_,
-            "n_iter": self.n_iter_,
-            "n_examples": self.n_examples_,
-            "max_length": reader.tokenizer.max_length,
-            "frozen_layers": reader.encoder.frozen_layers,
-        }
+        state |= {"max_length": reader.tokenizer.max_length, "frozen_layers": reader.encoder.frozen_layers}
         write_json(folder / CONFIG_FILE, reader.encoder.config)
         write_json(folder / STATE_FILE, state)
         reader.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
@@ -197,7 +190,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
         config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         arrays = load_arrays(folder / ARRAYS_FILE)
-        hybrid = cls(**state["params"])
+        hybrid = cls.restored(state)
         device = device_of(hybrid.device)
         dtype = compute_dtype(hybrid.bfloat16, device)
         weights = load_file(folder / WEIGHTS_FILE)
@@ -213,11 +206,6 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         hybrid.spread_ = arrays["spread"]
         hybrid.ridge_ = Ridge.from_arrays(likeness, ridge) if ridge else None
         hybrid.logistic_ = Logistic.from_arrays(likeness, logistic, state["n_iter"]) if logistic else None
-        hybrid.concentration_ = state["concentration"]
-        hybrid.classes_ = np.array([0, 1])
-        hybrid.loss_ = state["loss"]
-        hybrid.n_iter_ = state["n_iter"]
-        hybrid.n_examples_ = state["n_examples"]
         return hybrid
 
     def _fit_ridge(

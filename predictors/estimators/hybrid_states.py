@@ -17,16 +17,15 @@ from safetensors.numpy import load_file, save_file
 
 from predictors.errors import PredictorError
 from predictors.estimators.checkpoints import Checkpoint
-from predictors.estimators.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch
+from predictors.estimators.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch, tokens_at_once
 from predictors.estimators.heads import mean_of
-from predictors.estimators.text import FIRST, OTHERS, RowTokenizer, TokenRow, by_length
+from predictors.estimators.text import FIRST, OTHERS, RowTokenizer, TokenRow
 from predictors.memory import ArrayMemory
 from predictors.pairs import Pair, Progress, report
 
 States = NDArray[np.float32]
 
 _PAIRS_BETWEEN_REPORTS = 16
-_TOKENS_ON_CPU, _TOKENS_ON_GPU = 2048, 32768
 # Of states kept in memory: 21,000 pairs at two layers of 384 numbers.
 _KEPT_BYTES = 128 * 2**20
 
@@ -94,12 +93,10 @@ class StateReader:
 
     def read(self, pairs: Sequence[Pair], token_budget: int | None, progress: Progress | None) -> States:
         """States of n pairs in batches of like length, up to `token_budget` tokens; nothing is kept."""
-        budget = token_budget or (_TOKENS_ON_CPU if self.device.type == "cpu" else _TOKENS_ON_GPU)
         tokens = self.tokenizer.tokenise(pairs)
-        lengths = np.array([self.tokenizer.length(one) for one in tokens], dtype=np.int64)
         found: States | None = None
         done = 0
-        for rows in by_length(lengths, budget):
+        for rows in self.tokenizer.by_length(tokens, tokens_at_once(token_budget, self.device)):
             states = self._states([tokens[row] for row in rows])
             found = np.empty((len(pairs), *states.shape[1:]), dtype=np.float32) if found is None else found
             found[rows] = states

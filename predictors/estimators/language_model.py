@@ -18,6 +18,7 @@ from predictors.artifacts import checkpoint_digest
 from predictors.errors import CheckpointError, PredictorError
 from predictors.estimators.checkpoints import Checkpoint, read_checkpoint
 from predictors.estimators.encoder import compute_dtype, device_of
+from predictors.estimators.text import fair_lengths
 from predictors.pairs import Pair
 from predictors.prompts import ANSWERS, change_prompt
 from predictors.settings import CausalLmSettings
@@ -95,7 +96,7 @@ class PromptTokenizer:
         while True:
             # Cutting may change how the words around the cut are parted, hence the loop.
             room -= max(1, length - self.max_length)
-            first, second = _fair_shares(len(evidence.ids), len(target.ids), max(room, 0))
+            first, second = fair_lengths([len(evidence.ids), len(target.ids)], max(room, 0))
             shorter = pair._replace(
                 evidence_text=_first_tokens(pair.evidence_text, evidence, first),
                 target_text=_first_tokens(pair.target_text, target, second),
@@ -298,16 +299,6 @@ def _without_end(encoding: Encoding) -> list[int]:
     while end and encoding.special_tokens_mask[end - 1]:
         end -= 1
     return list(encoding.ids[:end])
-
-
-def _fair_shares(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of two lengths to keep in `room`: the longer is cut down to the other, then both alike."""
-    half = room // 2
-    if second <= half:
-        return min(first, room - second), second
-    if first <= half:
-        return first, min(second, room - first)
-    return room - half, half
 
 
 def _first_tokens(text: str, encoding: Encoding, count: int) -> str:

@@ -34,6 +34,8 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
     taken. `random_state` is accepted, as by every predictor, and has no effect: nothing here is random.
     """
 
+    results = ("loss", "n_iter", "n_examples")
+
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
     ) -> Self:
@@ -72,16 +74,8 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
 
     def save_files(self, folder: Path) -> None:
         """Write the fitted state into `folder`; called by `artifacts.save`."""
-        check_is_fitted(self)
-        state = {
-            "params": self.get_params(),
-            "features": self.names_,
-            "intercept": self.intercept_.tolist(),
-            "coef": self.coef_.tolist(),
-            "n_iter": self.n_iter_,
-            "loss": self.loss_,
-            "n_examples": self.n_examples_,
-        }
+        state = self.saved_state()
+        state |= {"features": self.names_, "intercept": self.intercept_.tolist(), "coef": self.coef_.tolist()}
         write_json(folder / MODEL_FILE, state)
 
     @classmethod
@@ -90,14 +84,10 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
         state = json.loads((folder / MODEL_FILE).read_text(encoding="utf-8"))
         # Earlier files have no params: their numbers were those of the kind.
         params = state.get("params") or {"numbers": state["features"], "random_state": state["random_state"]}
-        estimator = cls(**{**params, "numbers": tuple(params["numbers"])})
+        estimator = cls.restored({**state, "params": {**params, "numbers": tuple(params["numbers"])}})
         estimator.names_ = tuple(state["features"])
-        estimator.classes_ = np.array([0, 1])
         estimator.intercept_ = np.array(state["intercept"], dtype=np.float64)
         estimator.coef_ = np.array(state["coef"], dtype=np.float64)
-        estimator.n_iter_ = state["n_iter"]
-        estimator.loss_ = state["loss"]
-        estimator.n_examples_ = state["n_examples"]
         return estimator
 
     def _logits(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

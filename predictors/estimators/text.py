@@ -149,6 +149,10 @@ class RowTokenizer:
         between = (len(row.texts) - 1) * len(self._between)
         return len(self._start) + len(row.mark) + between + sum(map(len, row.texts)) + len(self._end)
 
+    def by_length(self, rows: Sequence[TokenRow], token_budget: int) -> Iterator[Ids]:
+        """Row numbers by falling length, in batches as in `by_length`."""
+        return by_length(np.array([self.length(row) for row in rows], dtype=np.int64), token_budget)
+
     def used_ids(self, rows: Iterable[TokenRow]) -> Ids:
         """The distinct token ids that laying out `rows` can give, ascending."""
         pieces = [self._start, self._between, self._end, *self._marks]
@@ -201,11 +205,16 @@ def by_length(lengths: NDArray[np.int64], token_budget: int) -> Iterator[NDArray
 
 
 def _trimmed(texts: Sequence[Ids], room: int) -> tuple[Ids, ...]:
-    """Cut the longest texts down to the others, then all alike, until they fit into `room`."""
-    if sum(map(len, texts)) <= room:
-        return tuple(texts)
-    kept = [len(text) for text in texts]
-    shortest_first = sorted(range(len(texts)), key=lambda place: kept[place])
+    counts = fair_lengths([len(text) for text in texts], room)
+    return tuple(text[:count] for text, count in zip(texts, counts, strict=True))
+
+
+def fair_lengths(lengths: Sequence[int], room: int) -> list[int]:
+    """How much of each length to keep in `room`: the longest are cut down to the others, then all alike."""
+    kept = list(lengths)
+    if sum(kept) <= room:
+        return kept
+    shortest_first = sorted(range(len(kept)), key=lambda place: kept[place])
     left = room
     for done, place in enumerate(shortest_first):
         longer = sorted(shortest_first[done:])
@@ -216,4 +225,4 @@ def _trimmed(texts: Sequence[Ids], room: int) -> tuple[Ids, ...]:
                 kept[other] = share + (number < over)
             break
         left -= kept[place]
-    return tuple(text[:count] for text, count in zip(texts, kept, strict=True))
+    return kept

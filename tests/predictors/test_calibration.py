@@ -68,7 +68,8 @@ def test_it_never_turns_the_order_around():
     [
         (([0.5, 1.5], [0, 1]), "probabilities"),
         (([0.5, 0.5], [0, 2]), "labels"),
-        (([0.5, 0.5], [0]), "labels: shapes"),
+        (([0.5, 0.5], [0]), "for 1 labels; give one number a row"),
+        (([], []), "labels: there are none"),
         (([0.5], [1], [-1]), "sample_weight"),
     ],
 )

@@ -43,9 +43,13 @@ def connect(server, slept):
     return make
 
 
+def ask(endpoint, **call):
+    return endpoint.map([ChatCall(**{**QUESTION, **call})])[0]
+
+
 def refused(endpoint, **call):
     with pytest.raises(EndpointError) as caught:
-        endpoint.chat(**{**QUESTION, **call})
+        ask(endpoint, **call)
     assert KEY not in str(caught.value) and KEY not in repr(caught.value)
     return caught.value
 
@@ -56,7 +60,7 @@ def refused(endpoint, **call):
 def test_a_question_is_sent_as_the_protocol_has_it_and_its_reply_read(server, connect):
     server.answer = chat("4", None, prompt_tokens=11, completion_tokens=2)
     endpoint = connect()
-    reply = endpoint.chat(**QUESTION, temperature=0.0, max_tokens=5, n=2, seed=3, extra={"top_k": 1})
+    reply = ask(endpoint, temperature=0.0, max_tokens=5, n=2, seed=3, extra={"top_k": 1})
     assert reply.texts == ("4", "") and reply.raw_finish == ("stop", "stop") and reply.top_logprobs is None
     assert reply.usage == endpoint.usage == Usage(11, 2)
     [seen] = server.seen
@@ -66,14 +70,14 @@ def test_a_question_is_sent_as_the_protocol_has_it_and_its_reply_read(server, co
 
 
 def test_what_is_not_set_is_left_out(server, connect):
-    connect(api_key=None).chat(**QUESTION, top_logprobs=5)
+    ask(connect(api_key=None), top_logprobs=5)
     assert server.seen[0].body == QUESTION
     assert "Authorization" not in server.seen[0].headers
 
 
 def test_the_likeliest_tokens_are_read_at_each_place(server, connect):
     server.answer = chat("10", top=[{"1": -0.1, "0": -2.5}, {"0": 1e-9, "7": -9999.0}])
-    reply = connect().chat(**QUESTION, logprobs=True, top_logprobs=2)
+    reply = ask(connect(), logprobs=True, top_logprobs=2)
     assert reply.top_logprobs == ((("1", -0.1), ("0", -2.5)), (("0", 0.0), ("7", -9999.0)))
     assert server.seen[0].body["logprobs"] is True and server.seen[0].body["top_logprobs"] == 2
 
@@ -82,7 +86,7 @@ def test_the_token_that_was_taken_counts_where_no_others_are_listed(server, conn
     server.answer = Raw(
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": -0.25}]}}]}
     )
-    assert connect().chat(**QUESTION, logprobs=True).top_logprobs == ((("1", -0.25),),)
+    assert ask(connect(), logprobs=True).top_logprobs == ((("1", -0.25),),)
 
 
 def test_tokens_are_summed_over_calls(server, connect):
@@ -102,7 +106,7 @@ def test_a_limit_by_its_newer_name_is_sent_once_the_server_asks_for_it(server, c
     replies = endpoint.map([ChatCall(**QUESTION, max_tokens=9)] * 6)
     assert [reply.texts for reply in replies] == [("9",)] * 6
     before = len(server.seen)
-    endpoint.chat(**QUESTION, max_tokens=9)
+    ask(endpoint, max_tokens=9)
     assert len(server.seen) == before + 1
 
 
@@ -112,21 +116,21 @@ def test_a_limit_by_its_newer_name_is_sent_once_the_server_asks_for_it(server, c
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_a_passing_failure_is_tried_again_after_a_longer_and_longer_wait(server, connect, slept, status):
     server.script = [refusal(status)] * 4
-    assert connect().chat(**QUESTION).texts == ("1",)
+    assert ask(connect()).texts == ("1",)
     assert len(server.seen) == 5
     assert [0.25 * 2**i <= wait <= 0.5 * 2**i for i, wait in enumerate(slept)] == [True] * 4
 
 
 def test_it_waits_as_many_seconds_as_the_server_says(server, connect, slept):
     server.script = [refusal(429, headers={"Retry-After": "7"})]
-    connect().chat(**QUESTION)
+    ask(connect())
     assert len(slept) == 1 and 6.5 < slept[0] < 7.8
 
 
 def test_it_waits_until_the_date_that_the_server_says(server, connect, slept):
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
     server.script = [refusal(503, headers={"Retry-After": until})]
-    connect().chat(**QUESTION)
+    ask(connect())
     assert len(slept) == 1 and 15 < slept[0] < 22.1
 
 
@@ -135,7 +139,7 @@ def test_it_waits_until_the_date_that_the_server_says(server, connect, slept):
 )
 def test_a_strange_or_very_long_retry_after_does_not_stop_it(server, connect, slept, told, longest):
     server.script = [refusal(429, headers={"Retry-After": told})]
-    connect().chat(**QUESTION)
+    ask(connect())
     assert len(slept) == 1 and 0 < slept[0] <= longest
 
 
@@ -169,7 +173,7 @@ def test_a_used_up_budget_is_not_tried_again(server, connect):
 def test_a_connection_cut_in_the_middle_of_a_reply_is_tried_again(server, connect):
     long = chat("4" * 5000)
     server.script = [Raw(long.body, cut=3000), Raw(long.body, cut=len(long.encoded())), long]
-    assert connect().chat(**QUESTION).texts == ("4" * 5000,)
+    assert ask(connect()).texts == ("4" * 5000,)
     assert len(server.seen) == 3
 
 
@@ -210,7 +214,7 @@ def test_a_refusal_is_final_and_says_address_status_and_reason_but_not_the_key(s
 
 def test_a_refusal_inside_a_reply_that_says_200_counts_by_its_code(server, connect):
     server.script = [Raw({"error": {"message": "busy", "code": 429}})]
-    assert connect().chat(**QUESTION).texts == ("1",)
+    assert ask(connect()).texts == ("1",)
     server.answer = Raw({"error": "model 'm' not found"})
     error = refused(connect())
     assert error.permanent and "model 'm' not found" in str(error)
@@ -222,7 +226,7 @@ def test_a_web_page_instead_of_json_is_final(server, connect):
     assert error.permanent and "web page instead of JSON; check the address" in str(error)
     server.script = [Raw("<html>Bad gateway</html>", status=502, content_type="text/html")]
     server.answer = chat("1")
-    assert connect().chat(**QUESTION).texts == ("1",)
+    assert ask(connect()).texts == ("1",)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +309,7 @@ def test_address_and_key_come_from_the_named_variables(server, monkeypatch):
     monkeypatch.setenv("HUNCH_LLM_URL", server.url + "/")
     monkeypatch.setenv("HUNCH_LLM_KEY", KEY + "\n")
     names = {"url_variable": "HUNCH_LLM_URL", "key_variable": "HUNCH_LLM_KEY"}
-    Endpoint.from_environment(**names).chat(**QUESTION)
+    ask(Endpoint.from_environment(**names))
     assert server.seen[0].headers["Authorization"] == f"Bearer {KEY}"
     monkeypatch.setenv("HUNCH_LLM_URL", "nonsense")
     with pytest.raises(PredictorError, match=r"^HUNCH_LLM_URL: needs http"):
@@ -347,7 +351,7 @@ def test_a_proxy_of_the_environment_is_asked_instead_of_the_server(server, monke
     monkeypatch.delenv("NO_PROXY")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
-    assert Endpoint("http://models.invalid/v1").chat(**QUESTION).texts == ("1",)
+    assert ask(Endpoint("http://models.invalid/v1")).texts == ("1",)
     assert server.seen[0].path == "http://models.invalid/v1/chat/completions"
 
 
@@ -408,7 +412,7 @@ def test_progress_is_heard_while_nothing_arrives_and_stops_what_is_in_flight(ser
 def test_no_thread_is_left_behind(server, connect):
     before = {thread for thread in threading.enumerate() if thread.name == "endpoint"}
     endpoint = connect()
-    endpoint.chat(**QUESTION)
+    ask(endpoint)
     server.answer = refusal(401)
     with pytest.raises(EndpointError):
         endpoint.map([ChatCall(**QUESTION)] * 5)

@@ -97,7 +97,7 @@ def test_single_answers_recalibrate_and_leave_the_scatter_to_the_setting():
         (lambda: MajorityCalibrator("line").fit([0.5], [1]), "method: 'line' is not known"),
         (lambda: MajorityCalibrator().fit([0.5, 0.5], [1, 0.3], 3, kind="majorities"), "majorities are 0 or 1"),
         (lambda: MajorityCalibrator().fit([0.5], [1], 3, kind="counts"), "kind: 'counts' is not known"),
-        (lambda: MajorityCalibrator().fit([0.5], [1, 0]), "labels: 2 of them"),
+        (lambda: MajorityCalibrator().fit([0.5], [1, 0]), r"probabilities: shape \(1,\) for 2 labels"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(call, message):

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_every_saved_kind_is_a_declared_class_of_today():
     stored |= {"causal_lm", "causal_lm_member", "llm_prompt", "hybrid"}
     assert set(kinds) == stored | {"logistic"}
     for path in kinds.values():
-        assert hasattr(registry.import_dotted(path), "load_files")
+        assert hasattr(resolve_name(path), "load_files")
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ def test_an_unreadable_checkpoint_is_told_in_one_sentence(tmp_path, train, test_
         (["--predictors", "sam_task"], "'sam_task' is not known; choose one of"),
         (["--predictors", "same_task,same_task"], "a name is there twice"),
         (["--set", "bert.epoch=3", "--predictors", "bert"], "bert does not know 'epoch'"),
-        (["--set", "bert.epochs=0", "--predictors", "bert"], "epochs: 0 is not a whole number"),
+        (["--set", "bert.epochs=0", "--predictors", "bert"], "epochs: Input should be greater than or equal to 1"),
         (["--set", "bert.epochs=2", "--predictors", CHEAP], "'bert' is not among the predictors"),
         (["--test", "missing.csv"], "missing.csv: cannot be read"),
     ],

@@ -161,7 +161,7 @@ def test_what_it_creates_can_be_planned_and_opened(bank) -> None:
         ("threshold = 5", "threshold = 500", "threshold", "instrument.options.threshold: Input should be less than"),
         ('"bert"', '"tree"', "tree", "predictor.name: no predictor is called 'tree'; there are: bert"),
         ("members = 2", "member = 2", "member = 2", "predictor.params.member: unknown; bert has: checkpoint"),
-        ("members = 2", "members = 0", "members", "predictor.params.members: 0 is not a whole number of 1 or more"),
+        ("members = 2", "members = 0", "members", "predictor.params.members: Input should be greater"),
         ('"biology"', '"biologie"', "biologie", "questions.tasks: cast version 1 has no task called biologie"),
         ("[candidates]", "max_words = 1\n[candidates]", "[questions]", "questions: the study's [questions] leave 0"),
         ("items = 3", "items = 80", "[[stages]]", "stages: stage 1 cannot be drawn"),
