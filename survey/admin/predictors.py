@@ -42,12 +42,11 @@ class PredictorRunAdmin(ReadOnlyAdmin):
         "example_count",
         "kept_back_through",
         "files",
-        "figures",
         "training_seconds",
         "created_at",
         "ready_at",
     )
-    readonly_fields = ("settings", "files", "figures", "training_seconds", "created_at")
+    readonly_fields = ("settings", "files", "training_seconds", "created_at")
 
     @admin.display(description="members trained")
     def member_count(self, run: PredictorRun) -> int:
@@ -64,10 +63,6 @@ class PredictorRunAdmin(ReadOnlyAdmin):
     @admin.display(description="files by member, with their sha256")
     def files(self, run: PredictorRun) -> SafeString:
         return pretty_json(run.members)
-
-    @admin.display(description="metrics")
-    def figures(self, run: PredictorRun) -> SafeString:
-        return pretty_json(run.metrics)
 
 
 @admin.register(Evaluation)

@@ -83,7 +83,6 @@ class RunLine:
     """A predictor run, and the later stages whose answers judge it."""
 
     run: PredictorRun
-    metrics: MetricTable | None
     evaluated_on: list[Stage]
 
 
@@ -247,7 +246,6 @@ def _stratum_lines(
 def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
     return RunLine(
         run=run,
-        metrics=metric_table(run.metrics) if run.metrics else None,
         evaluated_on=[stages[found.stage_id] for found in evaluations if found.predictor_run_id == run.pk],
     )
 

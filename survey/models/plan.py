@@ -116,8 +116,6 @@ class Slot(models.Model):
         HOLDOUT = "holdout", "holdout"
         CONTROL = "control", "control"
         REPEAT = "repeat", "repeat"
-        PRACTICE = "practice", "practice"
-        CHECK = "check", "check"
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="slots")
     number = models.PositiveIntegerField(help_text="Place in the order of the draw, from 1.")
@@ -157,8 +155,7 @@ class Slot(models.Model):
             models.UniqueConstraint(fields=["repeat_of"], name="slot_repeated_at_most_once"),
             models.UniqueConstraint(fields=["booklet", "position"], name="slot_position_unique_in_booklet"),
             models.CheckConstraint(
-                condition=Q(role__in=["sampled", "holdout", "control", "repeat", "practice", "check"]),
-                name="slot_role_known",
+                condition=Q(role__in=["sampled", "holdout", "control", "repeat"]), name="slot_role_known"
             ),
             models.CheckConstraint(
                 condition=Q(role="control") & ~Q(control_kind="") | ~Q(role="control") & Q(control_kind=""),

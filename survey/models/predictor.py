@@ -48,7 +48,6 @@ class PredictorRun(models.Model):
     input_sha256 = models.CharField(max_length=64)
     example_count = models.PositiveIntegerField()
     members = models.JSONField(default=dict, help_text="Member number to its files: name to sha256.")
-    metrics = models.JSONField(default=dict, blank=True)
     seconds = models.FloatField(default=0, help_text="Of training, all members together.")
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True, blank=True)

@@ -323,9 +323,7 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
     take_part(study, 203)
     for index in range(3, 8):
         stage = Stage.objects.create(study=study, index=index, seed=index)
-        run = PredictorRun.objects.create(
-            stage=stage, name="same_task", seed=1, input_sha256="0", example_count=1, metrics={"n": 1}
-        )
+        run = PredictorRun.objects.create(stage=stage, name="same_task", seed=1, input_sha256="0", example_count=1)
         Evaluation.objects.create(predictor_run=run, stage=stage, metrics={"n": 1})
         JobStep.objects.create(stage=stage, kind=JobStep.Kind.FREEZE, input_sha256="0")
     study.stored_config["stages"] += [study.stored_config["stages"][1]] * 5

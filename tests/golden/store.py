@@ -23,6 +23,8 @@ APPS = ("survey", "belief_update", "own_answers")
 IDENTITY_KEY = "Z29sZGVuLXN0dWRpZXMtYXJlLW5vdC1zZWNyZXQtMDE="
 # Fields that have another name since the dump was made.
 RENAMED = {("survey.study", "config"): "stored_config"}
+# Fields that there were then, always empty.
+GONE = {("survey.predictorrun", "metrics")}
 
 
 def results_of(study: Study, folder: Path) -> dict[str, bytes]:
@@ -66,6 +68,9 @@ def load_database() -> None:
             for (model, old), new in RENAMED.items():
                 if row["model"] == model and old in fields:
                     fields[new] = fields.pop(old)
+            for model, old in GONE:
+                if row["model"] == model and fields.pop(old, None):
+                    raise AssertionError(f"{model}: {old} holds something, which nothing reads any more")
         for found in serializers.deserialize("python", rows):
             found.save()
     with zipfile.ZipFile(DATA / "files.zip") as archive:

@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from survey.contracts import instruments, panels
 from survey.contracts.screens import Screen
@@ -55,7 +54,6 @@ class Step:
     outcome: str = ""
     code: str = ""
     paid: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion, ...]:

@@ -1,7 +1,6 @@
 """A second instrument goes through a whole stage, and nothing in the core is told."""
 
 import csv
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.toy_instrument.models import Guess
 
-ROOT = Path(__file__).parent.parent.parent.parent
 TOY = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "stages": [{"sittings": 4}, {"sittings": 4}]}
 
 
@@ -117,14 +115,3 @@ def test_its_outcome_is_shown_by_stratum() -> None:
     play(cast.Visitor(stage.study))
     table = outcome_table(stage)
     assert table is not None and table.answers == 3 and table.share is not None
-
-
-def test_the_core_does_not_know_its_name() -> None:
-    found = subprocess.run(
-        ["grep", "-rniE", r"toy_instrument|\btoy\b", "survey", "frontend", "--include=*.py", "--include=*.html"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.stdout == ""

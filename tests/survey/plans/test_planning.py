@@ -88,7 +88,7 @@ def test_every_slot_lies_in_one_booklet_and_no_question_twice_in_any() -> None:
         assert max(Counter(key for pair in pairs for key in (pair.evidence_id, pair.target_id)).values()) == 1
 
 
-def test_inclusion_probabilities_sum_to_the_number_of_slots() -> None:
+def test_inclusion_probabilities_are_those_of_the_strata() -> None:
     stage = planning.plan_stage(scored_second_stage())
     strata = {stratum.name: stratum for stratum in stage.strata.all()}
     assert {name: (stratum.size, stratum.slots) for name, stratum in strata.items()} == {
@@ -98,7 +98,8 @@ def test_inclusion_probabilities_sum_to_the_number_of_slots() -> None:
     for name, stratum in strata.items():
         drawn = set(stage.slots.filter(stratum=stratum).values_list("inclusion_probability", flat=True))
         assert drawn == {stratum.slots / stratum.size}, name
-    assert sum(stratum.size * stratum.slots / stratum.size for stratum in strata.values()) == 12
+    inverse = [1 / chance for chance in stage.slots.values_list("inclusion_probability", flat=True)]
+    assert sum(inverse) == pytest.approx(200)  # What is drawn stands for all candidates.
     pool = CandidateSet.objects.get(stage=stage)
     assert (pool.size, pool.universe_size) == (200, 2 * 40 * 39)
     assert set(stage.slots.values_list("pool_probability", flat=True)) == {200 / (2 * 40 * 39)}
