@@ -49,7 +49,7 @@ def question_texts(*, longest: int | None) -> list[str]:
         with file.open(newline="", encoding="utf-8") as lines:
             texts = [html.unescape(re.sub(r"<[^>]+>", " ", row["question"])) for row in csv.DictReader(lines)]
     else:
-        from predictors.estimators.checkpoints import locate
+        from predictors.networks.checkpoints import locate
 
         words = [w for w in (locate("bundled:minilm-l6") / "vocab.txt").read_text("utf-8").split() if w.isalpha()]
         rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], ba
         TrainingArguments,
     )
 
-    from predictors.estimators.checkpoints import locate
+    from predictors.networks.checkpoints import locate
 
     folder = locate("bundled:minilm-l6")
     tokenizer = AutoTokenizer.from_pretrained(folder)

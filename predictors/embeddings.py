@@ -122,7 +122,7 @@ def forget_embeddings() -> None:
 
 
 def _local(model: str) -> Source:
-    from predictors.estimators.embedder import embedder_of, numerics
+    from predictors.networks.embedder import embedder_of, numerics
 
     digest = checkpoint_digest(_folder_of(model))
 
@@ -135,7 +135,7 @@ def _local(model: str) -> Source:
 @lru_cache(maxsize=8)
 def _folder_of(model: str) -> Path:
     """Where a checkpoint lies: the hub is asked once a process, not once a call."""
-    from predictors.estimators.checkpoints import locate
+    from predictors.networks.checkpoints import locate
 
     return locate(model)
 

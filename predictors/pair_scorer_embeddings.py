@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from predictors import artifacts
 from predictors.embeddings import embed
 from predictors.estimators.bert import BertMember, BertPredictor
-from predictors.estimators.finetuning import Network, share_frozen_layers
-from predictors.estimators.heads import mean_of
-from predictors.estimators.text import FIRST, OTHERS
+from predictors.networks.finetuning import Network, share_frozen_layers
+from predictors.networks.heads import mean_of
+from predictors.networks.text import FIRST, OTHERS
 from predictors.pair_scorer_fit import QuestionEmbeddings
 from predictors.pairs import Pair, Progress, report
 

@@ -1,1 +1,1 @@
-"""The estimators, one subject a module. Only here are torch, transformers and scikit-learn imported."""
+"""The estimators, one subject a module. Heavy libraries are imported here and in `networks` alone."""

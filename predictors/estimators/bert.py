@@ -19,12 +19,12 @@ from tokenizers import Tokenizer
 
 from predictors.errors import PredictorError
 from predictors.estimators.base import Ensemble, SettingsEstimator, both_classes, write_json
-from predictors.estimators.checkpoints import read_checkpoint
-from predictors.estimators.encoder import build_encoder, compute_dtype, device_of, rebuild_encoder
-from predictors.estimators.finetuning import Network, predict, train
-from predictors.estimators.heads import Head, HeadKind, new_head
-from predictors.estimators.text import Inputs, RowTokenizer
 from predictors.features import Features, TrainingData, two_rows
+from predictors.networks.checkpoints import read_checkpoint
+from predictors.networks.encoder import build_encoder, compute_dtype, device_of, rebuild_encoder
+from predictors.networks.finetuning import Network, predict, train
+from predictors.networks.heads import Head, HeadKind, new_head
+from predictors.networks.text import Inputs, RowTokenizer
 from predictors.pairs import Progress
 from predictors.settings import BertSettings
 

@@ -21,10 +21,10 @@ from predictors.estimators.base import (
     part_of_progress,
     write_json,
 )
-from predictors.estimators.encoder import tokens_at_once
-from predictors.estimators.finetuning import random_batches
-from predictors.estimators.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.features import TrainingData
+from predictors.networks.encoder import tokens_at_once
+from predictors.networks.finetuning import random_batches
+from predictors.networks.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.pairs import Progress, report
 from predictors.settings import CausalLmSettings
 

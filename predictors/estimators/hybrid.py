@@ -27,11 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
 from predictors.estimators.base import SettingsEstimator, both_classes, write_json
-from predictors.estimators.checkpoints import read_checkpoint
-from predictors.estimators.encoder import compute_dtype, device_of, rebuild_encoder
 from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge
 from predictors.estimators.hybrid_states import StateReader, States
-from predictors.estimators.text import RowTokenizer
 from predictors.evaluation import negative_log_likelihood
 from predictors.features import TrainingData
 from predictors.majority import (
@@ -41,6 +38,9 @@ from predictors.majority import (
     logit_line,
     majority_probability,
 )
+from predictors.networks.checkpoints import read_checkpoint
+from predictors.networks.encoder import compute_dtype, device_of, rebuild_encoder
+from predictors.networks.text import RowTokenizer
 from predictors.pairs import Pair, Progress, report
 from predictors.settings import HybridSettings
 from predictors.splits import pair_groups

@@ -16,11 +16,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from predictors.errors import PredictorError
-from predictors.estimators.checkpoints import Checkpoint
-from predictors.estimators.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch, tokens_at_once
-from predictors.estimators.heads import mean_of
-from predictors.estimators.text import FIRST, OTHERS, RowTokenizer, TokenRow
 from predictors.memory import ArrayMemory
+from predictors.networks.checkpoints import Checkpoint
+from predictors.networks.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch, tokens_at_once
+from predictors.networks.heads import mean_of
+from predictors.networks.text import FIRST, OTHERS, RowTokenizer, TokenRow
 from predictors.pairs import Pair, Progress, report
 
 States = NDArray[np.float32]

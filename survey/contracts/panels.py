@@ -533,8 +533,8 @@ def get(name: str) -> Panel:
 
 
 def find(name: str) -> Panel:
-    """The panel of that name. If it cannot be used, a replacement whose `problem` says why: pages can still show what is
-    stored of its studies."""
+    """The panel of that name. If it cannot be used, a replacement whose `problem` says why, so that pages can show
+    what is stored of its studies."""
     try:
         return get(name)
     except PanelUnknown as exc:

@@ -25,9 +25,9 @@ def test_the_packed_encoder_computes_what_transformers_computes(tiny_bert, lengt
     import torch
     from transformers import BertModel
 
-    from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.encoder import build_encoder, to_batch
-    from predictors.estimators.text import Rows
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.networks.encoder import build_encoder, to_batch
+    from predictors.networks.text import Rows
 
     rng = np.random.default_rng(0)
     total = sum(lengths)
@@ -59,9 +59,9 @@ def test_gradients_are_those_of_transformers(tiny_bert):
     import torch
     from transformers import BertModel
 
-    from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.encoder import build_encoder, to_batch
-    from predictors.estimators.text import Rows
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.networks.encoder import build_encoder, to_batch
+    from predictors.networks.text import Rows
 
     lengths = [12, 7]
     ids = np.random.default_rng(1).integers(5, 50, 19)
@@ -131,7 +131,7 @@ def test_with_every_layer_frozen_the_head_alone_learns(tiny_bert, tiny_params, t
 
 
 def test_members_with_frozen_layers_compute_them_once_a_batch(tiny_params, monkeypatch):
-    from predictors.estimators import encoder
+    from predictors.networks import encoder
 
     ensemble = _fitted({**tiny_params, "frozen_layers": 1})
     pairs = some_pairs(5, seed=4)
@@ -146,7 +146,7 @@ def test_members_with_frozen_layers_compute_them_once_a_batch(tiny_params, monke
 
 
 def test_rows_that_no_longer_fit_in_memory_are_computed_anew_with_the_same_result(tiny_params, monkeypatch):
-    from predictors.estimators import finetuning
+    from predictors.networks import finetuning
 
     params = {**tiny_params, "members": 1, "frozen_layers": 1, "epochs": 3}
     expected = _fitted(params).predict_proba(some_pairs(16))
@@ -241,8 +241,8 @@ def test_weight_decay_shrinks_every_matrix_and_no_bias(tiny_bert, tiny_params):
 
 
 def test_long_texts_are_trimmed_alike_and_the_mark_stays(tiny_bert):
-    from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.text import FIRST, OTHERS, RowTokenizer
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.networks.text import FIRST, OTHERS, RowTokenizer
 
     tokenizer = RowTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 20)
     vocabulary = tokenizer.tokenizer.get_vocab()
@@ -257,8 +257,8 @@ def test_long_texts_are_trimmed_alike_and_the_mark_stays(tiny_bert):
 
 
 def test_a_laid_out_pair_is_what_the_tokenizer_itself_would_build(tiny_bert):
-    from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.text import RowTokenizer
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.networks.text import RowTokenizer
 
     tokenizer = RowTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, 64)
     pair = some_pairs(1)[0]._replace(outcome=1)
@@ -292,7 +292,7 @@ def test_scoring_does_not_depend_on_the_order_of_the_pairs(tiny_params):
 def test_dropout_keeps_expectations_and_drops_the_share_it_was_told():
     import torch
 
-    from predictors.estimators.encoder import Dropout
+    from predictors.networks.encoder import Dropout
 
     kept = Dropout(0.25, np.random.default_rng(0))(torch.ones(200, 200))
     assert (kept == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
@@ -331,7 +331,7 @@ def test_a_checkpoint_without_a_pooler_gets_a_fresh_one(tmp_path, tiny_params):
 def test_old_names_of_layer_norms_are_understood():
     import torch
 
-    from predictors.estimators.checkpoints import plain_names
+    from predictors.networks.checkpoints import plain_names
 
     found = plain_names(
         {
@@ -393,7 +393,7 @@ def test_a_hub_out_of_reach_is_told_with_what_to_do(tiny_params, monkeypatch):
 
 
 def test_an_altered_bundled_checkpoint_is_refused(monkeypatch):
-    from predictors.estimators import checkpoints
+    from predictors.networks import checkpoints
 
     checkpoints._bundled_folder.cache_clear()
     monkeypatch.setattr(checkpoints, "BUNDLED_SHA256", "0" * 64)
@@ -403,7 +403,7 @@ def test_an_altered_bundled_checkpoint_is_refused(monkeypatch):
 
 
 def test_the_bundled_checkpoint_is_a_bert_of_six_layers():
-    from predictors.estimators.checkpoints import read_checkpoint
+    from predictors.networks.checkpoints import read_checkpoint
 
     checkpoint = read_checkpoint("bundled:minilm-l6")
     assert checkpoint.config["num_hidden_layers"] == 6

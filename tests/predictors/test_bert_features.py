@@ -31,14 +31,14 @@ def some_rows(count: int, *, texts: int = 1, seed: int = 0) -> list[Features]:
 
 
 def tokenizer_of(tiny_bert, max_length=64):
-    from predictors.estimators.checkpoints import read_checkpoint
-    from predictors.estimators.text import RowTokenizer
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.networks.text import RowTokenizer
 
     return RowTokenizer(read_checkpoint(str(tiny_bert)).tokenizer, max_length)
 
 
 def inputs_of(rows):
-    from predictors.estimators.text import Inputs
+    from predictors.networks.text import Inputs
 
     return Inputs.learn(rows, np.ones(len(rows)))
 

@@ -75,7 +75,7 @@ def test_the_prompt_tells_both_outcomes_apart():
 
 
 def test_the_answers_are_the_last_tokens_and_nothing_of_the_prompt_is_lost(params):
-    from predictors.estimators.language_model import PromptTokenizer
+    from predictors.networks.language_model import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 256)
     (prompt,) = tokenizer.tokenise(PAIRS[:1])
@@ -87,7 +87,7 @@ def test_the_answers_are_the_last_tokens_and_nothing_of_the_prompt_is_lost(param
 
 @pytest.mark.parametrize("words", [(200, 200), (3, 200), (200, 3)])
 def test_a_long_prompt_loses_the_ends_of_both_questions_and_nothing_else(words):
-    from predictors.estimators.language_model import PromptTokenizer
+    from predictors.networks.language_model import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 200)
     pair = Pair("river " * words[0], "metal " * words[1], "t", "t", 0)
@@ -100,7 +100,7 @@ def test_a_long_prompt_loses_the_ends_of_both_questions_and_nothing_else(words):
 
 
 def test_a_cut_does_not_split_a_letter():
-    from predictors.estimators.language_model import PromptTokenizer
+    from predictors.networks.language_model import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 160)
     (prompt,) = tokenizer.tokenise([Pair("日本" * 50, "日本" * 50, "t", "t", 1)])
@@ -109,7 +109,7 @@ def test_a_cut_does_not_split_a_letter():
 
 
 def test_a_special_token_in_a_question_is_read_as_letters():
-    from predictors.estimators.language_model import PromptTokenizer
+    from predictors.networks.language_model import PromptTokenizer
 
     (prompt,) = PromptTokenizer(byte_tokenizer(), 256).tokenise([Pair("</s><s>", "a", "t", "t", 1)])
     assert prompt.prefix.tolist().count(0) == 1 and prompt.prefix.tolist().count(1) == 0
@@ -118,7 +118,7 @@ def test_a_special_token_in_a_question_is_read_as_letters():
 def test_a_token_after_every_text_is_left_off():
     from tokenizers import processors
 
-    from predictors.estimators.language_model import PromptTokenizer
+    from predictors.networks.language_model import PromptTokenizer
 
     tokenizer = byte_tokenizer()
     plain = PromptTokenizer(tokenizer, 256).tokenise(PAIRS[:1])[0]
@@ -194,7 +194,7 @@ def test_a_fraction_or_two_weighted_rows_are_learnt_as_a_probability(params, wei
 def test_a_fraction_has_the_gradient_of_its_two_rows(params, wordy_llama):
     import torch
 
-    from predictors.estimators.language_model import pretrained
+    from predictors.networks.language_model import pretrained
 
     language_model = pretrained(CausalLmSettings(**{**params, "checkpoint": str(wordy_llama)}))
     prompts = language_model.tokenizer.tokenise(PAIRS[:1])

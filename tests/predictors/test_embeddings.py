@@ -35,7 +35,7 @@ def server(monkeypatch):
 @pytest.fixture
 def counted(monkeypatch):
     """The texts that a local model was asked for, call by call."""
-    from predictors.estimators.embedder import LocalEmbedder
+    from predictors.networks.embedder import LocalEmbedder
 
     asked = []
     original = LocalEmbedder.embed

@@ -19,8 +19,9 @@ import torch
 from torch.nn import functional
 
 from predictors.errors import CheckpointError, PredictorError
-from predictors.estimators.checkpoints import Checkpoint, is_plain_bert
-from predictors.estimators.text import Rows
+
+from .checkpoints import Checkpoint, is_plain_bert
+from .text import Rows
 
 # A group of pairs ends where the next is this much shorter than its longest: what padding costs in attention.
 _LEAST_FILL = 0.8

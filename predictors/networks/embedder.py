@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from predictors.errors import PredictorError
-from predictors.estimators.checkpoints import read_checkpoint
-from predictors.estimators.encoder import Encoder, build_encoder, compute_dtype, device_of, to_batch
-from predictors.estimators.text import Rows
 from predictors.pairs import Progress, report
+
+from .checkpoints import read_checkpoint
+from .encoder import Encoder, build_encoder, compute_dtype, device_of, to_batch
+from .text import Rows
 
 # Sentence encoders were trained on no longer texts, even where they have positions for them.
 _MOST_TOKENS = 512

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from predictors.errors import PredictorError
-from predictors.estimators.encoder import Batch, Dropout, Encoder, FlatWeights, to_batch, tokens_at_once
-from predictors.estimators.heads import Head
-from predictors.estimators.text import Inputs, RowTokenizer, TokenRow
 from predictors.features import Row, TrainingData
 from predictors.pairs import Progress, report
 from predictors.settings import BertSettings
+
+from .encoder import Batch, Dropout, Encoder, FlatWeights, to_batch, tokens_at_once
+from .heads import Head
+from .text import Inputs, RowTokenizer, TokenRow
 
 _STEPS_BETWEEN_REPORTS = 5
 # What frozen layers computed is kept for so many bytes of training rows; the rest is computed anew in every epoch.

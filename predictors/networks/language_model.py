@@ -16,12 +16,13 @@ from tokenizers import Encoding, Tokenizer
 
 from predictors.artifacts import checkpoint_digest
 from predictors.errors import CheckpointError, PredictorError
-from predictors.estimators.checkpoints import Checkpoint, read_checkpoint
-from predictors.estimators.encoder import compute_dtype, device_of
-from predictors.estimators.text import fair_lengths
 from predictors.pairs import Pair
 from predictors.prompts import ANSWERS, change_prompt
 from predictors.settings import CausalLmSettings
+
+from .checkpoints import Checkpoint, read_checkpoint
+from .encoder import compute_dtype, device_of
+from .text import fair_lengths
 
 MODEL_FOLDER, TOKENIZER_FILE, ADAPTER_FILE = "model", "tokenizer.json", "adapter.safetensors"
 # Of each of the two questions, below which a prompt says too little to learn from.

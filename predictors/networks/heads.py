@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from predictors.estimators.encoder import Batch, Dropout, FlatWeights
-from predictors.estimators.text import FIRST, OTHERS
+from .encoder import Batch, Dropout, FlatWeights
+from .text import FIRST, OTHERS
 
 HeadKind = Literal["paper", "segments"]
 _POOLER = ("pooler.dense.weight", "pooler.dense.bias")

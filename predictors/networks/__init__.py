@@ -1,0 +1,1 @@
+"""Pretrained networks: finding them, reading texts with them, fine-tuning them. Imports torch and transformers."""
