@@ -1,7 +1,8 @@
 """Many simulated people at once.
 
 The people themselves only use HTTP. This module reads the database before they start, expires the sittings of those who
-left (as an hour without activity would), and compares the server's counts at the end."""
+left (as an hour without activity would), and compares the server's counts at the end.
+"""
 
 import logging
 import threading
