@@ -37,7 +37,7 @@ def researcher(browser: Any, live_server: Any, admin_user: User) -> Iterator[Vis
 
 def test_every_page_that_a_link_leads_to_opens_without_a_complaint(researcher: Visitor) -> None:
     study = open_study(
-        stages=[{"sittings": 1}, {"sittings": 3}],
+        stages=[{"sittings": 2}, {"sittings": 3}],
         sitting={"items": 3, "attention_checks": [ATTENTION]},
         predictor={"name": "same_task"},
         flags={"speeder": {}, "attention": {}},

@@ -14,7 +14,7 @@ from survey.contracts import instruments
 from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.reports import Argument, Findings, Given, Layout, Report, ReportEntry, ReportFile, Table
 from survey.contracts.tables import ExtraFile
-from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import Study
 from survey.services.answers.conditions import in_words, pairs_of
 from survey.services.base.csv_lines import csv_lines
@@ -52,6 +52,16 @@ CORE = (
         applies=lambda study: study.config.pilots > 0,
     ),
 )
+
+
+class ArgumentErrors(FieldErrors):
+    """What a report was asked that it cannot be asked, argument by argument; one line each."""
+
+    status = 400
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(errors)
+        self.message = "\n".join(f"{name}: {message}" for name, messages in errors.items() for message in messages)
 
 
 class ReportBroken(HunchError):
@@ -163,7 +173,8 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
 
     Raises:
         NotFound: the study has no report of that name.
-        HunchError: an argument is unknown, missing or given too often, or cannot be used; or there is an obstacle.
+        ArgumentErrors: arguments are unknown, missing or given too often.
+        HunchError: an argument cannot be used, or there is an obstacle.
         ReportBroken: it fails by a fault of its own; the log has all of it.
     """
     entry, report = load(study, name)
@@ -182,26 +193,26 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
     """Every argument of the report, as given or by default.
 
     Raises:
-        HunchError: one is unknown, missing or given too often; every such problem, one a line.
+        ArgumentErrors: some are unknown, missing or given too often; every such problem.
     """
     known = {argument.name: argument for argument in report.arguments}
     there_are = ", ".join(known) or "none"
-    problems = [
-        f"{name}: {entry.name} has no such argument; there are: {there_are}" for name in given if name not in known
-    ]
+    problems: dict[str, list[str]] = {
+        name: [f"{entry.name} has no such argument; there are: {there_are}"] for name in given if name not in known
+    }
     found = Given()
     for name, argument in known.items():
         texts = tuple(text for text in given.get(name, ()) if text)
         if any("\x00" in text for text in texts):  # No database can look for it.
-            problems.append(f"{name}: holds a character that cannot be used")
+            problems.setdefault(name, []).append("holds a character that cannot be used")
         if len(texts) > 1 and not argument.many:
-            problems.append(f"{name}: give it once, not {len(texts)} times")
+            problems.setdefault(name, []).append(f"give it once, not {len(texts)} times")
         if not texts and argument.required:
             there = "" if argument.choices is None else f"; there are: {', '.join(argument.choices(study)) or 'none'}"
-            problems.append(f"{name}: name {argument.help}{there}")
+            problems.setdefault(name, []).append(f"name {argument.help}{there}")
         found[name] = texts or ((argument.default,) if argument.default else ())
     if problems:
-        raise HunchError("\n".join(problems), code="invalid")
+        raise ArgumentErrors(problems)
     return found
 
 

@@ -382,6 +382,11 @@ def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: in
     assert answer.status_code == status and message in answer.json()["error"]["message"]
 
 
+def test_the_api_names_each_argument_that_is_wrong(study: Study) -> None:
+    error = reader().get(f"{API}words/?wide=1&least=1&least=2").json()["error"]
+    assert (error["code"], sorted(error["fields"])) == ("invalid", ["least", "why", "wide"])
+
+
 @pytest.mark.parametrize("address", [API, f"{API}words/?why=fun"])
 def test_the_api_is_for_who_may_export(study: Study, client: Client, address: str) -> None:
     assert client.get(address).status_code == 401
