@@ -1,8 +1,13 @@
 """The page of language models on trial, and the same by REST."""
 
+import csv
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -42,6 +47,7 @@ def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client,
     assert "Weighted generalized accuracy" in page and "&lt;b&gt;one&lt;/b&gt;" in page and "<b>one</b>" not in page
     assert "Human-deployed performance" in page and "Pairs that led people astray" in page
     assert page.count("<section") == page.count("</section")
+    assert page.count('<div class="hunch-figure">') == 1 and "Alignment with what people expect" in page
     _token, secret = ApiToken.issue(user=superuser)
     address = f"/api/v1/studies/{tried.slug}/reports/alignment/"
     row = Client().get(address, headers={"Authorization": f"Token {secret}"}).json()["data"]
@@ -51,6 +57,26 @@ def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client,
     for asked, what in (("condition=mode=odd", "has no"), ("alpha=-1", "alpha: "), ("failures=many", "failures: ")):
         refused = Client().get(f"{address}?{asked}", headers={"Authorization": f"Token {secret}"})
         assert refused.status_code == 400 and what in refused.json()["error"]["message"]
+
+
+def test_the_command_of_a_study_prints_the_same_and_writes_every_table(tried: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("alignment", f"--study={tried.slug}", "--alpha=1,19", "--samples=100", f"--out={tmp_path}", stdout=out)
+    text = out.getvalue()
+    assert "Weighted binary cross-entropy (lower is better), by alpha" in text and "19 (95.0 %)" in text
+    assert "deployed as often as believed" in text and "Pairs that led people astray" in text
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("alignment.csv", "differences.csv", "deployment.csv", "failures.csv"),
+        *("alignment.svg", "alignment.json"),
+    }
+    with (tmp_path / "alignment.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["llm"], row["alpha"], row["threshold"]) for row in rows] == [
+        ("<b>one</b>", "1", "0.5"),
+        ("<b>one</b>", "19", "0.95"),
+    ]
+    scores = json.loads((tmp_path / "alignment.json").read_text())["data"]["scores"]
+    assert [float(row["accuracy"]) for row in rows] == scores[0]["accuracy"]
 
 
 def test_a_task_that_does_not_exist_leaves_no_failures(tried: Study, as_superuser: Client) -> None:

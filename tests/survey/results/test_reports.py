@@ -17,6 +17,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from survey.console.reports import page
 from survey.contracts import instruments
 from survey.contracts.reports import (
     Argument,
@@ -204,6 +205,13 @@ def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -
     assert "dog, =1      1" in out and f"{EVIL}      –" in out
     assert "A line: --out DIR draws drawn.svg" in out
     assert err == f"note: A note & {EVIL}\n"
+
+
+def test_a_long_cell_is_cut_in_the_terminal_and_stays_on_its_line() -> None:
+    text = "word " * 30
+    found = Findings("", tables=[Table("words", "Words", WORDS, [[f"a\n{text}", 0.123456]])])
+    *_head, row = list(page(found))[-1].splitlines()
+    assert row.startswith("a word word") and "…  0.1235" in row and len(row) < 75
 
 
 def test_the_command_writes_tables_pictures_files_and_all_as_json(study: Study, tmp_path: Path) -> None:
@@ -500,8 +508,8 @@ def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
 def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
-    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
-    source, call = re.findall(r"(?ms)^```python\n(.*?)^```", page)
+    document = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    source, call = re.findall(r"(?ms)^```python\n(.*?)^```", document)
     (tmp_path / "documented_report.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     made = eval(call, {"ReportEntry": ReportEntry})  # noqa: S307 - our own page
@@ -522,6 +530,6 @@ def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
 
 
 def test_the_page_on_reports_names_those_that_there_are() -> None:
-    page = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
+    document = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
     there_are = {one.entry.name for one in reports.CORE} | {one.name for one in BeliefUpdate().reports()}
-    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief)", page)) == there_are
+    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief)", document)) == there_are
