@@ -8,10 +8,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 
+from survey.contracts.panels import PanelIds
 from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
 from survey.services.sittings.answering import sitting_for
-from survey.contracts.panels import PanelIds
 from survey.services.sittings.identities import find_respondent, seal_for, unseal_for
 
 PERSON = "hunch_person"
