@@ -187,7 +187,7 @@ class PostingAtPanel:
 
 @dataclass(frozen=True)
 class SubmissionAtPanel:
-    """What the panel says about one participation. `status` is the panel's text; `code` is what the person entered."""
+    """What the panel says about one participation. `status` is the panel's own text, `code` what people entered."""
 
     submission: str = field(repr=False)
     person: str = field(repr=False)
@@ -533,8 +533,8 @@ def get(name: str) -> Panel:
 
 
 def find(name: str) -> Panel:
-    """The panel of that name. If it cannot be used, a replacement whose `problem` says why, so that pages can show
-    what is stored of its studies."""
+    """The panel of that name. If it cannot be used, a replacement whose `problem` says why: pages still show what is
+    stored of its studies."""
     try:
         return get(name)
     except PanelUnknown as exc:
