@@ -155,7 +155,7 @@ def _instrument(config: StudyConfig, report: Reporter) -> type[instruments.Instr
     return instrument if sound else None
 
 
-def _panel(config: StudyConfig, report: Report) -> panels.Panel | None:
+def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
     """The panel that the file names, where it takes what the file says of it."""
     try:
         panel = panels.get(config.panel.kind)
@@ -172,7 +172,7 @@ def _panel(config: StudyConfig, report: Report) -> panels.Panel | None:
 
 
 def _options_are_sound(
-    model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Report
+    model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Reporter
 ) -> bool:
     """Whether the options fit; what does not is reported at its place."""
     try:
