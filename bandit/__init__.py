@@ -7,7 +7,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
-from bandit.combining import Agreement, Combined, combine_stages, design_weight, kish_size
+from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
 from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError
@@ -91,7 +91,6 @@ __all__ = [
     "crowd_answers",
     "deal",
     "deal_with_repeats",
-    "design_weight",
     "difference_mean",
     "draw",
     "draw_exhaustively",
@@ -110,6 +109,7 @@ __all__ = [
     "naive_mean",
     "pair_from_rank",
     "plan_roles",
+    "plan_weight",
     "predict_logistic",
     "rank_of",
     "retest_correlation",

@@ -106,13 +106,13 @@ def uniform_pool(
     universe = universe_size(n_questions)
     if size < 1:
         raise DesignError(f"size: a pool needs at least 1 pair, not {size}")
-    left_out = checked_ranks([] if exclude is None else exclude, universe, "exclude", increasing=True)
+    excluded = checked_ranks([] if exclude is None else exclude, universe, "exclude", increasing=True)
     happened = None if outcome is None else _outcomes(outcome, n_questions)
     if happened is not None:
         # Here a rank does not count the outcome, since the evidence question decides it.
         universe //= 2
-        left_out = left_out[left_out % 2 == happened[left_out // 2 // (n_questions - 1)]] // 2
-    available = universe - left_out.size
+        excluded = excluded[excluded % 2 == happened[excluded // 2 // (n_questions - 1)]] // 2
+    available = universe - excluded.size
     if available == 0:
         raise DesignError(f"exclude: leaves out all {universe} pairs of {n_questions} questions; add questions")
     if size >= available:
@@ -120,14 +120,14 @@ def uniform_pool(
     else:
         drawn, probability = _distinct(rng, available, size), size / available
     # The k-th allowed rank is k plus the number of excluded ranks that stand before it.
-    ranks = drawn + np.searchsorted(left_out - np.arange(left_out.size), drawn, side="right")
+    ranks = drawn + np.searchsorted(excluded - np.arange(excluded.size), drawn, side="right")
     if happened is not None:
         ranks = 2 * ranks + happened[ranks // (n_questions - 1)]
     return Pool(
         pairs=pair_from_rank(ranks, n_questions),
         universe_size=universe,
         probability=probability,
-        excluded=int(left_out.size),
+        excluded=int(excluded.size),
     )
 
 

@@ -42,7 +42,7 @@ class Combined:
     agreement: Agreement | None
 
 
-def design_weight(*, sizes: Sequence[int], slots: Sequence[int]) -> float:
+def plan_weight(*, sizes: Sequence[int], slots: Sequence[int]) -> float:
     """The effective size of a stratified stage's plan: its slots divided by Kish's design effect.
 
     That is N^2 / (sum of N_h^2 / n_h).
@@ -65,19 +65,19 @@ def kish_size(inclusion_probability: ArrayLike) -> float:
     return float(weight.sum() ** 2 / np.dot(weight, weight))
 
 
-def combine_stages(*, estimates: Sequence[Estimate | None], design_weights: Sequence[float]) -> Combined:
-    """The mean of the stages' estimates with weights in proportion to `design_weights`, which the plans fix.
+def combine_stages(*, estimates: Sequence[Estimate | None], plan_weights: Sequence[float]) -> Combined:
+    """The mean of the stages' estimates with weights in proportion to `plan_weights`, which the plans fix.
 
     An estimate may be None for a stage with weight 0. Respondents take part in one stage only, so variances add; the
     degrees of freedom are Welch and Satterthwaite's. Raises DesignError if no stage is left, if a stage with a weight
     has no estimate, or has answers of one respondent only.
     """
-    if len(estimates) != len(design_weights):
-        raise DesignError(f"design_weights: {len(design_weights)} for {len(estimates)} stages; give one for each stage")
-    if any(not (weight >= 0 and math.isfinite(weight)) for weight in design_weights):
-        raise DesignError("design_weights: must be numbers of at least 0")
+    if len(estimates) != len(plan_weights):
+        raise DesignError(f"plan_weights: {len(plan_weights)} for {len(estimates)} stages; give one for each stage")
+    if any(not (weight >= 0 and math.isfinite(weight)) for weight in plan_weights):
+        raise DesignError("plan_weights: must be numbers of at least 0")
     kept: list[tuple[float, Estimate]] = []
-    for place, (estimate, weight) in enumerate(zip(estimates, design_weights, strict=True), start=1):
+    for place, (estimate, weight) in enumerate(zip(estimates, plan_weights, strict=True), start=1):
         if weight == 0:
             continue
         if estimate is None or math.isnan(estimate.standard_error):
@@ -86,13 +86,13 @@ def combine_stages(*, estimates: Sequence[Estimate | None], design_weights: Sequ
     total = sum(weight for weight, _ in kept)
     if not kept:
         raise DesignError(
-            "design_weights: every stage gives some pair probability 0; no estimate for all of them is possible"
+            "plan_weights: every stage gives some pair probability 0; no estimate for all of them is possible"
         )
     parts = [(weight / total, estimate) for weight, estimate in kept]
     return Combined(
         estimate=_mean(parts),
-        weights=tuple(weight / total for weight in design_weights),
-        left_out=tuple(place for place, weight in enumerate(design_weights) if weight == 0),
+        weights=tuple(weight / total for weight in plan_weights),
+        left_out=tuple(place for place, weight in enumerate(plan_weights) if weight == 0),
         agreement=_agreement([estimate for _, estimate in parts]),
     )
 

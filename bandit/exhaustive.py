@@ -71,14 +71,14 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     `exclude`: strictly increasing ranks of pairs left out; `threads`: blocks worked on at a time (set the linear
     algebra library to one thread then). Raises DesignError unless 0 < count < the number of pairs.
     """
-    left_out = scores.excluded(exclude)
-    pairs = scores.universe_size - left_out.size
+    excluded = scores.excluded(exclude)
+    pairs = scores.universe_size - excluded.size
     if not 0 < count < pairs:
         raise DesignError(f"count: must be above 0 and below the {pairs} pairs, not {count}")
-    low, high = _window(scores, count / (pairs + left_out.size))
+    low, high = _window(scores, count / (pairs + excluded.size))
     while True:
         shift = max(0, (high - low).bit_length() - (_BINS.bit_length() - 1))
-        found = _count(scores, low=low, high=high, shift=shift, exclude=left_out, threads=threads)
+        found = _count(scores, low=low, high=high, shift=shift, exclude=excluded, threads=threads)
         reach = found.above + np.cumsum(found.histogram[::-1])[::-1]
         if found.above >= count or reach[0] < count:
             low, high = 1 - EXACT_BELOW, EXACT_BELOW - 1  # the sample was misleading: look everywhere
@@ -98,7 +98,7 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     elif found.histogram[:bin_].any():
         next_lower = low + int(np.flatnonzero(found.histogram[:bin_])[-1])
     else:
-        next_lower = max(scores.map_blocks(partial(_highest_below, score), exclude=left_out, threads=threads))
+        next_lower = max(scores.map_blocks(partial(_highest_below, score), exclude=excluded, threads=threads))
     return Cut(
         score=score,
         count=count,
@@ -134,11 +134,11 @@ def draw_exhaustively(
             f"design: {type(design).__name__} cannot be drawn from all pairs; use a pool, or Uniform, EpsilonGreedy or "
             "TestSet"
         )
-    left_out = scores.excluded(exclude)
-    ends = design.ends(scores.universe_size - left_out.size)
+    excluded = scores.excluded(exclude)
+    ends = design.ends(scores.universe_size - excluded.size)
     allocation = design.allocate(n, ends.sizes)
     if isinstance(design, Uniform):
-        pool = uniform_pool(n_questions=scores.n_questions, size=n, rng=rng, exclude=left_out, outcome=scores.happened)
+        pool = uniform_pool(n_questions=scores.n_questions, size=n, rng=rng, exclude=excluded, outcome=scores.happened)
         return _mixed(
             ranks=[rank_of(pool.pairs, scores.n_questions)],
             n_questions=scores.n_questions,
@@ -146,7 +146,7 @@ def draw_exhaustively(
             replicates=1,
             rng=rng,
         )
-    layers = _Layers.of(scores, ends, exclude=left_out, threads=threads)
+    layers = _Layers.of(scores, ends, exclude=excluded, threads=threads)
     drawn = layers.draw(allocation, rng)
     return _mixed(
         ranks=drawn,
@@ -167,11 +167,11 @@ def shortlist(
     threads: int = 1,
 ) -> NDArray[np.int64]:
     """The ranks of the `size` pairs with the highest scores, int64, increasing; ties at the cut broken at random."""
-    left_out = scores.excluded(exclude)
-    cut = find_cut(scores, count=size, exclude=left_out, threads=threads)
-    above = _collect(scores, low=cut.score + 1, high=EXACT_BELOW - 1, exclude=left_out, threads=threads)
+    excluded = scores.excluded(exclude)
+    cut = find_cut(scores, count=size, exclude=excluded, threads=threads)
+    above = _collect(scores, low=cut.score + 1, high=EXACT_BELOW - 1, exclude=excluded, threads=threads)
     tied = _draw_tied(
-        scores, score=cut.score, tied=cut.tied, n=size - cut.above, exclude=left_out, rng=rng, threads=threads
+        scores, score=cut.score, tied=cut.tied, n=size - cut.above, exclude=excluded, rng=rng, threads=threads
     )
     return np.sort(np.concatenate([above, tied]))
 
@@ -200,9 +200,9 @@ def draw_rescored(
     universe = universe_size(n_questions)
     listed = checked_ranks(ranks, universe, "ranks", increasing=True)
     score = checked_scores(rescored, field="rescored")
-    left_out = excluded_ranks(exclude, n_questions)
+    excluded = excluded_ranks(exclude, n_questions)
     if outcome is not None:
-        possible, left_out = (_that_happened(part, outcome, n_questions) for part in (listed, left_out))
+        possible, excluded = (_that_happened(part, outcome, n_questions) for part in (listed, excluded))
         if possible.size != listed.size:
             raise DesignError("ranks: the shortlist holds pairs whose outcome did not happen; leave them out")
         universe //= 2
@@ -210,16 +210,16 @@ def draw_rescored(
         raise DesignError(f"rescored: {score.size} scores for a shortlist of {listed.size}; give one for each pair")
     if not 0 < chosen <= listed.size:
         raise DesignError(f"chosen: must lie in 1..{listed.size}, the length of the shortlist, not {chosen}")
-    if np.isin(listed, left_out).any():
+    if np.isin(listed, excluded).any():
         raise DesignError("ranks: the shortlist holds excluded pairs; leave them out of both or of neither")
     best = np.lexsort((rng.random(score.size), -score))[:chosen]
-    sizes = (chosen, universe - left_out.size - chosen)
+    sizes = (chosen, universe - excluded.size - chosen)
     greedy = EpsilonGreedy(epsilon=epsilon, floor=floor).allocate(n, sizes)
     allocation = fitting(greedy, names=("chosen", "others"), sizes=sizes)
     from_chosen = rng.choice(listed[best], size=allocation[0], replace=False)
     from_others = np.empty(0, dtype=np.int64)
     if allocation[1]:
-        unavailable = np.union1d(left_out, listed[best])
+        unavailable = np.union1d(excluded, listed[best])
         pool = uniform_pool(n_questions=n_questions, size=allocation[1], rng=rng, exclude=unavailable, outcome=outcome)
         from_others = rank_of(pool.pairs, n_questions)
     inside = score[best]

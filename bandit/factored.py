@@ -174,8 +174,8 @@ class FactoredScores:
             left = left * (self.happened == np.arange(2)[:, None])[:, :, None]
         both = int(np.einsum("ok,ok->", left.sum(axis=1), right.sum(axis=2)))
         with_itself = int(np.einsum("oik,oki->", left, right))
-        left_out = self.excluded(exclude)
-        return both - with_itself - int(self.of(pair_from_rank(left_out, self.n_questions)).sum())
+        excluded = self.excluded(exclude)
+        return both - with_itself - int(self.of(pair_from_rank(excluded, self.n_questions)).sum())
 
     def map_blocks(
         self,
@@ -192,7 +192,7 @@ class FactoredScores:
             raise DesignError(f"threads: must be at least 1, not {threads}")
         n = self.n_questions
         left, right = self._sides
-        left_out = pair_from_rank(self.excluded(exclude), n)
+        excluded = pair_from_rank(self.excluded(exclude), n)
         asked = [np.arange(n) if self.happened is None else np.flatnonzero(self.happened == o) for o in (0, 1)]
         rows = min(n, max(1, _BLOCK // n))
 
@@ -207,11 +207,11 @@ class FactoredScores:
             # A slice is a view and copies nothing. Questions with one outcome are scattered and need an index array.
             part = left[outcome, first : first + rows] if self.happened is None else left[outcome, evidence]
             scores = np.matmul(part, right[outcome], out=own.scores[: evidence.size])
-            begin, end = np.searchsorted(left_out.evidence, (evidence[0], evidence[-1] + 1))
-            here = begin + np.flatnonzero(left_out.outcome[begin:end] == outcome)
+            begin, end = np.searchsorted(excluded.evidence, (evidence[0], evidence[-1] + 1))
+            here = begin + np.flatnonzero(excluded.outcome[begin:end] == outcome)
             missing = (
-                np.concatenate([np.arange(evidence.size), np.searchsorted(evidence, left_out.evidence[here])]),
-                np.concatenate([evidence, left_out.target[here]]),
+                np.concatenate([np.arange(evidence.size), np.searchsorted(evidence, excluded.evidence[here])]),
+                np.concatenate([evidence, excluded.target[here]]),
             )
             scores[missing] = NO_PAIR
             return work(Block(outcome=outcome, evidence=evidence, scores=scores, missing=missing))

@@ -20,7 +20,7 @@ import numpy as np
 
 from survey.instruments.belief_update.reports.alignment import (
     PAPER_ALPHAS,
-    Comparison,
+    AlignmentComparison,
     Trial,
     weighted_accuracy,
     weighted_cross_entropy,
@@ -45,7 +45,7 @@ def main() -> int:
     change = {"change_if_correct": rng.uniform(size=n), "change_if_incorrect": rng.uniform(size=n)}
 
     started = time.perf_counter()
-    comparison = Comparison(trials, **change, samples=options.samples, rng=rng)
+    comparison = AlignmentComparison(trials, **change, samples=options.samples, rng=rng)
     scores = [comparison.score(trial.name) for trial in trials]
     seconds = time.perf_counter() - started
 

@@ -126,7 +126,7 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
         design = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1) if number else bandit.Uniform()
         drawn = bandit.draw(design=design, n=SLOTS, scores=score, n_candidates=POOL, rng=rng)
         sizes = [stratum.size for stratum in drawn.strata]
-        weights.append(bandit.design_weight(sizes=sizes, slots=[stratum.n for stratum in drawn.strata]))
+        weights.append(bandit.plan_weight(sizes=sizes, slots=[stratum.n for stratum in drawn.strata]))
 
         person = np.repeat(np.arange(RESPONDENTS), ITEMS)
         stay = np.where(rng.random(RESPONDENTS) < DROPOUT, rng.integers(0, ITEMS, RESPONDENTS), ITEMS)
@@ -166,7 +166,7 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
         labels.append(changed)
     results = {}
     for name, estimates in stages.items():
-        combined = bandit.combine_stages(estimates=estimates, design_weights=weights).estimate
+        combined = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
         results[name] = (combined.value, *combined.interval, combined.standard_error)
     return {**results, "naive": (float(np.concatenate(labels).mean()), 0.0, 0.0, 0.0)}
 

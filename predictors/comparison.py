@@ -58,7 +58,7 @@ class Curves(TypedDict):
     rank: list[RankPoint]
 
 
-class Comparison(TypedDict):
+class PredictorComparison(TypedDict):
     """Everything about predictors on `n` rows; each mapping is by predictor.
 
     `differences` are against `reference`, which has none itself. `question_disjoint` is about the rows that have no
@@ -162,7 +162,7 @@ def compare(
     train: PairTable | None,
     seed: int,
     samples: int = 1000,
-) -> Comparison:
+) -> PredictorComparison:
     """Measure predictors on the same rows and the same resamples.
 
     Respondents and pairs are resampled together where respondents are known, else pairs. The reference is `bert` where
@@ -197,7 +197,7 @@ def compare(
     metrics = measured(test, everything)
     reference = "bert" if "bert" in columns else max(columns, key=lambda name: metrics[name]["auc"]["overall"] or 0.0)
     fresh = everything & False if train is None else ~shares_question(test.pairs, train.pairs)
-    found = Comparison(
+    found = PredictorComparison(
         n=len(test),
         reference=reference,
         metrics=metrics,

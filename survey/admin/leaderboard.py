@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.stages.leaderboard import SORTS, Figure, Line, leaderboard
+from survey.services.stages.leaderboard import SORTS, Line, MetricValue, leaderboard
 
 WEIGHTINGS = {
     ("sampled", "design"): "sampled, weighted",
@@ -87,7 +87,7 @@ def _shown(line: Line) -> dict[str, Any]:
     }
 
 
-def _cell(figure: Figure) -> tuple[str, str]:
+def _cell(figure: MetricValue) -> tuple[str, str]:
     """A figure and its interval in words."""
     if figure.value is None:
         return "–", ""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.comparison import GROUPINGS, Comparison
+from predictors.comparison import GROUPINGS, PredictorComparison
 from predictors.datasets import PairTable
 from predictors.evaluation import METRICS
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
@@ -27,7 +27,7 @@ TITLES = {
 PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "belief_change")
 
 
-def sections(found: Comparison, seconds: Mapping[str, float]) -> Iterator[str]:
+def sections(found: PredictorComparison, seconds: Mapping[str, float]) -> Iterator[str]:
     """The parts of the report, one by one."""
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
     yield f"{found['n']} rows; below each value its 95 % interval"
@@ -64,7 +64,7 @@ def table_1(metrics: Mapping[str, EvaluationWithIntervals]) -> str:
 
 def write_files(
     folder: Path,
-    found: Comparison,
+    found: PredictorComparison,
     test: PairTable,
     predictions: Mapping[str, NDArray[np.float64]],
     facts: Mapping[str, Any],
@@ -111,7 +111,7 @@ def _interval(bounds: Interval) -> str:
     return "-" if bounds is None else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
 
 
-def _differences(found: Comparison) -> str:
+def _differences(found: PredictorComparison) -> str:
     rows = []
     for name, one in found["differences"].items():
         row = [name]
@@ -123,7 +123,7 @@ def _differences(found: Comparison) -> str:
     return table(["predictor", "NLL", "interval", "p", "AUC", "interval", "p"], rows)
 
 
-def _groups(found: Comparison, grouping: str) -> Iterator[str]:
+def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:
     """The areas by group of the reference predictor: tables 3 and 4."""
     areas = found["groups"][found["reference"]][grouping]
     yield f"\nAUC of {found['reference']} {TITLES[grouping]} (tables 3 and 4)"
@@ -150,7 +150,7 @@ def _prediction_rows(test: PairTable, predictions: Mapping[str, NDArray[np.float
         yield [*questions, *tasks, pair.outcome, shown, *[repr(column[index]) for column in columns]]
 
 
-def _group_rows(found: Comparison) -> Iterator[list[Any]]:
+def _group_rows(found: PredictorComparison) -> Iterator[list[Any]]:
     yield ["predictor", "grouping", "evidence_task", "target_task", "rows", "auc"]
     for name, groupings in found["groups"].items():
         for grouping, areas in groupings.items():

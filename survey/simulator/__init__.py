@@ -6,7 +6,7 @@ The instrument decides how they answer an item (`simulated_person`). Imports ser
 from .crowd import Crowd, Visit
 from .habits import REALISTIC, Rates
 from .loopback import loopback_url
-from .report import Report
+from .report import CrowdReport
 from .visitors import SimulationError
 
-__all__ = ["REALISTIC", "Crowd", "Rates", "Report", "SimulationError", "Visit", "loopback_url"]
+__all__ = ["REALISTIC", "Crowd", "CrowdReport", "Rates", "SimulationError", "Visit", "loopback_url"]

@@ -24,7 +24,7 @@ from survey.services.sittings.expiry import deal_make_up_booklets, expire_sittin
 from .habits import NONE, Rates, habits_of, stray_scanners
 from .journey import LEFT, Journey
 from .loopback import loopback_url
-from .report import Before, Report, report_on
+from .report import Before, CrowdReport, report_on
 from .routes import ROUTES
 from .scanners import scan
 from .visitors import Person, SimulationError, open_client, queries
@@ -131,7 +131,7 @@ class Crowd:
             on_visit(visit)
         return outcomes
 
-    def report(self) -> Report:
+    def report(self) -> CrowdReport:
         """What was done, and whether the server has counted the same. Call it after all visits."""
         return report_on(
             stage=self.stage,

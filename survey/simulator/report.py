@@ -26,7 +26,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Report:
+class CrowdReport:
     """`lines` say what was done, `agreed` which counts the server shares, `differences` which it does not."""
 
     lines: tuple[str, ...]
@@ -42,9 +42,9 @@ def report_on(
     before: Before,
     given_up: int,
     read: int,
-) -> Report:
+) -> CrowdReport:
     found = list(_compared(stage, people, strays, before))
-    return Report(
+    return CrowdReport(
         lines=tuple(_done(stage, people, strays, given_up=given_up, read=read)),
         agreed=tuple(text for text, seen, stored in found if seen == stored),
         differences=tuple(f"{text}: {seen} seen, {stored} stored" for text, seen, stored in found if seen != stored),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandit import DesignError, combine_stages, design_weight, hajek, kish_size, naive_mean, stratified_mean
+from bandit import DesignError, combine_stages, hajek, kish_size, naive_mean, plan_weight, stratified_mean
 
 
 def stage(values, **others):
@@ -13,7 +13,7 @@ def stage(values, **others):
 
 def test_stages_are_combined_by_their_designs_alone():
     one, two = stage([1.0, 2.0, 3.0, 6.0]), stage([2.0, 2.0, 5.0])
-    combined = combine_stages(estimates=[one, two], design_weights=[30, 10])
+    combined = combine_stages(estimates=[one, two], plan_weights=[30, 10])
     assert combined.weights == (0.75, 0.25)
     assert combined.estimate.value == pytest.approx(0.75 * 3 + 0.25 * 3)
     parts = [(0.75 * one.standard_error) ** 2, (0.25 * two.standard_error) ** 2]
@@ -28,36 +28,36 @@ def test_stages_are_combined_by_their_designs_alone():
 
 def test_a_single_stage_is_left_as_it_is():
     one = stage([1, 0, 0, 1, 1, 0], share=True)
-    combined = combine_stages(estimates=[one], design_weights=[4])
+    combined = combine_stages(estimates=[one], plan_weights=[4])
     assert combined.estimate == one
     assert combined.agreement is None
 
 
 def test_a_stage_that_never_draws_some_pair_is_left_out_and_named():
-    weights = [design_weight(sizes=(100, 900), slots=(90, 10)), design_weight(sizes=(100, 900), slots=(100, 0))]
+    weights = [plan_weight(sizes=(100, 900), slots=(90, 10)), plan_weight(sizes=(100, 900), slots=(100, 0))]
     assert weights[1] == 0
-    combined = combine_stages(estimates=[stage([1.0, 2.0, 4.0]), None], design_weights=weights)
+    combined = combine_stages(estimates=[stage([1.0, 2.0, 4.0]), None], plan_weights=weights)
     assert (combined.left_out, combined.weights) == ((1,), (1.0, 0.0))
     with pytest.raises(DesignError, match="every stage gives some pair probability 0"):
-        combine_stages(estimates=[None], design_weights=[0])
+        combine_stages(estimates=[None], plan_weights=[0])
 
 
 def test_a_designs_weight_is_its_slots_over_kishs_design_effect():
     chance = np.repeat([90 / 100, 10 / 900], [90, 10])
-    assert design_weight(sizes=(100, 900), slots=(90, 10)) == pytest.approx(kish_size(chance))
-    assert design_weight(sizes=(1000,), slots=(100,)) == pytest.approx(100)
-    assert design_weight(sizes=(100, 900), slots=(10, 90)) == pytest.approx(100)
+    assert plan_weight(sizes=(100, 900), slots=(90, 10)) == pytest.approx(kish_size(chance))
+    assert plan_weight(sizes=(1000,), slots=(100,)) == pytest.approx(100)
+    assert plan_weight(sizes=(100, 900), slots=(10, 90)) == pytest.approx(100)
     for bad in ([], [0, 0.5], [1.2]):
         with pytest.raises(DesignError, match="inclusion_probability"):
             kish_size(bad)
     with pytest.raises(DesignError, match="2 for 1 strata"):
-        design_weight(sizes=(100,), slots=(3, 4))
+        plan_weight(sizes=(100,), slots=(3, 4))
 
 
 def test_two_stages_agree_as_welchs_test_says():
     rng = np.random.default_rng(4)
     first, second = rng.normal(0, 1, 30), rng.normal(0.4, 2, 50)
-    agreement = combine_stages(estimates=[stage(first), stage(second)], design_weights=[1, 1]).agreement
+    agreement = combine_stages(estimates=[stage(first), stage(second)], plan_weights=[1, 1]).agreement
     welch = stats.ttest_ind(first, second, equal_var=False)
     assert agreement.f == pytest.approx(welch.statistic**2)
     assert agreement.degrees_of_freedom == (1, pytest.approx(welch.df))
@@ -68,20 +68,20 @@ def test_the_test_of_agreement_keeps_its_level_and_sees_a_stage_that_differs():
     rng = np.random.default_rng(5)
     rejected = sum(
         combine_stages(
-            estimates=[stage(rng.normal(0, scale, 25)) for scale in (1, 1, 2, 3, 1)], design_weights=[1] * 5
+            estimates=[stage(rng.normal(0, scale, 25)) for scale in (1, 1, 2, 3, 1)], plan_weights=[1] * 5
         ).agreement.p
         < 0.05
         for _ in range(1000)
     )
     assert stats.binomtest(rejected, 1000, 0.05).pvalue > 0.001
     apart = [stage(rng.normal(middle, 1, 25)) for middle in (0, 0, 0, 0, 2)]
-    assert combine_stages(estimates=apart, design_weights=[1] * 5).agreement.p < 0.001
+    assert combine_stages(estimates=apart, plan_weights=[1] * 5).agreement.p < 0.001
 
 
 def test_shares_stay_shares_and_counts_of_the_rarer_answer_add_up():
     none = stage(np.zeros(20), share=True)
     few = stage([1, *[0] * 39], share=True)
-    combined = combine_stages(estimates=[none, few], design_weights=[20, 40]).estimate
+    combined = combine_stages(estimates=[none, few], plan_weights=[20, 40]).estimate
     assert (combined.method, combined.rarer) == ("wilson", 1)
     assert combined.interval[0] >= 0
     assert combined.effective_sample_size == pytest.approx(60)
@@ -100,7 +100,7 @@ def test_shares_stay_shares_and_counts_of_the_rarer_answer_add_up():
 )
 def test_stages_that_cannot_be_combined_are_refused(estimates, weights, message):
     with pytest.raises(DesignError, match=message):
-        combine_stages(estimates=estimates, design_weights=weights)
+        combine_stages(estimates=estimates, plan_weights=weights)
 
 
 def test_fixed_weights_are_right_where_one_weight_from_summed_probabilities_is_not():
@@ -119,8 +119,8 @@ def test_fixed_weights_are_right_where_one_weight_from_summed_probabilities_is_n
             values = np.concatenate(list(answers)).astype(float)
             label = np.repeat([0, 1], [len(part) for part in answers])
             stages.append(stratified_mean(values=values, stratum=label, sizes=sizes, cluster=np.arange(values.size)))
-        weights = [design_weight(sizes=sizes, slots=(4, 4)), design_weight(sizes=sizes, slots=slots)]
-        fixed.append(combine_stages(estimates=stages, design_weights=weights).estimate.value)
+        weights = [plan_weight(sizes=sizes, slots=(4, 4)), plan_weight(sizes=sizes, slots=slots)]
+        fixed.append(combine_stages(estimates=stages, plan_weights=weights).estimate.value)
         values = np.concatenate([*first, *second]).astype(float)
         expected = np.array([4 + slots[0], 4 + slots[1]]) / 500
         label = np.concatenate([np.repeat([0, 1], 4), np.repeat([0, 1], slots)])

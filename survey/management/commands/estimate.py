@@ -13,7 +13,7 @@ from survey.console.tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
 from survey.services.results import estimating
-from survey.services.results.estimating import Report
+from survey.services.results.estimating import StudyEstimates
 from survey.services.results.estimators import DivisionFigures, Figure
 from survey.services.studies import finding
 
@@ -79,7 +79,7 @@ class Command(HunchCommand):
 # Printing
 
 
-def _page(report: Report) -> Iterator[str]:
+def _page(report: StudyEstimates) -> Iterator[str]:
     yield f"{report.study}: {report.title}"
     yield f"Over {report.estimand}: what this study's respondents would answer on average."
     for assumption in report.assumptions:
@@ -137,7 +137,7 @@ def _part_title(stage: int, role: str) -> str:
     return f"stage {stage}" if role == "sampled" else f"{stage} {role}"
 
 
-def _strata(report: Report) -> Iterator[list[str]]:
+def _strata(report: StudyEstimates) -> Iterator[list[str]]:
     total = sum(part.weight for part in report.parts)
     for part in report.parts:
         for line in part.strata:
@@ -232,7 +232,7 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
         yield f"No estimate: {', '.join(silent)}"
 
 
-def _noise(report: Report) -> Iterator[str]:
+def _noise(report: StudyEstimates) -> Iterator[str]:
     noise = report.noise
     if not noise.false_changes and not noise.retests:
         return
@@ -257,7 +257,7 @@ def _noise(report: Report) -> Iterator[str]:
 # Writing
 
 
-def _write(report: Report, folder: Path) -> list[Path]:
+def _write(report: StudyEstimates, folder: Path) -> list[Path]:
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -278,7 +278,7 @@ def _write(report: Report, folder: Path) -> list[Path]:
     return written
 
 
-def _rows(report: Report) -> Iterator[list[Any]]:
+def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
     for figure in report.figures:
         yield from _figure_rows(figure, "combined")
     if report.assisted:
@@ -327,7 +327,7 @@ def _values(estimate: Estimate | None) -> list[Any]:
     ]
 
 
-def _slot_rows(report: Report) -> Iterator[list[Any]]:
+def _slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:
     for part in report.parts:
         for line in part.strata:
             title = f"stage {part.stage} {part.role} {line.name}"

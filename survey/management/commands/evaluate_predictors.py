@@ -227,7 +227,7 @@ class Command(HunchCommand):
     def _write(
         self,
         folder: Path,
-        found: comparison.Comparison,
+        found: comparison.PredictorComparison,
         rows: PairTable,
         made: Sequence[Predictions],
         facts: dict[str, Any],

@@ -7,7 +7,7 @@ from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from survey.console.command import HunchCommand
 from survey.console.tables import table
 from survey.services.answers.conditions import in_words, read_condition
-from survey.services.stages.leaderboard import SORTS, Figure, Line, leaderboard
+from survey.services.stages.leaderboard import SORTS, Line, MetricValue, leaderboard
 from survey.services.studies import finding
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
@@ -52,7 +52,7 @@ def _known(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _cells(figure: Figure) -> list[str]:
+def _cells(figure: MetricValue) -> list[str]:
     if figure.value is None:
         return ["-", ""]
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.3f} to {figure.high:.3f}"

@@ -192,7 +192,7 @@ def unpacked(array: np.ndarray) -> FactoredScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class ListedPool:
     """A listed candidate set: its rows, which may hold scores, and the chance with which an item came into it."""
 
     rows: np.ndarray
@@ -232,7 +232,7 @@ class Drawn:
     replicates: int
 
 
-def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequence[Question]) -> Pool | Everything:
+def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequence[Question]) -> ListedPool | Everything:
     """What a stored candidate set draws from.
 
     Raises:
@@ -240,7 +240,7 @@ def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequenc
         FileNotFoundError: a file is not in the storage.
     """
     if stored.kind == CandidateSet.Kind.POOL:
-        return Pool(rows=files.load_array(stored.file_sha256), probability=stored.probability)
+        return ListedPool(rows=files.load_array(stored.file_sha256), probability=stored.probability)
     instrument = instruments.of_study(stored.stage.study)
     drawn = files.load_array(stored.drawn_sha256) if stored.drawn_sha256 else None
     return Everything(
@@ -254,7 +254,7 @@ def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequenc
 
 
 def draw_slots(
-    source: Pool | Everything,
+    source: ListedPool | Everything,
     *,
     design: Design,
     n: int,
@@ -268,7 +268,7 @@ def draw_slots(
         DesignError: the design does not fit the candidates; the message has the sizes.
     """
     rng = generator(seed, "draw")
-    if isinstance(source, Pool):
+    if isinstance(source, ListedPool):
         return _from_pool(source, design, n, rng)
     if source.factors is None:
         return _uniformly(source, design, n, rng, instrument, questions)
@@ -291,7 +291,7 @@ def _column(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
     return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
-def _from_pool(source: Pool, design: Design, n: int, rng: np.random.Generator) -> Drawn:
+def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Generator) -> Drawn:
     scores = _column(source.rows, SCORE)
     drawn = bandit.draw(
         design=design,

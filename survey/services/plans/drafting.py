@@ -23,7 +23,7 @@ from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
 from survey.study_file import DesignConfig, RolesConfig, StudyConfig
 
-from .candidates import Drawn, Everything, Pool, draw_slots
+from .candidates import Drawn, Everything, ListedPool, draw_slots
 
 Role = Slot.Role
 HOLDOUT = "holdout"
@@ -240,7 +240,7 @@ class _Part:
 
 def draft(
     recipe: Recipe,
-    source: Pool | Everything,
+    source: ListedPool | Everything,
     *,
     instrument: instruments.Instrument,
     questions: Sequence[Question],

@@ -25,7 +25,7 @@ from survey.study_file import StudyConfig
 
 from .candidates import (
     Everything,
-    Pool,
+    ListedPool,
     candidates_are_outdated,
     draw_candidates,
     drawable_questions,
@@ -146,7 +146,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
     Raises:
         PlanRefused: it cannot be drawn or dealt.
     """
-    source: Pool | Everything
+    source: ListedPool | Everything
     instrument = instruments.of_study(stage.study)
     if stage.config.design.kind != "uniform":
         try:
@@ -158,7 +158,7 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
         source = Everything(universe_size=instrument.universe_size(questions))
     else:
         pool = draw_candidates(stage, questions)
-        source = Pool(rows=pool.rows, probability=pool.probability)
+        source = ListedPool(rows=pool.rows, probability=pool.probability)
     try:
         draft(
             stage_recipe(stage),

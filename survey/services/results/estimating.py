@@ -31,7 +31,7 @@ from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_d
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
-from .estimators import DivisionFigures, Figure, Part, Predictions
+from .estimators import DivisionFigures, Figure, Predictions, StagePart
 
 KEPT_SECONDS = 24 * 3600
 ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
@@ -104,7 +104,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Report:
+class StudyEstimates:
     """All estimates of a study as it stands."""
 
     study: str
@@ -132,7 +132,7 @@ class Report:
 class _Read:
     """A part with what its answers are estimates of."""
 
-    part: Part
+    part: StagePart
     line: PartLine
     answers: list[Assignment]
     estimands: Estimands
@@ -148,7 +148,7 @@ def division_names(study: Study) -> list[str]:
 
 def estimate(
     study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
-) -> Report:
+) -> StudyEstimates:
     """Everything that the study's counted answers say by now.
 
     Args:
@@ -188,7 +188,7 @@ def estimate(
     factors = {condition.factor for condition in study.config.conditions}
     universe = max(found.line.universe_size for found in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
-    return Report(
+    return StudyEstimates(
         study=study.slug,
         title=study.title,
         estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
@@ -217,7 +217,7 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
-def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> Report:
+def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> StudyEstimates:
     """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
     answers = in_time(study.stages.all())
     mark = [
@@ -227,8 +227,8 @@ def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[s
         study.source_sha256,  # Its rules may be other ones since.
         *_exclusion_mark(study),
     ]
-    key = f"survey.estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
-    report: Report | None = cache.get(key)
+    key = f"survey.study_estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
+    report: StudyEstimates | None = cache.get(key)
     if report is None:
         report = estimate(study, by=by, condition=condition)
         cache.set(key, report, timeout=KEPT_SECONDS)
@@ -320,7 +320,7 @@ def _read(
     sizes = tuple(stratum.size for stratum in ordered)
     counts = Counter(row.slot.stratum_id for row in planned)
     candidates = sum(sizes)
-    part = Part(
+    part = StagePart(
         stage=stage.index,
         role=role,
         names=tuple(stratum.name for stratum in ordered),
@@ -346,7 +346,7 @@ def _read(
         design=str(stage.manifest.get("design", {}).get("kind", "")) if role == Slot.Role.SAMPLED else "uniform",
         candidates=candidates,
         universe_size=part.universe_size or candidates,
-        weight=part.design_weight,
+        weight=part.plan_weight,
         strata=tuple(
             _stratum_line(
                 stratum, [row for row in planned if row.slot.stratum_id == stratum.pk], part, index, estimands
@@ -359,7 +359,7 @@ def _read(
 
 
 def _stratum_line(
-    stratum: Stratum, rows: Sequence[_SlotRow], part: Part, index: int, estimands: Estimands
+    stratum: Stratum, rows: Sequence[_SlotRow], part: StagePart, index: int, estimands: Estimands
 ) -> StratumLine:
     values = estimands.measures[0].values[part.stratum == index] if estimands.measures else np.empty(0)
     return StratumLine(
@@ -572,7 +572,9 @@ def _predictions_of_everything(
     )
 
 
-def _score_moments(stage: Stage, part: Part, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+def _score_moments(
+    stage: Stage, part: StagePart, rows: np.ndarray
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Mean and variance of the scores over each stratum's candidates. Which tied candidate lies where is chance, and
     does not matter, since tied ones have the same score."""
     scores = rows[SCORE].astype(np.float64)

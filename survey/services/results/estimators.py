@@ -35,7 +35,7 @@ class Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StagePart:
     """The sampled or the holdout slots of a stage with the n answers to them that count; arrays of shape (n,).
 
     `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given where the candidates are a
@@ -70,11 +70,11 @@ class Part:
         return tuple(np.bincount(self.stratum, minlength=len(self.names)).tolist())
 
     @cached_property
-    def design_weight(self) -> float:
+    def plan_weight(self) -> float:
         """What the plan is worth for a mean over all candidates, in equally weighted slots; 0 if it says nothing."""
         if self.is_unequal:
             return bandit.kish_size(self.planned_probability)
-        return bandit.design_weight(sizes=self.sizes, slots=self.slots)
+        return bandit.plan_weight(sizes=self.sizes, slots=self.slots)
 
     @cached_property
     def obstacle(self) -> str:
@@ -87,7 +87,7 @@ class Part:
                 return f"no answers in {name}" if len(self.names) > 1 else "no answers"
         return ""
 
-    def under(self, kept: NDArray[np.bool_]) -> Part:
+    def under(self, kept: NDArray[np.bool_]) -> StagePart:
         """The same with these answers alone: those under one level of a factor, which was drawn at random."""
         return replace(
             self,
@@ -151,7 +151,7 @@ class DivisionFigures:
 
 
 def estimate(
-    part: Part, values: NDArray[np.float64], *, where: NDArray[np.bool_] | None = None, share: bool = False
+    part: StagePart, values: NDArray[np.float64], *, where: NDArray[np.bool_] | None = None, share: bool = False
 ) -> tuple[Estimate | None, str]:
     """The mean over all candidates (of the domain `where`) from one part, or None and the reason.
 
@@ -173,7 +173,7 @@ def estimate(
 
 
 def difference(
-    part: Part, values: NDArray[np.float64], *, first: NDArray[np.bool_], second: NDArray[np.bool_]
+    part: StagePart, values: NDArray[np.float64], *, first: NDArray[np.bool_], second: NDArray[np.bool_]
 ) -> tuple[Estimate | None, str]:
     """The mean over the candidates in `second` less that over those in `first`, from one part; else as `estimate`."""
     if part.obstacle:
@@ -190,7 +190,7 @@ def difference(
 
 
 def effect(
-    part: Part,
+    part: StagePart,
     values: NDArray[np.float64],
     *,
     first: NDArray[np.bool_],
@@ -211,7 +211,7 @@ def effect(
     return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
 
 
-def assisted(part: Part, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
+def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
     """The model-assisted mean of one part by its predictions; the plain one, with a reason, where it has none."""
     if part.obstacle:
         return None, part.obstacle
@@ -229,7 +229,7 @@ def assisted(part: Part, values: NDArray[np.float64]) -> tuple[Estimate | None, 
 
 
 def combine(
-    parts: Sequence[Part],
+    parts: Sequence[StagePart],
     found: Sequence[tuple[Estimate | None, str]],
     *,
     name: str,
@@ -238,12 +238,10 @@ def combine(
     naive: Estimate | None,
 ) -> Figure:
     """The fixed-weight mean of the parts' estimates; parts without one are left out, with their reasons."""
-    weights = [
-        part.design_weight if one is not None else 0.0 for part, (one, _reason) in zip(parts, found, strict=True)
-    ]
+    weights = [part.plan_weight if one is not None else 0.0 for part, (one, _reason) in zip(parts, found, strict=True)]
     combined = None
     if any(weights):
-        combined = bandit.combine_stages(estimates=[one for one, _reason in found], design_weights=weights)
+        combined = bandit.combine_stages(estimates=[one for one, _reason in found], plan_weights=weights)
     shares = combined.weights if combined is not None else tuple(0.0 for _part in parts)
     return Figure(
         name=name,
@@ -260,7 +258,10 @@ def combine(
 
 
 def naive(
-    parts: Sequence[Part], values: Sequence[NDArray[np.float64]], masks: Sequence[NDArray[np.bool_] | None], share: bool
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    share: bool,
 ) -> Estimate | None:
     """The plain mean of all answers, whichever stage asked them."""
     kept = [value if mask is None else value[mask] for value, mask in zip(values, masks, strict=True)]
@@ -270,7 +271,7 @@ def naive(
 
 
 def folded_predictions(
-    part: Part,
+    part: StagePart,
     values: NDArray[np.float64],
     *,
     item: NDArray[np.int64],
@@ -305,7 +306,7 @@ def folded_predictions(
 
 
 def calibrated_predictions(
-    part: Part,
+    part: StagePart,
     values: NDArray[np.float64],
     *,
     item: NDArray[np.int64],
@@ -360,7 +361,7 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def _strata(part: Part) -> dict[str, Any]:
+def _strata(part: StagePart) -> dict[str, Any]:
     return {
         "stratum": part.stratum,
         "sizes": part.sizes,

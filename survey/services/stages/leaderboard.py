@@ -21,7 +21,7 @@ WEIGHTINGS = {
 
 
 @dataclass(frozen=True)
-class Figure:
+class MetricValue:
     """A metric or a difference with its 95 % interval; None where it is not defined."""
 
     value: float | None = None
@@ -29,8 +29,8 @@ class Figure:
     high: float | None = None
 
 
-Figures = Mapping[str, Mapping[str, Figure]]  # by metric, then by part
-NONE_YET: Figures = {metric: dict.fromkeys(PARTS, Figure()) for metric in METRICS}
+Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
+NONE_YET: Figures = {metric: dict.fromkeys(PARTS, MetricValue()) for metric in METRICS}
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def _differences_of(compared: Mapping[str, Any]) -> Figures:
     }
 
 
-def _figure(value: float | None, interval: Sequence[float] | None) -> Figure:
+def _figure(value: float | None, interval: Sequence[float] | None) -> MetricValue:
     low, high = interval or (None, None)
-    return Figure(value, low, high)
+    return MetricValue(value, low, high)
 
 
 def _overall(metric: str) -> Callable[[Line], float | None]:

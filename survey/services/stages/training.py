@@ -126,21 +126,21 @@ def nothing_to_learn(labels: np.ndarray) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class Judged:
     """Answers of one role that predictors are judged on, and how they are weighed (n,): None counts each once."""
 
     answers: Sequence[Assignment]
     weightings: Mapping[str, np.ndarray | None]
 
-    def take(self, kept: np.ndarray) -> "Part":
+    def take(self, kept: np.ndarray) -> "Judged":
         """Only these answers: a mask of shape (n,)."""
-        return Part(
+        return Judged(
             [answer for answer, is_kept in zip(self.answers, kept.tolist(), strict=True) if is_kept],
             {name: None if weights is None else weights[kept] for name, weights in self.weightings.items()},
         )
 
 
-def _by_level(part: Part, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
+def _by_level(part: Judged, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
     """Masks of all answers, called "", and of those under each level of the study's factors, called FACTOR=LEVEL."""
     yield "", np.ones(len(part.answers), dtype=bool)
     prefetch_related_objects(list(part.answers), *relations_of(stage.study))
@@ -210,7 +210,7 @@ def evaluate(held: Claim) -> None:
         )
 
 
-def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
+def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
     """The stage's frozen answers by role; a role without any is left out.
 
     A holdout answer on a pair that one of the predictors was trained on is left out: they learnt before it was drawn.
@@ -218,7 +218,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
     study = stage.study
     parts = {}
     if sampled := _judgeable(frozen_answers(stage), study):
-        parts["sampled"] = Part(sampled, {"weighted": _weights(sampled), "naive": None})
+        parts["sampled"] = Judged(sampled, {"weighted": _weights(sampled), "naive": None})
     if held_out := _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study):
         seen: set[frozenset[Any]] = set()
         for through in {run.kept_back_through for run in runs}:
@@ -226,7 +226,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Part]:
             seen.update(pair_keys([answer.slot.item for answer in trained], study))
         keys = pair_keys([answer.slot.item for answer in held_out], study)
         if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
-            parts["holdout"] = Part(unseen, {"holdout": _weights(unseen)})
+            parts["holdout"] = Judged(unseen, {"holdout": _weights(unseen)})
     return parts
 
 
@@ -241,7 +241,7 @@ def _weights(answers: Sequence[Assignment]) -> np.ndarray:
     return weights / weights.mean()
 
 
-def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> np.ndarray:
+def _scores(run: PredictorRun, part: Judged, stage: Stage, progress: Progress) -> np.ndarray:
     """What a predictor expects of the answers (n,): as stored where it planned the stage from a pool that it scored,
     else from its files."""
     stored = [answer.slot.score for answer in part.answers]
@@ -253,7 +253,7 @@ def _scores(run: PredictorRun, part: Part, stage: Stage, progress: Progress) -> 
 
 
 def _figures(
-    part: Part,
+    part: Judged,
     stage: Stage,
     weighting: str,
     weights: np.ndarray | None,

@@ -31,7 +31,7 @@ CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: pe
 
 CODE_LENGTH = 10
 
-Report = Callable[[Place, str], None]
+Reporter = Callable[[Place, str], None]
 
 
 def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command") -> Study:
@@ -98,7 +98,7 @@ def _taken(slug: str) -> str:
     return f"a study called {slug!r} exists already: choose another slug"
 
 
-def _checked(config: StudyConfig, text: str, report: Report, instead_of: Study | None) -> Study | None:
+def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study | None) -> Study | None:
     """The study as it would be stored. What the schema alone cannot see is reported."""
     if instead_of is None and Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
@@ -135,7 +135,7 @@ def _each(languages: Sequence[str]) -> str:
     return ", ".join(f'{code} = "..."' for code in languages)
 
 
-def _bank(wanted: str, report: Report) -> Bank | None:
+def _bank(wanted: str, report: Reporter) -> Bank | None:
     try:
         return find_bank(wanted)
     except NotFound as exc:
@@ -143,7 +143,7 @@ def _bank(wanted: str, report: Report) -> Bank | None:
         return None
 
 
-def _instrument(config: StudyConfig, report: Report) -> type[instruments.Instrument] | None:
+def _instrument(config: StudyConfig, report: Reporter) -> type[instruments.Instrument] | None:
     try:
         instrument = instruments.kind(config.instrument.kind)
     except instruments.InstrumentMissing as exc:
@@ -155,7 +155,7 @@ def _instrument(config: StudyConfig, report: Report) -> type[instruments.Instrum
     return instrument if sound else None
 
 
-def _panel(config: StudyConfig, report: Report) -> panels.Panel | None:
+def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
     """The panel that the file names, where it takes what the file says of it."""
     try:
         panel = panels.get(config.panel.kind)
@@ -172,7 +172,7 @@ def _panel(config: StudyConfig, report: Report) -> panels.Panel | None:
 
 
 def _options_are_sound(
-    model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Report
+    model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Reporter
 ) -> bool:
     """Whether the options fit; what does not is reported at its place."""
     try:
@@ -207,7 +207,7 @@ def _with_all_options(
     )
 
 
-def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrument] | None, report: Report) -> None:
+def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrument] | None, report: Reporter) -> None:
     if config.predictor is None:
         return
     if instrument is not None and instrument().learning is None:
@@ -218,7 +218,7 @@ def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrumen
     _check_disagreement(config, config.predictor, report)
 
 
-def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Report) -> None:
+def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Reporter) -> None:
     try:
         members = members_of(predictor.name, predictor.params)
     except PredictorError:  # Said at the parameter that is wrong.
@@ -232,7 +232,7 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
             )
 
 
-def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None:
+def _check_choice(wanted: PredictorChoice, place: Place, report: Reporter) -> None:
     if wanted.name not in predictor_names():
         report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
         return
@@ -247,7 +247,7 @@ def _check_choice(wanted: PredictorChoice, place: Place, report: Report) -> None
             report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
 
 
-def _check_questions(study: Study, report: Report, *, planned: Collection[int] = ()) -> None:
+def _check_questions(study: Study, report: Reporter, *, planned: Collection[int] = ()) -> None:
     config, instrument = study.config, instruments.of_study(study)
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
@@ -277,7 +277,7 @@ def _check_questions(study: Study, report: Report, *, planned: Collection[int] =
     _check_booklets([stage for stage in stages if stage.index not in planned], questions, report)
 
 
-def _check_booklets(stages: list[Stage], questions: list[Question], report: Report) -> None:
+def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter) -> None:
     """Deal what needs no scores once for trial, with the seeds that planning will use: a bank may have too few
     questions for a booklet in which none comes twice."""
     for stage in stages:

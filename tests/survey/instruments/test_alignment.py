@@ -5,8 +5,8 @@ import pytest
 
 from survey.instruments.belief_update.reports.alignment import (
     PAPER_AVERAGES,
+    AlignmentComparison,
     Averages,
-    Comparison,
     Trial,
     alpha_of,
     averages_as_row,
@@ -39,7 +39,7 @@ def made_up(n=200, seed=3):
 
 
 def compared(*trials, data, seed=1, **settings):
-    return Comparison(
+    return AlignmentComparison(
         list(trials),
         change_if_correct=data["change_if_correct"],
         change_if_incorrect=data["change_if_incorrect"],

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from predictors.comparison import Comparison, Predictions, compare
+from predictors.comparison import Predictions, PredictorComparison, compare
 from predictors.datasets import read
 from survey.console.figures import predictors as figures
 
@@ -18,7 +18,7 @@ FIGURES = {
 }
 
 
-def comparison_of(tmp_path: Path, labels: list[int]) -> Comparison:
+def comparison_of(tmp_path: Path, labels: list[int]) -> PredictorComparison:
     path = tmp_path / "test.csv"
     rows = [f"question {index},other {index},a,b,{index % 2},{label}" for index, label in enumerate(labels)]
     path.write_text("q1,q2,source1,source2,previous_correct,belief_change\n" + "\n".join(rows))

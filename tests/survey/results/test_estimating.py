@@ -58,7 +58,7 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
-def figure_of(report: estimating.Report, name: str) -> Any:
+def figure_of(report: estimating.StudyEstimates, name: str) -> Any:
     (found,) = [figure for figure in report.figures if figure.name == name]
     return found
 

@@ -21,7 +21,7 @@ from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.results.estimating import estimate
 
-from .alignment import PAPER_ALPHAS, Averages, Comparison, Difference, Score, Trial, averages_as_row
+from .alignment import PAPER_ALPHAS, AlignmentComparison, Averages, Difference, Score, Trial, averages_as_row
 from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
 from .deployment import (
     Deployed,
@@ -65,7 +65,7 @@ class StudyAlignment:
     beliefs: BeliefComparison | None
     deployment: tuple[DeploymentTable, ...]
     notes: tuple[str, ...]
-    comparison: Comparison
+    comparison: AlignmentComparison
 
     def as_json(self) -> dict[str, Any]:
         row = {name: value for name, value in vars(self).items() if name != "comparison"}
@@ -128,7 +128,7 @@ def alignment_of(
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
     # Respondents move the averages about the study's own estimates, which are weighted stage by stage.
     draws = np.clip(draws - draws.mean(axis=0) + averages_as_row(averages), 1e-6, 1 - 1e-6)
-    comparison = Comparison(
+    comparison = AlignmentComparison(
         trials,
         change_if_correct=change,
         change_if_incorrect=change,
@@ -328,7 +328,7 @@ def _regression(
 
 
 def _deployment(
-    comparison: Comparison,
+    comparison: AlignmentComparison,
     trials: Sequence[Trial],
     pairs: Any,
     change: np.ndarray,

@@ -149,7 +149,7 @@ class Difference:
     cross_entropy_p: Floats
 
 
-class Comparison:
+class AlignmentComparison:
     """Language models on the same pairs: scores, intervals and paired differences from one set of resamples.
 
     Pairs are resampled with replacement, the same resample for every model, numerator and denominator together. The

@@ -9,7 +9,7 @@ import numpy as np
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
 
-from .alignment import Comparison, Difference, Score, threshold_of
+from .alignment import AlignmentComparison, Difference, Score, threshold_of
 from .charts import accuracy_curves
 
 NOTHING = "–"
@@ -131,7 +131,7 @@ def _difference_row(found: Difference, place: int) -> list[Any]:
     return [found.first, found.second, found.pairs, _alpha(found.alphas[place]), *values]
 
 
-def accuracy_picture(comparison: Comparison) -> Picture:
+def accuracy_picture(comparison: AlignmentComparison) -> Picture:
     return Picture(
         "alignment",
         "Accuracy by deployment threshold",

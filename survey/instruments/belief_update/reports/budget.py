@@ -22,7 +22,7 @@ from bandit import Design, Estimate
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
-from survey.services.results.estimators import Part, combine, difference, estimate
+from survey.services.results.estimators import StagePart, combine, difference, estimate
 
 TRUTHS = 2  # different ones, so that a policy is not judged on one bank's luck
 TEST_PAIRS = 4000
@@ -302,7 +302,7 @@ def one_study(
 class _Collected:
     """One part's answers: the candidates at, what they expected, values by `MEASURES`; and those to its controls."""
 
-    part: Part
+    part: StagePart
     at: NDArray[np.int64]
     expected: NDArray[np.float64]
     outcome: NDArray[np.int8]
@@ -353,7 +353,7 @@ def _answers(
     # Nobody takes part twice: people of other stages and parts have other numbers.
     cluster = person + 1_000_000 * (2 * stage + (name == "holdout"))
     whole = bool(pool.probability == 1)
-    part = Part(
+    part = StagePart(
         stage=stage + 1,
         role=name,
         names=tuple(stratum.name for stratum in drawn.strata),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from .alignment import Comparison, alpha_of
+from .alignment import AlignmentComparison, alpha_of
 from .budget import PolicyOutlook
 
 # 50 % to 99.9 %, evenly spaced in log odds: the thresholds at which people deploy crowd towards 1.
@@ -17,7 +17,7 @@ THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0
 MARKS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
 
 
-def accuracy_curves(comparison: Comparison, path: Path) -> None:
+def accuracy_curves(comparison: AlignmentComparison, path: Path) -> None:
     """Weighted generalized accuracy of each model for thresholds from 50 % to 99.9 %, with its band; one SVG file."""
     alphas = alpha_of(THRESHOLDS)
     places = np.log(THRESHOLDS / (1 - THRESHOLDS)).tolist()

@@ -17,7 +17,12 @@ from survey.console.reports import ReportCommand
 from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
 from survey.instruments.belief_update.reports import aligning
-from survey.instruments.belief_update.reports.alignment import PAPER_ALPHAS, PAPER_AVERAGES, Averages, Comparison
+from survey.instruments.belief_update.reports.alignment import (
+    PAPER_ALPHAS,
+    PAPER_AVERAGES,
+    AlignmentComparison,
+    Averages,
+)
 from survey.instruments.belief_update.reports.alignment_files import match, read_answers, read_questions, read_sample
 from survey.instruments.belief_update.reports.alignment_tables import (
     accuracy_picture,
@@ -169,7 +174,7 @@ def _from_files(
     pairs = read_sample(sample)
     given = read_answers(answers)
     matched = match(pairs, questions, given)
-    comparison = Comparison(
+    comparison = AlignmentComparison(
         matched.trials,
         change_if_correct=pairs.change_if_correct,
         change_if_incorrect=pairs.change_if_incorrect,
