@@ -40,6 +40,7 @@ from survey.services.sittings.flow import Step, current_step
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies.creating import create_study
 from survey.study_file import StudyConfig
+from tests.kept import kept
 
 TASKS = ("algebra", "biology", "cooking", "drawing")
 # What a text may hold and no page or file may change: real questions hold all of it.
@@ -190,6 +191,7 @@ def stored_study(slug: str = "small", *, on: Bank | None = None, **overrides: An
     return Study.objects.get(pk=made.pk)
 
 
+@kept
 def open_study(**overrides: Any) -> Study:
     """A study whose first stage is planned and open."""
     made = study(**overrides)
@@ -244,12 +246,12 @@ def wrong_answers_for(step: Step) -> dict[str, str]:
 
 def walk(sitting: Sitting, *, until: str = "end", screen: str = "") -> Step:
     """Answer steps until one of that kind (and screen) is shown."""
-    while True:
-        sitting.refresh_from_db()
-        step = current_step(sitting)
-        if step.kind == "end" or (step.kind == until and (not screen or (step.screen and step.screen.name == screen))):
-            return step
-        advance(sitting=sitting, step=step.number, data=answers_for(step))
+    sitting.refresh_from_db()
+    step = current_step(sitting)
+    while step.kind != "end" and (step.kind != until or (screen and (not step.screen or step.screen.name != screen))):
+        step = advance(sitting=sitting, step=step.number, data=answers_for(step))
+    sitting.refresh_from_db()
+    return step
 
 
 # The small study's stages and people
@@ -259,10 +261,12 @@ def stage_of(study: Study, index: int = 1) -> Stage:
     return Stage.objects.select_related("study__bank").get(study=study, index=index)
 
 
+@kept
 def planned_stage(slug: str = "small", **overrides: Any) -> Stage:
     return planning.plan_stage(stage_of(small_study(slug, **overrides)))
 
 
+@kept
 def open_stage(slug: str = "small", **overrides: Any) -> Stage:
     return lifecycle.open_stage(stage_of(small_study(slug, **overrides)))
 
@@ -292,20 +296,20 @@ class Visitor:
         return current_step(self.reload())
 
     def post(self, **data: Any) -> Step:
-        return advance(sitting=self.sitting, step=self.step.number, data=data)
+        return advance(sitting=self.sitting, step=self.reload().step, data=data)
 
-    def check(self, *, right: bool = True) -> Step:
+    def check(self, *, right: bool = True, at: Step | None = None) -> Step:
         """Answer the comprehension checks. A form carries the place at which an option is shown."""
         places = {
             check.name: next(place for place, (index, _text) in enumerate(check.options, 1) if (index == 0) == right)
-            for check in self.step.checks
+            for check in (at or self.step).checks
         }
         return self.post(**places)
 
     def to_items(self) -> "Visitor":
         step = self.step
         while step.kind not in ("item", "end"):
-            step = self.check() if step.kind == "checks" else self.post()
+            step = self.check(at=step) if step.kind == "checks" else self.post()
         return self
 
     def answer(self, prior: int = 50, posterior: int = 70) -> Step:
@@ -347,6 +351,7 @@ def fill(stage: Stage, *, people: int | None = None) -> list[Visitor]:
     return [Visitor(stage.study).finish() for _ in range(people or stage.config.sittings)]
 
 
+@kept
 def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
     """A stage of the belief update that is full of answers and closing, with nothing run yet.
 

@@ -128,26 +128,6 @@ def django_db_setup(
         made.__exit__(None, None, None)
 
 
-@pytest.fixture(scope="module")
-def module_db(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[Any]:
-    """For fixtures of a module (`scope="module"`) that write rows: `with module_db.unblock(): ...`.
-
-    All tests of the module see them, and what a test itself writes is rolled back at its end. Hand out copies of the
-    objects (`copy.deepcopy`), for a test may change them.
-    """
-    with databases.shared_rows(django_db_blocker):
-        yield django_db_blocker
-
-
-@pytest.fixture(autouse=True)
-def _no_shared_rows_around_commits(request: pytest.FixtureRequest) -> None:
-    """A test that commits cannot run inside a module's transaction."""
-    if "module_db" in request.node.fixturenames:
-        marker = request.node.get_closest_marker("django_db")
-        commits = marker is not None and bool(marker.kwargs.get("transaction"))
-        assert not commits and {"transactional_db", "live_server"}.isdisjoint(request.node.fixturenames)
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # The last one: xdist's workers have ended.
         databases.drop_template()

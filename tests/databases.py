@@ -1,4 +1,4 @@
-"""Test databases: migrated once a run, then copied for every worker; and rows that the tests of a module share."""
+"""Test databases: migrated once a run, then copied for every worker."""
 
 import fcntl
 import os
@@ -6,10 +6,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
 
 @contextmanager
@@ -80,17 +79,3 @@ def _drop_and_create(name: str, template: str) -> None:
     with connection.creation._nodb_cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {quoted(name)}")
         cursor.execute(f"CREATE DATABASE {quoted(name)} TEMPLATE {quoted(template)}")
-
-
-@contextmanager
-def shared_rows(django_db_blocker: Any) -> Iterator[None]:
-    """One transaction around many tests: what is written first is there for all of them, and gone after the last."""
-    with django_db_blocker.unblock():
-        outer = transaction.atomic()
-        outer.__enter__()
-    try:
-        yield
-    finally:
-        with django_db_blocker.unblock():
-            transaction.set_rollback(True)
-            outer.__exit__(None, None, None)

@@ -14,6 +14,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.kept import kept
 
 # What the panel calls its people; no page but one may show any of it.
 PERSON, SUBMISSION = "PANELPERSON", "PANELSUBMISSION"
@@ -32,14 +33,11 @@ def _empty_cache() -> None:
 def take_part(study: Study, number: int, *, until: str = "end") -> None:
     """Answer steps until one of that kind. The third answer of everybody keeps its belief, all others change theirs."""
     sitting = cast.begin(study, panel_ids(number))
-    while True:
-        sitting.refresh_from_db()
-        step = current_step(sitting)
-        if step.kind in ("end", until):
-            return
+    step = current_step(sitting)
+    while step.kind not in ("end", until):
         keeps = step.screen and step.screen.name == "posterior" and step.position == 3
         data = cast.answers_for(step, **({"value": "60"} if keeps else {}))
-        advance(sitting=sitting, step=step.number, data=data)
+        step = advance(sitting=sitting, step=step.number, data=data)
 
 
 def stage_of(study: Study, index: int = 1) -> Stage:
@@ -48,6 +46,11 @@ def stage_of(study: Study, index: int = 1) -> Stage:
 
 @pytest.fixture
 def study(db: None) -> Study:
+    return study_in_its_second_stage()
+
+
+@kept
+def study_in_its_second_stage() -> Study:
     """Stage 1 is frozen and has trained a predictor, stage 2 is open with one person done and one inside."""
     made = cast.open_study(
         panel=cast.PROLIFIC,

@@ -1,6 +1,7 @@
 """Bodies, headers and queries that no client of ours sends: each is refused in the one shape, and nothing is stored."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests import cast
 from tests.api.documented import document
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person, error_of
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 REPORT, LEFT = "/api/v1/sitting/report/", "/api/v1/sitting/left/"
@@ -20,10 +22,25 @@ TAKES_BODIES = (BEGIN, STEP, REPORT, LEFT)
 STUDY = "/api/v1/studies/cast/"
 
 
+@dataclass
+class Inside:
+    """Somebody in a sitting, as a program knows them."""
+
+    client: Client
+    token: str
+    step: int
+
+
 @pytest.fixture
-def person(client: Client) -> Person:
+def person(client: Client) -> Inside:
+    return Inside(client, *sitting_at_an_item())
+
+
+@kept
+def sitting_at_an_item() -> tuple[str, int]:
     cast.open_study()
-    return Person(client).go_to("item")
+    person = Person(Client()).go_to("item")
+    return person.token, person.step["number"]
 
 
 @pytest.fixture
@@ -32,7 +49,7 @@ def reader() -> Client:
     return Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
 
 
-def send(person: Person, path: str, body: bytes, **given: Any) -> Any:
+def send(person: Inside, path: str, body: bytes, **given: Any) -> Any:
     given = {"content_type": "application/json", **given}
     return person.client.generic("POST", path, body, headers={"X-Sitting-Token": person.token}, **given)
 
@@ -54,7 +71,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("path", TAKES_BODIES)
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_body_that_cannot_be_read_is_a_bad_request(person: Person, path: str, name: str) -> None:
+def test_a_body_that_cannot_be_read_is_a_bad_request(person: Inside, path: str, name: str) -> None:
     response = send(person, path, UNREADABLE[name])
     assert (response.status_code, error_of(response)["code"]) == (400, "parse_error")
     assert "sys." not in error_of(response)["message"]
@@ -63,21 +80,21 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(person: Person, path: str, 
 
 @pytest.mark.parametrize("path", TAKES_BODIES)
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "x", ""])
-def test_a_body_that_says_it_is_no_json_is_refused(person: Person, path: str, kind: str) -> None:
+def test_a_body_that_says_it_is_no_json_is_refused(person: Inside, path: str, kind: str) -> None:
     response = send(person, path, b'{"step": 3, "value": 60}', content_type=kind)
     assert (response.status_code, error_of(response)["code"]) == (415, "unsupported_media_type")
     assert not Response.objects.exists()
 
 
 @pytest.mark.parametrize("path", TAKES_BODIES)
-def test_a_body_that_is_too_large_is_refused(person: Person, path: str) -> None:
+def test_a_body_that_is_too_large_is_refused(person: Inside, path: str) -> None:
     response = send(person, path, b'{"step": 1, "value": "' + b"x" * 3_000_000 + b'"}')
     assert (response.status_code, error_of(response)["code"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("value", ["a\x00", "\ud800", "\udc00x", 1e400, -1e400, 10**4000, [[1]], {"a": 1}, True, 1e-9])
-def test_a_value_that_is_no_answer_is_named(person: Person, value: Any) -> None:
-    body = json.dumps({"step": person.step["number"], "value": value}).replace("Infinity", "1e400").encode()
+def test_a_value_that_is_no_answer_is_named(person: Inside, value: Any) -> None:
+    body = json.dumps({"step": person.step, "value": value}).replace("Infinity", "1e400").encode()
     response = send(person, STEP, body)
     assert response.status_code == 422
     assert list(error_of(response)["fields"]) == ["value"]
@@ -85,7 +102,7 @@ def test_a_value_that_is_no_answer_is_named(person: Person, value: Any) -> None:
 
 
 @pytest.mark.parametrize("step", [1e400, 10**4000, "\ud800", "\x00", [[1]], {"a": 1}, True])
-def test_a_step_that_is_no_number_is_named(person: Person, step: Any) -> None:
+def test_a_step_that_is_no_number_is_named(person: Inside, step: Any) -> None:
     response = send(person, STEP, json.dumps({"step": step}).replace("Infinity", "1e400").encode())
     assert response.status_code == 400
     assert list(error_of(response)["fields"]) == ["step"]
@@ -119,7 +136,7 @@ def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named
                 assert error_of(response)["code"] == "method_not_allowed"
 
 
-def test_answers_come_as_json_alone(person: Person) -> None:
+def test_answers_come_as_json_alone(person: Inside) -> None:
     for accept in ("text/html", "application/xml", "nonsense"):
         response = person.client.get(STEP, headers={"X-Sitting-Token": person.token, "Accept": accept})
         assert (response.status_code, error_of(response)["code"]) == (406, "not_acceptable")

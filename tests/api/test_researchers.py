@@ -11,6 +11,7 @@ from django.test import Client
 from survey.models import ApiToken, AuditEntry, Study
 from survey.services.results.export import files, reading
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 PATHS = (
@@ -23,6 +24,11 @@ PATHS = (
 
 @pytest.fixture
 def study() -> Study:
+    return answered_study()
+
+
+@kept
+def answered_study() -> Study:
     study = cast.open_study()
     cast.walk(cast.begin(study))
     cast.walk(cast.begin(study), until="item", screen="posterior")

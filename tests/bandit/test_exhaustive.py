@@ -175,6 +175,7 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
 @pytest.mark.parametrize("rare", [0, 1])
 def test_a_shortlist_holds_the_best_with_ties_at_random(monkeypatch, rare):
     monkeypatch.setattr(module, "_RARE", rare)
+    monkeypatch.setattr(module, "_CHUNK", 128)
     rng = np.random.default_rng(6)
     scores = some_factors(questions=4, largest=1, bias=1, seed=3)
     values = every_score(scores)
@@ -261,7 +262,8 @@ def test_a_cut_of_what_happened_is_exact_whatever_the_ties(questions, largest, s
 
 
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.2), Uniform()])
-def test_pairs_that_happened_are_drawn_as_often_as_stored_and_others_never(design):
+def test_pairs_that_happened_are_drawn_as_often_as_stored_and_others_never(monkeypatch, design):
+    monkeypatch.setattr(module, "_CHUNK", 128)  # As it stands it is meant for millions of pairs.
     scores = real_factors(5, seed=3, largest=127)
     every, exclude, draws = np.arange(40), [0, 1, 38, 39], 4000
     could = scores.holds(every) & ~np.isin(every, exclude)

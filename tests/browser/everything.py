@@ -224,12 +224,11 @@ def open_study(**overrides: Any) -> Study:
 def take_part(study: Study, person: str, *, pages: int = 1000) -> None:
     """Answer this many pages of a sitting through the services."""
     sitting = cast.begin(study, PanelIds("prolific", person, "study", f"session{person}"))
+    step = current_step(sitting)
     for _page in range(pages):
-        sitting.refresh_from_db()
-        step = current_step(sitting)
         if step.kind == "end":
             return
-        advance(sitting=sitting, step=step.number, data=_answers(step))
+        step = advance(sitting=sitting, step=step.number, data=_answers(step))
 
 
 def _answers(step: Step) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Response, Sitting, Stage, Study
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.kept import kept
 
 NO_ROLES: dict[str, Any] = {"roles": {"holdout": 0, "controls": 0}}
 
@@ -77,6 +78,7 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stag
     return stage
 
 
+@kept
 def run_study(slug: str = "small", *, seed: int = 1, lose: int = 0, late: int = 0, **overrides: Any) -> Study:
     """A study all of whose stages were answered and closed, with what follows from closing done in this process."""
     study = cast.small_study(slug, **overrides)

@@ -52,7 +52,8 @@ class Walker:
         return screen
 
     def post(self, **data: Any) -> Step:
-        return advance(sitting=self.sitting, step=self.step.number, data=data)
+        self.sitting.refresh_from_db()
+        return advance(sitting=self.sitting, step=self.sitting.step, data=data)
 
     def refused(self, **data: Any) -> dict[str, list[str]]:
         before = Response.objects.count()

@@ -1,6 +1,5 @@
 """The database holds the invariants: every named constraint refuses what it is there to refuse."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +47,7 @@ from survey.models import (
     WebhookEvent,
 )
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -70,18 +70,13 @@ class World:
         return model.objects.order_by("pk").first()
 
 
-@pytest.fixture(scope="module")
-def one_row_of_everything(module_db: Any) -> World:
-    with module_db.unblock():
-        return build_world()
-
-
 @pytest.fixture
-def world(one_row_of_everything: World) -> World:
-    return copy.deepcopy(one_row_of_everything)
+def world() -> World:
+    return one_row_of_everything()
 
 
-def build_world() -> World:
+@kept
+def one_row_of_everything() -> World:
     stage = cast.open_stage(conditions=LEVELS, stages=[{"sittings": 4}, {"sittings": 4}])
     visitor = cast.Visitor(stage.study).to_items()
     visitor.answer()

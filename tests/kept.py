@@ -1,0 +1,145 @@
+"""Rows that many tests begin with: the services make them once, and for later tests they are put back as they were.
+
+A study is planned and opened in fifty queries, and its rows can be written in twenty-five. So what is kept is real, no
+test sees another one's rows, and the order of the tests does not matter.
+"""
+
+import functools
+import json
+import pickle
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from io import BytesIO
+from typing import Any, ParamSpec, TypeVar
+
+import time_machine
+from django.apps import apps
+from django.conf import settings
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.utils import timezone
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Sittings expire after half an hour: what is put back was made a moment ago, as far as a test can tell.
+FRESH = 300.0
+REAL_NOW = timezone.now
+SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+@dataclass
+class Table:
+    name: str
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def insert(self) -> None:
+        quoted = connection.ops.quote_name
+        names, marks = ", ".join(map(quoted, self.columns)), ", ".join(["%s"] * len(self.columns))
+        with connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {quoted(self.name)} ({names}) VALUES ({marks})", self.rows)  # noqa: S608
+
+
+@dataclass
+class Kept:
+    """What a function wrote into an empty database and its storage, and what it returned."""
+
+    tables: list[Table]
+    files: dict[str, bytes]
+    result: bytes
+    made: float = field(default_factory=time.monotonic)
+
+    def is_fresh(self) -> bool:
+        return time.monotonic() - self.made < FRESH
+
+    def put_back(self) -> Any:
+        with transaction.atomic():
+            for table in self.tables:
+                table.insert()
+        for name, content in self.files.items():
+            if not default_storage.exists(name):  # A test may lose them.
+                default_storage.save(name, File(BytesIO(content)))
+        return pickle.loads(self.result)  # noqa: S301
+
+
+def kept(make: Callable[P, T]) -> Callable[P, T]:
+    """A function that writes rows and returns an object that pickle can copy, such as a model's instance.
+
+    It is called as before where the database is not empty, and where a test has set the clock. Its arguments are plain
+    data and say all that its rows depend on, beside the settings.
+    """
+    known: dict[Any, Kept] = {}
+
+    @functools.wraps(make)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if time_machine.escape_hatch.is_travelling() or timezone.now is not REAL_NOW or not is_empty():
+            return make(*args, **kwargs)
+        key = json.dumps([args, kwargs, settings_in_force()], default=date.isoformat, sort_keys=True)
+        if key in known and known[key].is_fresh():
+            result: T = known[key].put_back()
+            return result
+        counts = count_migrated()
+        made = make(*args, **kwargs)
+        if count_migrated() == counts:
+            tables = [table for name in our_tables() if (table := read_table(name)).rows]
+            known[key] = Kept(tables, files_of(tables), pickle.dumps(made))
+        return made
+
+    return call
+
+
+# What is written
+
+
+@functools.cache
+def every_table() -> tuple[tuple[str, bool], ...]:
+    """The tables of all models, and whether migrations write rows into them."""
+    filled = {"auth_permission", "django_content_type", "auth_group", "auth_group_permissions"}
+    models = apps.get_models(include_auto_created=True)
+    names = {model._meta.db_table for model in models if model._meta.managed and not model._meta.proxy}
+    return tuple((name, name in filled) for name in sorted(names))
+
+
+def our_tables() -> list[str]:
+    return [name for name, migrated in every_table() if not migrated]
+
+
+def is_empty() -> bool:
+    quoted = connection.ops.quote_name
+    some = " UNION ALL ".join(f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {quoted(name)})" for name in our_tables())  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(f"{some} LIMIT 1")
+        return cursor.fetchone() is None
+
+
+def count_migrated() -> list[int]:
+    with connection.cursor() as cursor:
+        counts = []
+        for name, migrated in every_table():
+            if migrated:
+                cursor.execute(f"SELECT COUNT(*) FROM {connection.ops.quote_name(name)}")  # noqa: S608
+                counts.append(cursor.fetchone()[0])
+        return counts
+
+
+def read_table(name: str) -> Table:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {connection.ops.quote_name(name)}")  # noqa: S608
+        return Table(name, [column[0] for column in cursor.description], cursor.fetchall())
+
+
+def files_of(tables: list[Table]) -> dict[str, bytes]:
+    """The stored files that the rows name by their hashes."""
+    hashes = {found for table in tables for row in table.rows for found in SHA256.findall(repr(row))}
+    names = [f"{sha256[:2]}/{sha256}" for sha256 in sorted(hashes)]
+    return {name: default_storage.open(name, "rb").read() for name in names if default_storage.exists(name)}
+
+
+def settings_in_force() -> list[str]:
+    """Those of ours, which a test may have changed."""
+    return [f"{name}={getattr(settings, name)!r}" for name in dir(settings) if name.startswith("HUNCH_")]
