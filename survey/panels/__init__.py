@@ -1,5 +1,5 @@
-"""Panels: whom they send, what they say of each submission, and what people are paid.
+"""Panels: which people they send, what they report about each submission, and what people are paid.
 
-The modules here are for all panels and reach each one through `contracts.panels` alone. Each panel has a folder.
-They use services and models. Services import no panel: they find it by the name in the study file.
+The modules here serve all panels and reach each one only through `contracts.panels`. Each panel has its own folder.
+Panels use services and models. Services import no panel: they find one by the name in the study file.
 """

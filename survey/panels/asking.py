@@ -1,4 +1,4 @@
-"""Asking a panel: opening its client, and translating its words. Imports the contract and models."""
+"""Asking a panel: open its client and translate its words. Imports only the contract and the models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from survey.models import Posting, Submission
 
 @contextmanager
 def client_of(panel: str, client: PanelClient | None = None) -> Iterator[PanelClient]:
-    """The client of the panel of that name, or the caller's own if it has one open.
+    """The client of the panel with that name, or the caller's own client if one is open.
 
     Raises:
         PanelUnknown: there is no such panel.
@@ -38,7 +38,7 @@ def can_ask(panel: str) -> bool:
 
 
 def state_meant(panel: str, text: str) -> PostingState:
-    """What a panel's own text for a posting's state means; a posting of which it said nothing yet is a draft."""
+    """What a panel's own word for a posting's state means. A posting without a state is a draft."""
     return panels.find(panel).posting_state(text) if text else PostingState.DRAFT
 
 

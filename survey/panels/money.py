@@ -1,7 +1,7 @@
 """What a study may spend, what it owes, and paying it once. Money is in whole cents or pence.
 
-A payment is a row before the panel is asked. Whether a call was carried out may stay unknown; then it is never made
-again, and a person who has looked at the panel says what happened.
+A payment is stored before the panel is asked. Sometimes it stays unknown whether a call was carried out. Then it is
+never repeated: somebody looks at the panel and records what happened.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -27,7 +27,7 @@ Kind = Payment.Kind
 
 @dataclass(frozen=True)
 class Owed:
-    """What somebody should get beside the reward, and has not been sent."""
+    """What a person should get in addition to the reward and was not sent yet."""
 
     submission: Submission
     kind: Payment.Kind
@@ -57,12 +57,12 @@ def refuse_over_cap(study: Study, extra: int) -> None:
 
 
 def locked_study(study: Study) -> Study:
-    """The study's row, locked: two who spend at once must see each other's spending."""
+    """The study's row, locked: two processes that spend at once must see each other's spending."""
     return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
 
 
 def owed(posting: Posting) -> list[Owed]:
-    """Who is owed what: finished after the panel's time, turned away after consent, points; each once."""
+    """Who is owed what, each once: people who finished too late, were turned away after consent, or earned points."""
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
     paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
@@ -98,7 +98,7 @@ class Promised:
 
 
 def promised(study: Study, sitting: Sitting) -> Promised:
-    """By the file that the sitting began with, which told the person; by the one in force where that is more."""
+    """What the person can earn: the higher of what two study files say, the sitting's first one and the one in force."""
     files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
     return Promised(
         reward=max(panel.reward or 0 for panel in files),
@@ -118,7 +118,7 @@ def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
     scores = Score.objects.filter(response__assignment__sitting__in=[sitting.pk for sitting in sittings])
     sums = scores.order_by().values_list("response__assignment__sitting").annotate(sum=Sum("value"))
     found = {sitting: Decimal(total) for sitting, total in sums}
-    # Who took their answers back had earned the points all the same.
+    # People who withdrew their answers earned the points all the same.
     people = {sitting.respondent_id: sitting.pk for sitting in sittings if sitting.withdrawn_at}
     taken_back = Withdrawal.objects.filter(respondent__in=people).values_list("respondent", "points")
     return {**found, **{people[who]: points for who, points in taken_back}}
@@ -127,11 +127,11 @@ def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
 def pay_owed(
     posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> list[PaymentBatch]:
-    """Pay all that is owed, in batches; what was sent before is never sent again.
+    """Pay everything that is owed, in batches. What was sent before is never sent again.
 
     Raises:
-        StateRefused: no cap, over the cap, or an earlier payment whose end nobody knows.
-        PanelError: the last batch says in which state it was left; those before it are paid.
+        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown.
+        PanelError: the last batch's state says how far it got; the batches before it are paid.
     """
     paid = []
     with client_of(posting.panel, client) as asked:
@@ -153,7 +153,7 @@ def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBat
                 f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "
                 f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
             )
-        # It was written down and never sent: whoever did it died before.
+        # It was stored and never sent: the process that stored it ended before sending.
         _void(unsettled, "was never sent")
     due = owed(posting)[:at_once]
     if not due:
@@ -172,7 +172,7 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
     try:
         prepared = client.prepare_bonuses(posting, bonuses)
     except PanelError as exc:
-        # Nothing is paid by setting up, so that this one may be forgotten whatever became of it.
+        # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not.
         _void(batch, exc.message)
         raise
     waiting = PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED)
@@ -191,7 +191,7 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 
 def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
-    """By submission: a person may have several, and each is paid for itself."""
+    """By submission: a person may have several, and each is paid separately."""
     sums: dict[int, int] = {}
     rows: dict[int, Submission] = {}
     for payment in batch.payments.select_related("submission"):
@@ -208,7 +208,7 @@ def ids_of(row: Submission) -> PanelIds:
     """What the panel calls it.
 
     Raises:
-        StateRefused: they were removed, or cannot be read.
+        StateRefused: the ids were removed, or cannot be decrypted.
     """
     if not row.ids_encrypted:
         raise StateRefused("the panel's ids were removed (purge_identities): it cannot be asked about these people")
@@ -231,10 +231,10 @@ def _settle(batch: PaymentBatch, state: State, error: str = "") -> None:
 
 @transaction.atomic
 def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "command") -> PaymentBatch:
-    """What a person saw at the panel about a payment whose end was unknown.
+    """Record what somebody saw at the panel about a payment whose outcome was unknown.
 
     Raises:
-        StateRefused: its end is known.
+        StateRefused: its outcome is known.
     """
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:

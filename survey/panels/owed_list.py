@@ -1,6 +1,6 @@
-"""Who is owed what where no panel can be asked: a list to pay from, at a panel without an interface or in a lab.
+"""Who is owed what where no panel can be asked: a list to pay from, at a panel without an API or in a lab.
 
-By pseudonym. Panel ids stand in it only where somebody asks for them who pays people there, which is written down.
+People are listed by pseudonym. Panel ids are added only if somebody asks for them in order to pay; the audit says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -84,9 +84,9 @@ def owed_for(study: Study, sitting: Sitting, points: Decimal) -> int:
 
 
 def waits_for_list(study: Study, respondent: Respondent) -> bool:
-    """Whether somebody is owed something, and no list to pay from was asked for, with the panel's ids, since their end.
+    """Whether somebody is owed money and no list with the panel's ids was made since their sitting ended.
 
-    What is paid from a list is not written down here: without the ids nobody could be paid any more.
+    Hunch does not record what is paid from a list. Without the ids nobody could be paid any more.
     """
     sittings = list(respondent.sittings.filter(ended_at__isnull=False))
     points = points_of(sittings)
@@ -106,10 +106,10 @@ def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
 
 
 def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, via: str) -> Iterator[list[Any]]:
-    """One value for each of `PANEL_COLUMNS` and `COLUMNS`. That somebody asked for the ids is written down.
+    """One value for each of `PANEL_COLUMNS` and `COLUMNS`. The audit records that somebody asked for the ids.
 
     Raises:
-        StateRefused: the study's people have no ids of a panel's.
+        StateRefused: the study's people have no panel ids.
     """
     if not panels.of_study(study).has_submissions:
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")

@@ -1,7 +1,7 @@
 """A study at a panel: its draft from the study file, published, paused, started and given more places.
 
-Every row is written before the panel is asked. Nothing is published without a spending cap, and what the places may
-cost is committed before they are offered.
+Every row is stored before the panel is asked. Nothing is published without a spending cap, and the cost of all places
+counts as spent before they are offered.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Move(StrEnum):
 
 
 def find_posting(study: Study, number: int | None = None) -> Posting:
-    """The posting of that number (its row's), or the newest one.
+    """The posting with that number (its primary key), or the newest one.
 
     Raises:
         NotFound: there is none.
@@ -57,10 +57,10 @@ def draft(
     by: Any = None,
     via: str = "command",
 ) -> Posting:
-    """Make a draft at the panel; nobody sees it there yet. Called again after a failure it goes on with the same one.
+    """Make a draft at the panel; nobody sees it there yet. Called again after a failure, it continues the same draft.
 
     Args:
-        reward: in cents, where people turned out to take longer than the study file's reward is enough for.
+        reward: in cents, if people take longer than expected and the study file's reward is too low.
 
     Raises:
         StateRefused: the study has no panel that can be asked, or no reward, or the stage has no place.
@@ -90,7 +90,7 @@ def _draft(
     posting = _row(stage, places=places, reward=reward, by=by)
     if posting.external_id:
         return posting
-    # A draft whose answer got lost is there already, under its internal name.
+    # If the panel's answer got lost, the draft is there already, under its internal name.
     found = next((one for one in client.drafts(posting.internal_name) if _is_our_own(one, posting.study)), None)
     if found is None:
         address = address_for_panel(posting.study, root or public_root())
@@ -105,8 +105,8 @@ def _draft(
 
 
 def _is_our_own(found: PostingAtPanel, study: Study) -> bool:
-    """Whether a draft of that name has this study's codes. Another installation (a rehearsal's, one before a database
-    was made anew) may have drafted a study of the same name, which pays by its own codes and leads to its own door."""
+    """Whether a draft with that name has this study's codes. Another installation (a rehearsal, or this one before its
+    database was recreated) may have drafted a study of the same name, with its own codes and its own address."""
     return not found.codes or bool(found.codes & set(study.codes.values_list("code", flat=True)))
 
 
@@ -134,7 +134,7 @@ def _row(stage: Stage, *, places: int | None, reward: int, by: Any) -> Posting:
 
 @transaction.atomic
 def _write_into_manifest(posting: Posting, facts: Mapping[str, Any]) -> None:
-    """Whom the panel may send, and for what pay, belongs to what a stage's answers are answers of."""
+    """Record in the stage's manifest whom the panel may send and for what pay: it describes who gave the answers."""
     stage = locked_stage(posting.stage_id)
     others = [one for one in stage.manifest.get("postings", ()) if one["internal_name"] != posting.internal_name]
     stage.record(postings=[*others, {"internal_name": posting.internal_name, **facts}])
@@ -160,7 +160,7 @@ def adopt(
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
     with transaction.atomic():
-        locked_stage(stage.pk)  # Stages before the study, as everywhere.
+        locked_stage(stage.pk)  # Lock the stage before the study, as everywhere.
         locked_study(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
@@ -188,8 +188,8 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
     """Show it to people. Its stage is open, its pay is enough, and its places fit under the study's cap.
 
     Raises:
-        StateRefused, PayTooLow: one of these is not so.
-        PanelError: where its outcome is not known the money counts as committed until the panel was read again.
+        StateRefused, PayTooLow: one of these does not hold.
+        PanelError: if the outcome is unknown, the money counts as committed until the panel is read again.
     """
     _refuse_without_draft(posting)
     stage = Stage.objects.get(pk=posting.stage_id)
@@ -233,7 +233,7 @@ def change(
 def add_places(
     posting: Posting, more: int, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> Posting:
-    """Offer so many places more; a panel only ever adds. A posting whose places were all used is started again.
+    """Offer this many places more; places can only be added. A posting whose places were all used is started again.
 
     Raises:
         StateRefused: not a positive number, or over the cap.
@@ -264,7 +264,7 @@ def add_places(
 
 
 def leads_to_a_closed_door(posting: Posting) -> bool:
-    """Whether the panel still sends people while nobody is let in here."""
+    """Whether the panel still sends people although the stage admits nobody."""
     return state_of(posting) == PostingState.ACTIVE and posting.stage.state != Stage.State.OPEN
 
 
@@ -274,6 +274,6 @@ def _refuse_without_draft(posting: Posting) -> None:
 
 
 def _remember(posting: Posting, state: str) -> None:
-    """An answer that says no state changes none."""
+    """Take over the state in the panel's answer; an answer without one changes nothing."""
     posting.state = (state or posting.state)[:40]
     posting.save(update_fields=["state"])

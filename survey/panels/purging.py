@@ -1,7 +1,7 @@
-"""Removing what a panel calls people, once nobody has to be paid by it any more.
+"""Removing a panel's ids of people once they are no longer needed to pay anybody.
 
-The encrypted ids go. The keyed hashes stay, since they bar a second participation; they too can be removed once the
-study is over, and with them goes the last tie between a pseudonym and a person.
+The encrypted ids are removed. The keyed hashes stay, since they bar a second participation. They can be removed too
+once the study is over; then nothing links a pseudonym to a person any more.
 """
 
 import re
@@ -70,7 +70,7 @@ def plan_purge(study: Study, *, before: datetime, with_hashes: bool = False) -> 
 
 @transaction.atomic
 def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any = None, via: str = "command") -> Purge:
-    """Remove the ids of everybody who came before that time.
+    """Remove the ids of everybody who arrived before that time.
 
     Raises:
         HunchError: somebody may still have to be paid.
@@ -110,13 +110,13 @@ def _identities(study: Study, before: datetime) -> QuerySet[PanelIdentity]:
 
 
 def _submissions(study: Study, before: datetime) -> QuerySet[Submission]:
-    """By when the person came; where the panel did not say, by when the study was posted."""
+    """The study's submissions from before that time: when the person arrived or, if unknown, when it was posted."""
     came = Coalesce("started_at", "completed_at", "posting__created_at")
     return Submission.objects.filter(posting__study=study).annotate(came=came).filter(came__lt=before)
 
 
 def payments_open(study: Study) -> str:
-    """Why somebody may still have to be paid by their id; empty where nobody has to."""
+    """Why the ids may still be needed to pay somebody; empty if they are not."""
     panel = panels.of_study(study)
     if panel.is_open:
         return ""
@@ -149,7 +149,7 @@ def _waits(row: Submission) -> bool:
 
 
 def hashes_needed(study: Study) -> str:
-    """Why the keyed hashes stay; empty where nobody can come any more."""
+    """Why the keyed hashes must stay; empty if nobody can come any more."""
     unfinished = study.stages.exclude(state=Stage.State.FROZEN).order_by("index").first()
     if unfinished is not None:
         return f"stage {unfinished.index} is {unfinished.state}: the hashes bar a second participation"
@@ -163,7 +163,7 @@ def hashes_needed(study: Study) -> str:
 
 
 def purge_withdrawn(*, via: str = "worker") -> int:
-    """Remove the ids of people who took their answers back, as soon as nobody of them is to be paid; how many."""
+    """Remove the ids of people who withdrew, as soon as none of them is to be paid; return how many."""
     waiting = PanelIdentity.objects.filter(respondent__withdrawal__isnull=False).exclude(ids_encrypted=b"")
     done = 0
     for identity in waiting.select_related("study", "respondent"):
@@ -183,7 +183,8 @@ def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submissio
     panel = panels.of_study(study)
     if not panel.has_submissions:
         return False
-    if not rows.exists():  # The panel was not read since, or pays from a list: the whole study's end decides.
+    # The panel was not read since, or people are paid from a list: wait until the whole study is over.
+    if not rows.exists():
         return bool(payments_open(study)) or (panel.pays_from_a_list and waits_for_list(study, identity.respondent))
     batches = PaymentBatch.objects.filter(payments__submission__in=rows)
     if _posting_open(rows, batches):
@@ -193,7 +194,7 @@ def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submissio
 
 
 def past_their_term() -> Sequence[tuple[Study, int]]:
-    """Studies whose data was to be kept until a day that has passed, and how many people's ids they still have."""
+    """Studies past the day until which their data was to be kept, and how many people's ids they still have."""
     found = []
     for study in Study.objects.filter(respondents__panel_identity__isnull=False).distinct():
         if is_over(study):

@@ -1,7 +1,8 @@
-"""Our view of every submission against the panel's: whether they agree, and what to do where they do not.
+"""Compare our view of every submission with the panel's: do they agree, and what is to do where they do not?
 
-What to do is proposed. Approving and asking for a return are done together when somebody says so; paying what is owed
-is `money`; everything else a person looks at, and may settle with a sentence. Nobody is rejected by a rule.
+This module only proposes what to do. Approvals and requests for a return are carried out together when somebody asks
+for it. Paying what is owed is in `money`. Everything else is for a person to look at and settle with a sentence.
+No rule ever rejects anybody.
 """
 
 from collections import Counter
@@ -47,7 +48,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Finding:
-    """One participation in both views. `submission` is None where the panel knows none, `respondent` where we do."""
+    """One participation in both views. `submission` is None if the panel knows none, `respondent` if we know none."""
 
     submission: Submission | None
     respondent: Respondent | None
@@ -60,7 +61,7 @@ class Finding:
 
     @property
     def why(self) -> str:
-        """The judgement in words, with the sitting's flags for whoever looks: nothing follows from a flag by itself."""
+        """The judgement in words, with the sitting's flags for the reader: nothing follows from a flag alone."""
         flagged = f"; flagged {', '.join(self.flags)}" if self.flags else ""
         return self.judgement.sentence + flagged
 
@@ -90,7 +91,7 @@ class Reconciliation:
 
     @property
     def counts(self) -> list[tuple[str, str, int]]:
-        """(ours, theirs, how many)."""
+        """(our state, the panel's state, how many)."""
         found = Counter((finding.ours, finding.theirs) for finding in self.findings)
         return [(*key, count) for key, count in sorted(found.items())]
 
@@ -109,7 +110,7 @@ def judge(
         theirs: how it stands at the panel.
         said: the panel's own word for that.
         code: the outcome whose code was entered; "" for none, "unknown" for one that is not the study's.
-        owes: something beside the reward is owed.
+        owes: something is owed in addition to the reward.
         asked_back: we asked for a return before.
     """
     said = said or str(theirs)
@@ -204,7 +205,7 @@ def _never_here(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
 
 
 def reconcile(posting: Posting) -> Reconciliation:
-    """Every submission of the posting as both sides stand now. Asks nobody: `submissions.read_posting` reads first."""
+    """Every submission of the posting as both sides see it. Reads only our rows: call `read_posting` before."""
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
     outcomes = {code.code: code.outcome for code in posting.study.codes.all()}
@@ -247,7 +248,7 @@ def _finding(
 
 
 def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
-    """Somebody who finished and failed enough attention checks to be rejected for it, unless a person has looked."""
+    """Ask for a look at somebody who finished, but failed enough attention checks to be rejected, unless it was settled."""
     row = found.submission
     if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
         return found
@@ -264,7 +265,7 @@ def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
 def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
     """Real people who began here before the panel was last asked, and whom no posting of the study knows.
 
-    Told once, with the study's newest posting: without a submission nobody can say to which one they belong.
+    They are listed once, with the study's newest posting: without a submission we cannot know their posting.
     """
     study = posting.study
     newest = study.postings.order_by("-created_at", "-pk").first()
@@ -296,11 +297,11 @@ def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
 def approve_finished(
     posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> int:
-    """Approve everybody who finished and waits for it; return how many. One that fails does not stop the others.
+    """Approve everybody who finished and waits for approval; return how many. A failure does not stop the others.
 
     Raises:
         StateRefused: the study names no spending cap.
-        PanelError: of the first one that failed, after all were tried.
+        PanelError: the first failure, raised after all were tried.
     """
     if posting.study.config.panel.spending_cap is None:
         raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
@@ -316,7 +317,7 @@ def approve_finished(
 
 
 def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
-    """Ask for a return where it is due, each person once; return how many."""
+    """Ask people for a return where it is due, each person once; return how many."""
 
     def ask(client: PanelClient, row: Submission) -> None:
         # Written first: two requests for one submission look like pressure.
@@ -369,10 +370,10 @@ def reject(
     by: Any = None,
     via: str = "command",
 ) -> None:
-    """Reject one person's submission: a person's decision, in a person's words.
+    """Reject one submission. Somebody must decide this and give the words.
 
     Raises:
-        StateRefused: the panel would not allow it: its grounds, its words, or comprehension checks.
+        StateRefused: the panel's rules forbid it: the category, the message, or comprehension checks.
         PanelError: the panel did not do it.
     """
     posting = submission.posting
@@ -407,10 +408,10 @@ def _refuse_to_reject(submission: Submission, client: PanelClient, *, category: 
 
 
 def settle_difference(submission: Submission, text: str, *, by: Any = None, via: str = "command") -> None:
-    """A person looked at a difference and says what became of it. It counts for as long as the status stays.
+    """Record what somebody decided about a difference. It counts until the submission's status changes.
 
     Raises:
-        StateRefused: no words.
+        StateRefused: the sentence is empty.
     """
     if not text.strip():
         raise StateRefused("resolution: say in a sentence what was decided")

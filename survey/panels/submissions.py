@@ -1,7 +1,7 @@
-"""Reading what the panel says of a posting's submissions, whole or one by one, into our rows.
+"""Reading what the panel says about a posting's submissions, all or one, into our rows.
 
-Polling is the base, since webhooks get lost; both end here. A row remembers when the panel was asked, so that an older
-answer never overwrites a newer one.
+Polling is the main way, since webhooks get lost; both use this module. A row stores when the panel was asked, so that
+an older answer never overwrites a newer one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,11 @@ from .money import sittings_of
 from .postings import Move, change, leads_to_a_closed_door
 
 CHUNK = 100
-PURGED = "purged-"  # In the place of a submission's hash that was removed for good.
+PURGED = "purged-"  # Replaces the hash of a submission whose hash was removed for good.
 
 
 def is_forgotten(posting: Posting) -> bool:
-    """Whether its people's ids and hashes were removed for good: what the panel says would bring them back."""
+    """Whether its people's ids and hashes were removed for good. Reading the panel would bring them back."""
     return posting.submissions.filter(submission_hash__startswith=PURGED).exists()
 
 
@@ -33,7 +33,7 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
     """Read a posting's state and all its submissions; return how many there are.
 
     Raises:
-        PanelError: what was read before it stays.
+        PanelError: what was read before the failure stays.
         StateRefused: its people's ids were removed for good.
     """
     if is_forgotten(posting):
@@ -49,7 +49,7 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
             raise
     posting.state = found.state[:40]
     if found.places is not None and found.places > posting.places:
-        posting.places = found.places  # Somebody added some at the panel: they cost money all the same.
+        posting.places = found.places  # Somebody added places at the panel: they cost money all the same.
     if posting.published_at is None and state_of(posting) != PostingState.DRAFT:
         posting.published_at = now
     posting.read_at, posting.error = now, ""
@@ -60,11 +60,11 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
 def read_all() -> int:
     """Read every posting that people may still be in; return how many could be read.
 
-    One that still sends people while its stage admits nobody is paused: they would give their time for a closed door.
+    A posting that still sends people while its stage admits nobody is paused: they would come for nothing.
     """
     done = 0
     for posting in Posting.objects.exclude(external_id="").select_related("study", "stage"):
-        # Nothing changes any more at a posting that is over, but for what people do by hand.
+        # A posting that is over changes only by hand, so it need not be read.
         if not can_ask(posting.panel) or state_of(posting) == PostingState.COMPLETED or is_forgotten(posting):
             continue
         try:
@@ -73,13 +73,13 @@ def read_all() -> int:
                 if leads_to_a_closed_door(posting):
                     change(posting, Move.PAUSE, client=client, via="worker")
         except PanelError:
-            continue  # It stands in the posting's row, and the next round tries again.
+            continue  # The error is stored in the posting's row, and the next round tries again.
         done += 1
     return done
 
 
 def store(posting: Posting, read: Iterable[SubmissionAtPanel], *, read_at: datetime) -> int:
-    """Write what the panel said at `read_at` about some of a posting's submissions."""
+    """Store what the panel said at `read_at` about some of a posting's submissions."""
     rows = iter(read)
     count = 0
     while chunk := list(islice(rows, CHUNK)):
@@ -132,7 +132,7 @@ def _write(row: Submission) -> None:
 
 
 def _free_places_of(posting: Posting, returned: list[Submission]) -> None:
-    """Who returned does not come back: their slots go to the next person without waiting for the sitting to expire."""
+    """Free the slots of people who returned: the next person need not wait until the sitting expires."""
     now = timezone.now()
     for sitting in sittings_of(posting, returned).values():
         if sitting.state == Sitting.State.LIVE:

@@ -1,7 +1,7 @@
-"""What a panel posts to us unasked: kept as a row when the panel signed it, worked on by beat.
+"""Webhooks: events that a panel posts to us. A signed event is stored as a row, and a beat task works on it.
 
-An event is only a hint. It names a submission, and we ask the panel how that one stands: so events may come late, twice
-and in any order, and whoever forges one gains nothing but a question.
+An event is only a hint. It names a submission, and we ask the panel for its status. So events may come late, twice and
+in any order, and a forged one only makes us ask.
 """
 
 import time
@@ -27,10 +27,10 @@ State = WebhookEvent.State
 
 
 def take(panel: str, *, headers: Mapping[str, str], body: bytes, now: float | None = None) -> WebhookEvent | None:
-    """Keep an event of the panel of that name until beat works on it; None where it came before.
+    """Store an event of the panel with that name until a beat task works on it; None if it came before.
 
     Raises:
-        EventRefused: there is no such panel or it posts none, or it did not sign this, or too long ago.
+        EventRefused: there is no such panel, it posts no events, or the signature is wrong or too old.
     """
     kind = panels.find(panel).client
     if kind is None:
@@ -49,21 +49,21 @@ def take(panel: str, *, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def _sealed(panel: str, event: Event) -> bytes:
-    """What the work needs and no more, encrypted as a person's ids are."""
+    """Only what the work needs, encrypted like a person's ids."""
     return seal(PanelIds(panel, event.person, "", event.resource)).encode()
 
 
 def work_on_events() -> int:
-    """Work on the events that are due; return how many were done. One that fails is tried again, later each time."""
+    """Work on the events that are due; return how many were done. A failed one is tried again after a longer wait."""
     now = timezone.now()
     due = WebhookEvent.objects.filter(state=State.WAITING, due_at__lte=now)
-    # Events of a panel that cannot be asked now wait, and keep nobody else's waiting.
+    # If a panel cannot be asked now, its events wait. Events of other panels do not.
     askable = [panel for panel in set(due.values_list("panel", flat=True)) if can_ask(panel)]
     waiting = due.filter(panel__in=askable).order_by("due_at")[:AT_ONCE]
     done = 0
     claimed: list[WebhookEvent] = []
     for event in waiting:
-        # Taken by a conditional update: two workers never ask about one event at once.
+        # A conditional update takes the event, so that two workers never ask about the same one.
         later = now + FIRST_WAIT * 2 ** min(event.tries, 8)
         mine = WebhookEvent.objects.filter(pk=event.pk, state=State.WAITING, tries=event.tries)
         if mine.update(tries=F("tries") + 1, due_at=later):
@@ -92,7 +92,7 @@ def _work_on(event: WebhookEvent, client: PanelClient) -> bool:
 
 
 def _close(event: WebhookEvent, state: State) -> None:
-    """Its ids go with its end: nothing asks for them again."""
+    """End the event and remove its ids, which are not needed any more."""
     event.state, event.body_encrypted, event.done_at = state, b"", timezone.now()
     event.save(update_fields=["state", "body_encrypted", "error", "done_at"])
 
@@ -122,7 +122,7 @@ def _read_what_it_is_about(event: WebhookEvent, client: PanelClient) -> State:
 
 
 def _posting(panel: str, external_id: str) -> Posting | None:
-    """The posting of that id; None where it is not ours, or its people were forgotten."""
+    """The posting with that id; None if it is not ours, or its people's ids were removed for good."""
     found = Posting.objects.filter(panel=panel, external_id=external_id).exclude(external_id="")
     posting = found.select_related("study").first()
     return None if posting is None or is_forgotten(posting) else posting

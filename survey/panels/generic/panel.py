@@ -1,4 +1,4 @@
-"""People of a panel whose address names them, by parameters of the names that the study file gives."""
+"""People of a panel that puts their ids into the address. The study file gives the names of the parameters."""
 
 from collections.abc import Mapping
 

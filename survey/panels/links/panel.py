@@ -1,4 +1,4 @@
-"""People with a link of their own. Opening a link writes nothing; beginning uses it up."""
+"""People who each have a personal link. Opening a link writes nothing; beginning uses it up."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ class Links(Panel):
         return {"person": links.PARAMETER}
 
     def address(self, config: StudyConfig, entrance: str) -> str:
-        return entrance  # Each person has another one.
+        return entrance  # Each person has a different one.
 
     def recognise(self, study: Study, query: Mapping[str, str]) -> PanelIds | None:
         token = query.get(links.PARAMETER, "").strip()

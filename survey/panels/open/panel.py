@@ -1,4 +1,4 @@
-"""Anybody with the address. Who comes is a browser, by an identity that is made up for it."""
+"""Anybody with the address. A person is known by a random identity that is made for their browser."""
 
 from survey.contracts.panels import Panel
 

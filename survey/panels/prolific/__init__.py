@@ -1,1 +1,1 @@
-"""Prolific: its panel, its API and its events, and a pretended one to try them on."""
+"""Prolific: the panel, its API and its events, and a fake Prolific to try them with."""

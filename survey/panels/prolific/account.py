@@ -1,4 +1,4 @@
-"""Prolific's API as the contract has it: our calls in Prolific's words, and its answers in ours."""
+"""Prolific's API behind the contract: translates our calls into Prolific's words, and its answers into ours."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -78,7 +78,7 @@ class ProlificAccount(PanelClient):
     def drafts(self, internal_name: str) -> Iterator[PostingAtPanel]:
         for one in self.api.studies():
             if one.get("internal_name") == internal_name:
-                yield self.posting(str(one.get("id")))  # A list does not have the codes.
+                yield self.posting(str(one.get("id")))  # A list leaves out the codes.
 
     def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
         made = self._read(self.api.create_study(sent))
@@ -89,17 +89,17 @@ class ProlificAccount(PanelClient):
     def posting(self, external_id: str) -> PostingAtPanel:
         return self._read(self.api.study(external_id), external_id)
 
-    def _read(self, told: Mapping[str, Any], external_id: str = "") -> PostingAtPanel:
-        codes = told.get("completion_codes")
+    def _read(self, row: Mapping[str, Any], external_id: str = "") -> PostingAtPanel:
+        codes = row.get("completion_codes")
         entries = codes if isinstance(codes, list) else []
         return PostingAtPanel(
-            external_id=str(told.get("id") or external_id),
-            state=str(told.get("status") or ""),
-            places=_whole(told.get("total_available_places")),
-            reward=_whole(told.get("reward")),
-            minutes=_whole(told.get("estimated_completion_time")),
+            external_id=str(row.get("id") or external_id),
+            state=str(row.get("status") or ""),
+            places=_whole(row.get("total_available_places")),
+            reward=_whole(row.get("reward")),
+            minutes=_whole(row.get("estimated_completion_time")),
             codes=frozenset(str(entry["code"]) for entry in entries if isinstance(entry, Mapping) and "code" in entry),
-            facts=self.facts(told),
+            facts=self.facts(row),
         )
 
     def publish(self, external_id: str) -> str:
@@ -123,9 +123,9 @@ class ProlificAccount(PanelClient):
     # Submissions
 
     def submissions(self, external_id: str) -> Iterable[SubmissionAtPanel]:
-        for told in self.api.submissions(external_id):
-            if told.get("id"):
-                yield _submission(told, external_id)
+        for row in self.api.submissions(external_id):
+            if row.get("id"):
+                yield _submission(row, external_id)
 
     def submission(self, submission: str) -> SubmissionAtPanel:
         return _submission({"id": submission, **self.api.submission(submission)}, "")
@@ -134,8 +134,8 @@ class ProlificAccount(PanelClient):
         return in_one_spelling(self.api.approve(submission).get("status") or APPROVED)
 
     def reject(self, submission: str, *, category: str, message: str) -> str:
-        told = self.api.reject(submission, category=category, message=message)
-        return in_one_spelling(told.get("status") or REJECTED)
+        row = self.api.reject(submission, category=category, message=message)
+        return in_one_spelling(row.get("status") or REJECTED)
 
     def ask_to_return(self, submission: str) -> None:
         self.api.request_return(submission, [DID_NOT_FINISH])
@@ -163,18 +163,18 @@ class ProlificAccount(PanelClient):
         return events.subject_of(kind)
 
 
-def _submission(told: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
-    code = str(told.get("study_code") or told.get("entered_code") or "")
+def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
+    code = str(row.get("study_code") or row.get("entered_code") or "")
     return SubmissionAtPanel(
-        submission=str(told["id"]),
+        submission=str(row["id"]),
         # A list calls it participant_id, a single submission participant.
-        person=str(told.get("participant_id") or told.get("participant") or ""),
-        posting=external_id or str(told.get("study_id") or ""),
-        status=in_one_spelling(told.get("status")),
+        person=str(row.get("participant_id") or row.get("participant") or ""),
+        posting=external_id or str(row.get("study_id") or ""),
+        status=in_one_spelling(row.get("status")),
         code=code,
-        started_at=_time(told.get("started_at")),
-        completed_at=_time(told.get("completed_at")),
-        seconds=_whole(told.get("time_taken")),
+        started_at=_time(row.get("started_at")),
+        completed_at=_time(row.get("completed_at")),
+        seconds=_whole(row.get("time_taken")),
     )
 
 

@@ -1,8 +1,8 @@
-"""Prolific's REST API: one method a call. Imports only httpx, settings and the contract's errors.
+"""Prolific's REST API: one method for each call. Imports only httpx, settings and the contract's errors.
 
-What is safe to repeat is repeated: reading always, writing where it says the same twice (approve, a number of places),
-anything that was certainly not taken (no connection, 429). Setting up and paying bonuses is never repeated. Statuses
-stay the strings that came. Neither the token nor an id of a person is in any message, log or repr.
+A failed call is repeated where that is safe: every read, every write that has the same effect twice (approve, set the
+number of places), and anything that certainly did not arrive (no connection, 429). Setting up and paying bonuses is
+never repeated. Statuses stay the strings that came. No message, log or repr holds the token or a person's id.
 """
 
 import random
@@ -18,13 +18,13 @@ from survey.contracts.panels import PanelBusy, PanelError, PanelMissing, PanelRe
 from survey.exceptions import HunchError
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
-# While somebody waits at the door.
+# While a person waits for their first page.
 SHORT_TIMEOUT = httpx.Timeout(3.0, connect=1.5)
 TRIES = 4
-FIRST_WAIT = 0.5  # seconds; doubled each time, of which a random part is waited
+FIRST_WAIT = 0.5  # seconds; doubled each time, and a random part of it is waited
 LONGEST_WAIT = 30.0  # seconds that a Retry-After may ask for
 PAGE_SIZE = 100
-LONGEST_LIST = 1000  # pages: a `next` that leads in circles must end
+LONGEST_LIST = 1000  # pages: stops a `next` that leads in circles
 NOT_CONFIGURED = "HUNCH_PROLIFIC_TOKEN is not set: without it Prolific cannot be asked"
 Sleep = Callable[[float], None]
 
@@ -35,7 +35,7 @@ class ProlificClient:
     Args:
         url: scheme and host, without a slash at the end.
         token: the account's API token; it may be empty where only the public keys are read.
-        patience: how often a call that is safe to repeat is tried in all.
+        patience: how often a call that is safe to repeat is tried, the first time included.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ProlificClient:
     # Studies
 
     def create_study(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A draft. Not repeated: a second one would be another draft, to be found by its internal name."""
+        """Create a draft. Not repeated, since that could make a second one: find the first by its internal name."""
         return self._call("POST", "/api/v1/studies/", "create the draft", json=body, explain=True)
 
     def studies(self) -> Iterator[dict[str, Any]]:
@@ -86,7 +86,7 @@ class ProlificClient:
         return self._call("POST", path, f"{action.lower()} the study", json={"action": action}, explain=True)
 
     def set_places(self, study: str, places: int) -> dict[str, Any]:
-        """The total; Prolific only lets it grow."""
+        """Set the total number of places; Prolific only lets it grow."""
         path = f"/api/v1/studies/{_part(study)}/"
         body = {"total_available_places": places}
         return self._call("PATCH", path, "change the places", json=body, repeat=True, explain=True)
@@ -118,13 +118,13 @@ class ProlificClient:
     # Bonuses
 
     def set_up_bonuses(self, study: str, amounts: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        """(submission or person, amount in whole units such as "1.50"). Nothing is paid by this alone."""
+        """(submission or person, amount in whole units such as "1.50"). This alone pays nothing."""
         lines = "".join(f"{who},{amount}\n" for who, amount in amounts)
         body = {"study_id": study, "csv_bonuses": lines}
         return self._call("POST", "/api/v1/submissions/bonus-payments/", "set up the bonuses", json=body)
 
     def pay_bonuses(self, batch: str) -> None:
-        """Pay what was set up. Asked twice, Prolific pays twice: so this is sent once, whatever comes back.
+        """Pay what was set up. Prolific pays twice if asked twice, so this is sent once, whatever comes back.
 
         Raises:
             PanelError: `outcome_is_known` is False where it may have been paid.
@@ -141,20 +141,20 @@ class ProlificClient:
     # Webhooks
 
     def new_webhook_secret(self, workspace: str) -> str:
-        """What the workspace's webhooks are signed with from now on; the one before is worth nothing any more."""
+        """Make a new secret that signs the workspace's webhooks from now on; the previous one stops working."""
         what = "make a webhook secret"
-        told = self._call("POST", "/api/v1/hooks/secrets/", what, json={"workspace_id": workspace}, once=True)
-        if not isinstance(told.get("value"), str):
+        found = self._call("POST", "/api/v1/hooks/secrets/", what, json={"workspace_id": workspace}, once=True)
+        if not isinstance(found.get("value"), str):
             raise PanelUnreachable(f"Prolific: to {what}: its answer holds none")
-        return str(told["value"])
+        return str(found["value"])
 
     def subscribe(self, workspace: str, event_type: str, url: str) -> None:
-        """Have events of this kind posted to us, and confirm it by the one-time value that the answer carries."""
+        """Have events of this kind posted to us, and confirm it with the one-time value in the answer."""
         what = f"subscribe to {event_type}"
         body = {"workspace_id": workspace, "event_type": event_type, "target_url": url}
         response = self._send("POST", "/api/v1/hooks/subscriptions/", what, json=body, once=True)
-        told = _read(response, what, explain=True, empty=False)
-        identifier, proof = str(told.get("id") or ""), response.headers.get("X-Hook-Secret", "")
+        found = _read(response, what, explain=True, empty=False)
+        identifier, proof = str(found.get("id") or ""), response.headers.get("X-Hook-Secret", "")
         if not identifier or not proof:
             raise PanelUnreachable(f"Prolific: to {what}: its answer cannot be confirmed")
         path = f"/api/v1/hooks/subscriptions/{_part(identifier)}/"
@@ -163,7 +163,7 @@ class ProlificClient:
     # How a call is made
 
     def _pages(self, path: str, query: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
-        """Every row, by the address of the next page that comes with each: a page past the end would be a 404."""
+        """Every row of a list. Follows the next page's address in each answer: a page past the end would be a 404."""
         page = self._call("GET", path, what, params=query, repeat=True)
         for _number in range(LONGEST_LIST):
             yield from _rows(page, what)
@@ -171,7 +171,7 @@ class ProlificClient:
             if not following:
                 return
             parts = urlsplit(following)
-            # By path and query alone: the token goes to nobody but the host it was meant for.
+            # Only path and query are used: the token must go to no other host.
             page = self._call("GET", f"{parts.path}?{parts.query}", what, repeat=True)
         raise PanelUnreachable(f"Prolific: to {what}: the list does not end")
 
@@ -188,14 +188,14 @@ class ProlificClient:
         explain: bool = False,
         empty: bool = False,
     ) -> dict[str, Any]:
-        """What came back.
+        """Make one call and return the answer's JSON.
 
         Args:
             what: words for messages, without any id.
-            repeat: sending it twice does no harm.
-            once: not even what was certainly not taken is sent again.
-            explain: the panel's own words go into the message; they may name people where the call is about people.
-            empty: the answer's body says nothing.
+            repeat: the call may be repeated, since twice does no harm.
+            once: never repeat, even if the call certainly did not arrive.
+            explain: put the panel's own words into the message. Not for calls about people: they may name them.
+            empty: expect an answer without a body.
         """
         response = self._send(method, path, what, json=json, params=params, repeat=repeat, once=once)
         return _read(response, what, explain=explain, empty=empty)
@@ -211,7 +211,7 @@ class ProlificClient:
         repeat: bool = False,
         once: bool = False,
     ) -> httpx.Response:
-        """The first answer that is neither silence, nor 429, nor the panel's own trouble."""
+        """The first answer that is neither a lost connection, nor a 429, nor a server error."""
         for number in range(self._patience):
             is_last = once or number == self._patience - 1
             try:
@@ -317,7 +317,7 @@ def open_client(*, at_the_door: bool = False) -> ProlificClient:
     """The client of the account that the settings name.
 
     Args:
-        at_the_door: somebody waits for a page, so that it is asked once and briefly.
+        at_the_door: a person waits for a page, so ask only once and with a short timeout.
 
     Raises:
         HunchError: no token is set.
@@ -331,5 +331,5 @@ def open_client(*, at_the_door: bool = False) -> ProlificClient:
 
 
 def open_public_client() -> ProlificClient:
-    """For what needs no token, while somebody waits."""
+    """A client for calls that need no token, while a person waits for a page."""
     return ProlificClient(url=settings.HUNCH_PROLIFIC_URL, token="", timeout=SHORT_TIMEOUT, patience=1)

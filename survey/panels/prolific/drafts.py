@@ -21,7 +21,7 @@ RETURN_REASONS = {
     Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
     Outcome.SCREENED_OUT: gettext_lazy("This study looks for people in another situation."),
 }
-EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter: nobody who was in one of these studies.
+EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter against people of earlier studies.
 DEVICES = ("desktop", "tablet", "mobile")
 # Whom Prolific may send, and for what pay.
 FACTS = ("filters", "device_compatibility", "total_available_places", "estimated_completion_time", "reward")
@@ -56,10 +56,10 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
 
 
 def _filters(study: Study) -> list[dict[str, Any]]:
-    """The study file's, and one more that keeps people away whom our own door would turn away.
+    """The study file's filters, and one more that keeps out people whom Hunch would turn away.
 
-    A later stage is another study to the panel. Without this its earlier people would be sent once more, take places,
-    and find out here that they cannot take part.
+    To the panel, a later stage is a different study. Without this filter it would send people of earlier stages again.
+    They would take places, and only here find out that they cannot take part.
     """
     filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.config.panel.filters]
     slugs = [study.slug, *study.config.panel.exclude_people_of]

@@ -1,4 +1,4 @@
-"""Events that Prolific posts: taken when the signature over their very bytes is right and young enough."""
+"""Events that Prolific posts. One is accepted if its signature fits the exact bytes and is recent enough."""
 
 import base64
 import hashlib
@@ -19,17 +19,17 @@ WINDOW = 300  # seconds that a signed request is good for, before and after
 def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
     """
     Raises:
-        EventRefused: no secret is set, or the signature over these very bytes is not Prolific's, or it is too old.
+        EventRefused: no secret is set, the signature does not fit these exact bytes, or it is too old.
     """
     _refuse_unsigned(headers, body, now)
     try:
-        told = json.loads(body)
-        kind = str(told["event_type"])[:80]
+        event = json.loads(body)
+        kind = str(event["event_type"])[:80]
     except (ValueError, KeyError, TypeError) as exc:
         raise EventRefused("The body is not an event.", code="bad_event", status=400) from exc
-    # Without an id of its own an event is known by its bytes.
+    # An event without an id is known by its bytes.
     event_id = headers.get(EVENT_ID, "").strip()[:100] or hashlib.sha256(body).hexdigest()
-    return Event(event_id, kind, str(told.get("resource_id") or ""), str(told.get("participant_id") or ""))
+    return Event(event_id, kind, str(event.get("resource_id") or ""), str(event.get("participant_id") or ""))
 
 
 def _refuse_unsigned(headers: Mapping[str, str], body: bytes, now: float) -> None:
@@ -40,7 +40,7 @@ def _refuse_unsigned(headers: Mapping[str, str], body: bytes, now: float) -> Non
     right = base64.b64encode(hmac.new(secret.encode(), stamp.encode() + body, hashlib.sha256).digest())
     if not hmac.compare_digest(right, headers.get(SIGNATURE, "").strip().encode()):
         raise EventRefused("The signature is not right.")
-    # The stamp is part of what was signed, so that it is one of the panel's own.
+    # The stamp is part of what was signed, so it comes from the panel.
     if not stamp.isdecimal() or abs(now - int(stamp)) > WINDOW:
         raise EventRefused("It is too old.")
 

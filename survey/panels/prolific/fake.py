@@ -1,9 +1,9 @@
-"""A pretended Prolific on this machine: its API, its participants, its webhooks. Imports only the standard library,
-cryptography and httpx; no address outside loopback is listened on.
+"""A fake Prolific on this machine: its API, its participants, its webhooks. Imports only the standard library,
+cryptography and httpx, and listens on loopback only.
 
-It behaves as the real one does where that is awkward: a leaver's place goes to the next person at once, pages of a list
-may end exactly where the list does, calls come back with 429, webhooks come late, twice and out of order, and bonuses
-are paid again by whoever asks again. All chance comes from the seed.
+It copies the awkward behaviour of the real one. A leaver's place goes to the next person at once. A list's last page
+may be full. Calls come back with 429. Webhooks come late, twice and out of order. Bonuses are paid again if asked for
+again. All randomness comes from the seed.
 """
 
 import base64
@@ -44,7 +44,7 @@ STUDY_MOVES = {
 
 
 class Refused(Exception):
-    """An answer of the API that is an error."""
+    """An error that the API answers with."""
 
     def __init__(self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(title)
@@ -61,12 +61,12 @@ class Webhook:
 
 @dataclass
 class FakeProlific:
-    """The state of it all. Every method is one thing that a researcher, a participant or time does.
+    """The whole state. Every public method is something that a researcher or a participant does, or that time brings.
 
     Args:
-        page_size: the most rows a list's page has, whatever is asked for.
-        busy_every: every so many calls one is answered with 429.
-        clock: seconds; the tests have one of their own.
+        page_size: the most rows on a page of a list, whatever is asked for.
+        busy_every: one in this many calls is answered with 429.
+        clock: seconds; tests bring their own clock.
     """
 
     seed: int = 0
@@ -121,7 +121,7 @@ class FakeProlific:
             return submission
 
     def entry_address(self, submission: str) -> str:
-        """Where the participant is sent, ids filled in, signed where the study wants it."""
+        """The address that the participant is sent to, with ids filled in, and signed if the study wants it."""
         found = self.submissions[submission]
         study = self.studies[found["study_id"]]
         values = {
@@ -152,7 +152,7 @@ class FakeProlific:
             self._rest_if_full(found["study_id"])
 
     def give_up(self, submission: str) -> None:
-        """The participant returns it, which they also may after they finished."""
+        """The participant returns the submission; they may do so even after they finished."""
         with self._lock:
             found = self.submissions[submission]
             if found["status"] in ("ACTIVE", "RESERVED", "AWAITING REVIEW"):
@@ -165,7 +165,7 @@ class FakeProlific:
                 self._move(found, "TIMED-OUT")
 
     def follow_requests(self) -> int:
-        """Everybody who was asked to return does; how many."""
+        """Let everybody who was asked to return their submission do so; return how many."""
         with self._lock:
             asked = [s for s in self.submissions.values() if s["asked_back"] and s["status"] == "AWAITING REVIEW"]
             for found in asked:
@@ -173,11 +173,11 @@ class FakeProlific:
             return len(asked)
 
     def lose_next_answer(self, part: str) -> None:
-        """The next call whose path holds `part` is carried out, and its answer never arrives."""
+        """Carry out the next call whose path holds `part`, and let its answer get lost."""
         self._lose = part
 
     def webhooks(self) -> list[Webhook]:
-        """All that waited, late, each twice and in no order."""
+        """All events that waited: late, each twice and in random order."""
         with self._lock:
             waiting, self._waiting = self._waiting * 2, []
             self._rng.shuffle(waiting)
@@ -206,7 +206,7 @@ class FakeProlific:
         return self._key
 
     def sign(self, values: Mapping[str, str], *, audience: str, **claims: Any) -> str:
-        """A token as the links carry it; `claims` and `header` replace what is right, for tests of what is wrong."""
+        """A token as in the signed links. `claims` and `header` replace the right values, for tests with wrong ones."""
         issued = int(self.clock())
         header = claims.pop("header", {"alg": "RS256", "kid": "fake-1", "typ": "JWT"})
         payload = {
@@ -304,7 +304,7 @@ class FakeProlific:
         size = min(int(query.get("page_size", ["20"])[0]), self.page_size)
         number = int(query.get("page", ["1"])[0])
         if number > 1 and (number - 1) * size >= len(rows):
-            raise Refused(404, "Invalid page.")  # So it is there too, when the last page was a full one.
+            raise Refused(404, "Invalid page.")  # As at Prolific, also after a full last page.
         others = "".join(f"&{name}={quote(values[0])}" for name, values in query.items() if name != "page")
         has_more = number * size < len(rows)
         following = f"{self.url}{path}?page={number + 1}{others}" if has_more else None
@@ -439,13 +439,13 @@ class FakeServer(ThreadingHTTPServer):
 
 
 class FakeHandler(BaseHTTPRequestHandler):
-    """GET /, /take/STUDY, /submissions/complete?cc=CODE and /leave are a participant's; all else is the API."""
+    """GET /, /take/STUDY, /submissions/complete?cc=CODE and /leave are for participants; all else is the API."""
 
     server: FakeServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line would hold the ids."""
+        """Log nothing: a line would hold the ids."""
 
     def _api(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -511,7 +511,7 @@ def _list_of_studies(fake: FakeProlific) -> str:
 
 
 def deliver(fake: FakeProlific, url: str) -> int:
-    """Post the events that wait; how many were taken. Those that nobody takes are lost, as they may be in earnest."""
+    """Post the events that wait; return how many were accepted. The others are lost, as can happen at Prolific."""
     taken = 0
     for event in fake.webhooks():
         try:

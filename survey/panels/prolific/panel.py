@@ -1,9 +1,9 @@
-"""Prolific as a panel: its parameters, who stands at its door, and what its words mean.
+"""Prolific as a panel: its parameters, whether it sent a person, and what its words mean.
 
-Whether Prolific sent somebody is known in two ways: the link is signed, or the submission is looked up. Looking up is
-brief, and where no answer comes in time the person is let in: people who came to work are not sent away over our
-trouble, and reconciliation shows any submission that the panel does not know. A study that takes only signed links lets
-nobody in unproved.
+There are two ways to know that Prolific sent somebody: the link is signed, or the submission is looked up. A look-up is
+brief. If no answer comes in time, the person is let in: our trouble must not send people away who came to work, and
+reconciliation later shows any submission that the panel does not know. A study that takes only signed links lets nobody
+in without one.
 """
 
 import re
@@ -101,9 +101,9 @@ def _by_looking_up(ids: PanelIds) -> Verdict:
     except PanelError:
         return Verdict.NOT_KNOWN
     if SUBMISSIONS.get(in_one_spelling(found.get("status"))) in OVER:
-        return Verdict.NOT_SENT  # Whoever began now would work for nothing.
-    told = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))
-    # A field that does not come proves nothing against the person.
-    if all(not theirs or theirs == ours for theirs, ours in zip(told, (ids.person, ids.study), strict=True)):
-        return Verdict.SENT if told[0] else Verdict.NOT_KNOWN
+        return Verdict.NOT_SENT  # A person who began now would not be paid.
+    named = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))
+    # A missing field is no proof against the person.
+    if all(not theirs or theirs == ours for theirs, ours in zip(named, (ids.person, ids.study), strict=True)):
+        return Verdict.SENT if named[0] else Verdict.NOT_KNOWN
     return Verdict.NOT_SENT

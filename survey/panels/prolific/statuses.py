@@ -1,4 +1,4 @@
-"""Prolific's words for how a posting and a submission stand, and what each means to us. Others stay as they are."""
+"""Prolific's words for the states of postings and submissions, and what each means here. Unknown words are kept."""
 
 from survey.contracts.panels import PostingState, SubmissionStatus
 
@@ -20,7 +20,7 @@ POSTINGS = {
     "AWAITING REVIEW": PostingState.AWAITING_REVIEW,
     "COMPLETED": PostingState.COMPLETED,
 }
-NO_CODE = "NOCODE"  # In the place of a code, where the person entered none.
+NO_CODE = "NOCODE"  # Prolific's value in place of a code if the person entered none.
 
 
 def in_one_spelling(status: object) -> str:

@@ -1,9 +1,9 @@
 """Signed entry links: a JSON Web Token, checked by PyJWT with the panel's public keys. Imports only PyJWT and Django's
 cache.
 
-PyJWT reads the token, chooses the key by `kid`, and checks signature, issuer, subject and times. What it does not do
-stands here: keys are kept in Django's cache and stay good while the panel cannot be reached, the audience is an address
-of our host, and the token is about the very ids that stand in the address of the page.
+PyJWT reads the token, chooses the key by `kid`, and checks signature, issuer, subject and times. This module adds the
+rest. It keeps the keys in Django's cache, where they stay valid while the panel cannot be reached. It checks that the
+audience is an address of our host, and that the token holds the same ids as the address of the page.
 """
 
 import time
@@ -16,12 +16,12 @@ from django.core.cache import cache
 from jwt.types import Options
 
 ISSUER = "https://www.prolific.com"
-ALGORITHM = "RS256"  # One and no other: the token itself never chooses how it is checked.
+ALGORITHM = "RS256"  # The only algorithm allowed: the token itself must never choose how it is checked.
 LONGEST_TOKEN = 8192  # characters
 LEEWAY = 30  # seconds that two clocks may differ
-FRESH = 12 * 3600  # seconds after which keys are read again
-KEPT = 7 * 24 * 3600  # seconds that keys are good for while the panel cannot be reached
-# An unknown key asks for a fresh list, and anybody can name one: so not more often than this.
+FRESH = 12 * 3600  # seconds after which the keys are read again
+KEPT = 7 * 24 * 3600  # seconds that keys stay valid while the panel cannot be reached
+# An unknown key makes us read the list again. Anybody can name one, so we do it no more often than this.
 ASK_AGAIN = 60  # seconds
 KEYS = "survey.panels.key_set"
 ASKED = "survey.panels.key_set.asked"
@@ -34,11 +34,11 @@ OPTIONS: Options = {
 
 
 class BadToken(Exception):
-    """Not signed by the panel, not for us, over, or about other ids."""
+    """The token is not signed by the panel, not for us, expired, or about other ids."""
 
 
 class KeysUnavailable(Exception):
-    """The panel's keys cannot be read now, and none are kept."""
+    """The panel's keys cannot be read now, and none are cached."""
 
 
 class PanelKeys(jwt.PyJWKClient):
@@ -49,7 +49,7 @@ class PanelKeys(jwt.PyJWKClient):
     """
 
     def __init__(self, read_keys: ReadKeys) -> None:
-        super().__init__(ISSUER, cache_jwk_set=False)  # Its own cache ends with this object.
+        super().__init__(ISSUER, cache_jwk_set=False)  # PyJWT's own cache would end with this object.
         self._read_keys = read_keys
 
     def fetch_data(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class PanelKeys(jwt.PyJWKClient):
     def get_jwk_set(self, refresh: bool = False) -> jwt.PyJWKSet:
         """
         Raises:
-            KeysUnavailable: the panel does not give its keys, and none are kept.
+            KeysUnavailable: the panel does not give its keys, and none are cached.
         """
         kept: tuple[float, dict[str, Any]] | None = cache.get(KEYS)
         is_fresh = kept is not None and time.time() - kept[0] < FRESH
@@ -80,13 +80,13 @@ class PanelKeys(jwt.PyJWKClient):
 def check_token(token: str, *, expected: Mapping[str, str], submission: str, host: str, read_keys: ReadKeys) -> None:
     """
     Args:
-        expected: what the address says, which must stand in the token too, each value the same.
-        host: ours, as the person's browser named it, with a port if there is one.
+        expected: the values in the page's address; the token must hold the same ones.
+        host: our host as the person's browser named it, with a port if there is one.
         read_keys: as in `PanelKeys`.
 
     Raises:
-        BadToken: it is no pass.
-        KeysUnavailable: nothing can be said.
+        BadToken: the token is not valid.
+        KeysUnavailable: the token cannot be checked now.
     """
     if len(token) > LONGEST_TOKEN or not token.isascii():
         raise BadToken("not a token")
