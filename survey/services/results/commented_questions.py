@@ -31,13 +31,13 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
-    by_study: dict[int, list[Item]] = defaultdict(list)
+    by_kind: dict[str, list[Item]] = defaultdict(list)  # Not by study: there may be many.
     for item in counted:
-        by_study[item.study_id].append(item)
+        by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
-    for own in by_study.values():
-        for counted_item, questions in zip(own, instruments.of_study(own[0].study).questions_of(own), strict=True):
+    for kind, own in by_kind.items():
+        for counted_item, questions in zip(own, instruments.kind(kind)().questions_of(own), strict=True):
             for question in questions:
                 found[question.pk] = question
                 counts[question.pk] += reports[counted_item.pk]
