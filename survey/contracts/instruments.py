@@ -83,20 +83,39 @@ class Pairing(ABC):
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that judges predictors. `name` is its key in `Learning.evaluate`'s result."""
+    """A figure that judges predictors. `name` is its key in `Learning.evaluate`'s result.
+
+    `head` stands over a column of it, the name in capitals unless another is given. `chance` says what a predictor that
+    knows nothing has, such as "a coin toss has 0.5".
+    """
 
     name: str
     title: str
     highest_first: bool
+    head: str = ""
+    chance: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.name.upper())
+
+    @property
+    def hint(self) -> str:
+        """How to read it, as a sentence."""
+        better = f"{self.head}: {'higher' if self.highest_first else 'lower'} is better"
+        return f"{better}, {self.chance}." if self.chance else f"{better}."
 
 
 @dataclass(frozen=True)
 class AnswerPart:
     """A part of the answers on which predictors are judged by themselves, such as those after a correct answer. The
-    first part of a list is all answers."""
+    first part of a list is all answers. `head` is the title where there is little room."""
 
     name: str
     title: str
+    head: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.title)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ from .runs import last_planned, main_run, runs_in_force
 
 logger = logging.getLogger(__name__)
 Kind = JobStep.Kind
-BASELINES = ("previous_correct", "same_task")  # They cost nothing to train.
 
 
 @dataclass(frozen=True)
@@ -278,11 +277,16 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     """
     study = stage.study
     wanted = study.config.predictor
-    if wanted is None or stage.is_pilot or not stage.config.train or instruments.of_study(study).learning is None:
+    learning = instruments.of_study(study).learning
+    if wanted is None or stage.is_pilot or not stage.config.train or learning is None:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}
-    baselines = [Choice(PredictorRun.Role.BASELINE, name, {}) for name in BASELINES if name not in named]
+    baselines = [
+        Choice(PredictorRun.Role.BASELINE, one.name, dict(one.params))
+        for one in learning.baselines
+        if one.name not in named
+    ]
     return [Choice(PredictorRun.Role.MAIN, wanted.name, wanted.params), *compared, *baselines]
 
 
