@@ -182,8 +182,14 @@ def _compared(
     measures = instruments.estimates_of(instrument).estimands(answers).measures if answers else ()
     first = measures[0] if measures else None
     cluster = [answer.sitting.respondent_id for answer in answers]
-    logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share) if first else None
-    read = _read(stage, answers, first.values, instrument) if first else "no answer counts"
+    logged = None
+    if first and (first.per is None or first.per.sum() > 0):
+        logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share, per=first.per)
+    read: _Logged | str = "no answer counts"
+    if first and first.per is not None:
+        read = f"{first.title} is a ratio of two sums, and policies are judged by the mean of one number an answer"
+    elif first:
+        read = _read(stage, answers, first.values, instrument)
     lines: list[PolicyLine] = []
     if not isinstance(read, str):
         for title, scores in _all_scores(stage, read, predictors, instrument, say):
