@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 import bandit
-from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform
+from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
 from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
@@ -106,12 +106,16 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
                 'use kind = "uniform"'
             )
         try:
-            roles = slots_by_role(recipe_of(settings, index=index, seed=0))
+            recipe = recipe_of(settings, index=index, seed=0)
+            roles = slots_by_role(recipe)
             if roles.holdout.items > universe_size:
                 raise DesignError(f"holdout: needs {roles.holdout.items} items and there are {universe_size}; lower it")
             if exhaustive:
                 _allocate(
-                    stage.design.build(), roles.sampled.items, universe_size, shortlist=settings.candidates.shortlist
+                    stage.design.build(),
+                    items_in(roles.sampled.items, recipe.responses),
+                    universe_size,
+                    shortlist=settings.candidates.shortlist,
                 )
             else:
                 candidates = min(settings.candidates.size, universe_size)
@@ -122,6 +126,7 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
                     disagreement=np.zeros(candidates),
                     n_candidates=candidates,
                     rng=np.random.default_rng(0),
+                    responses_per_item=recipe.responses,
                 )
         except DesignError as exc:
             raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc

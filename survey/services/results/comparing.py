@@ -220,6 +220,8 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     stored = CandidateSet.objects.filter(stage=stage).first()
     if config.kind == "test_set":
         return "a test set asks several people about each item; its answers judge predictors, not policies"
+    if stage.manifest.get("responses_per_item", 1) > 1:
+        return "several people answered each item; policies are judged where each item has one answer"
     if stored is None or stored.kind != CandidateSet.Kind.POOL:
         return "its candidates are all items there are, of which no list is kept; compare by simulation (plan_budget)"
     if stored.questions_sha256 != question_set_digest(stage.study):

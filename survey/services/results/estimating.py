@@ -203,7 +203,9 @@ def estimate(
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
-        noise=_noise(study, stages, instrument, wanted, figures, levels),
+        noise=_noise(
+            study, stages, instrument, wanted, figures, levels, is_share=read[0].estimands.measures[0].is_share
+        ),
     )
 
 
@@ -646,6 +648,8 @@ def _noise(
     thresholds: Sequence[int],
     figures: Sequence[Figure],
     levels: Mapping[str, str],
+    *,
+    is_share: bool,
 ) -> Noise:
     """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
     controls, firsts, repeats = [], [], []
@@ -664,7 +668,7 @@ def _noise(
                 firsts.append(before)
                 repeats.append(answer)
     false_changes = {}
-    if not figures[0].is_share:  # Only what is or is not can be so without reason.
+    if not is_share:  # Only what either is or is not can be so without reason.
         controls = []
     kinds = sorted({answer.slot.control_kind for answer in controls})
     for kind in kinds:
@@ -687,7 +691,7 @@ def _noise(
                 retests[name] = bandit.retest_correlation(
                     first=values[0][both], second=values[1][both], cluster=np.asarray(cluster)[both]
                 )
-    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures))
+    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures) if is_share else None)
 
 
 def _of_each(measure: Measure) -> np.ndarray:
@@ -710,7 +714,7 @@ def _ceiling(
     false_changes: Mapping[str, Estimate], retests: Mapping[str, Retest], figures: Sequence[Figure]
 ) -> float | None:
     first = figures[0]
-    if not first.is_share or first.combined is None or not (false_changes or retests) or not 0 < first.combined.value < 1:
+    if first.combined is None or not (false_changes or retests) or not 0 < first.combined.value < 1:
         return None
     false_change = list(false_changes.values())[-1].value if false_changes else 0.0
     retest = retests.get(first.name)

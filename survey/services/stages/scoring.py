@@ -112,10 +112,11 @@ def _score_all(
                 seed=recipe.seed,
                 instrument=instrument,
                 questions=questions,
+                responses_per_item=recipe.responses,
             )
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
-    rows = np.unique(drawn.rows)  # A test set has each pair several times.
+    rows = np.unique(drawn.rows)  # Each pair is there as often as it is answered.
     inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     scores = predictor_training.score(folders, inputs, held.heartbeat)
     found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}
