@@ -500,23 +500,24 @@ class _Items:
     def variance(self, contributions: NDArray[np.float64], by_person: float) -> float:
         """The variance by respondent and by item, given that by respondent.
 
-        An item's k answers make k (k - 1) products of two people's; their sum is what the items add. The people's
-        variance has in it k times the spread of the items for each item, so that the whole is k^2 times it: with a
-        fraction f drawn, f of that comes off. The result is at least what the answers' noise inside the items and the
-        corrected spread of the items alone come to, which chance can bring the sum below.
+        An item's k answers make k (k - 1) products of two different people's. Each product has the spread of the items
+        as its mean, and their sum is what clustering by item adds. Clustering by respondent has that spread in it k
+        times already, so that both together have it k^2 times; where a fraction f of all items was drawn, f of this
+        comes off. The sum can fall too low by chance: it is at least what the noise inside the items, as if all answers
+        were different people's, and the corrected spread come to.
         """
         strata = int(self.stratum.max()) + 1
         _, first, answers = np.unique(self.item, return_index=True, return_counts=True)
         home = self.stratum[first]
-        total = np.bincount(self.item, weights=contributions)
-        squares = np.bincount(self.item, weights=contributions**2)
+        total = np.asarray(np.bincount(self.item, weights=contributions), dtype=np.float64)
+        squares = np.asarray(np.bincount(self.item, weights=contributions**2), dtype=np.float64)
         count = np.bincount(home, minlength=strata)
 
-        def by_stratum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.bincount(home, weights=values, minlength=strata)
+        def by_stratum(values: NDArray[np.floating]) -> NDArray[np.float64]:
+            return np.bincount(home, weights=values, minlength=strata).astype(np.float64)
 
-        def centred(n: NDArray[np.int64]) -> NDArray[np.float64]:
-            return n / np.maximum(n - 1, 1)
+        def centred(n: NDArray[np.integer]) -> NDArray[np.float64]:
+            return np.asarray(n / np.maximum(n - 1, 1), dtype=np.float64)
 
         each = centred(np.bincount(self.stratum, minlength=strata))
         both = each * by_stratum(squares)
