@@ -185,7 +185,9 @@ class Learning(ABC):
 class Priority(ABC):
     """What a stage samples by instead of the predicted chance of a label: a number a candidate, higher ones first.
 
-    Only the order counts, and its ties. It may rest on the predictor's chances, on the answers so far, or on neither.
+    Only the order counts, and its ties; `softmax` takes the numbers themselves. It may rest on the predictor's chances,
+    on the answers so far, or on neither. It counts for pools, under every design but `uniform`; `uncertainty` is
+    refused beside it, since that design draws by the chances.
     """
 
     name: ClassVar[str]
@@ -209,6 +211,10 @@ class Priority(ABC):
             chances: the predictor's chance of the label for each row (M,); None where the study has no predictor.
             answers: every frozen answer before the stage that may train, in order.
         """
+
+    def facts(self) -> dict[str, str]:
+        """For manifests and hashes."""
+        return {"name": self.name, "version": self.version}
 
 
 class Practice(ABC):

@@ -27,6 +27,7 @@ from survey.services.base.seeds import derive, generator
 
 SCORE = "score"
 DISAGREEMENT = "disagreement"
+PRIORITY = "priority"
 RANK = "rank"
 
 
@@ -100,17 +101,20 @@ def store_candidates(
     questions_sha256: str,
     scores: np.ndarray | None = None,
     disagreement: np.ndarray | None = None,
+    priority: np.ndarray | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
-    """Keep a pool (with its scores, where there are any) as one file, and the row that names it."""
+    """Keep a pool (with its scores and priority, where there are any) as one file, and the row that names it."""
     rows = candidates.rows
     if scores is not None:
         rows = with_column(rows, SCORE, scores)
     if disagreement is not None:
         rows = with_column(rows, DISAGREEMENT, disagreement)
+    if priority is not None:
+        rows = with_column(rows, PRIORITY, priority)
     return _stored(
         stage,
-        scored=scores is not None,
+        scored=scores is not None or priority is not None,
         kind=CandidateSet.Kind.POOL,
         size=len(rows),
         universe_size=candidates.universe_size,
@@ -283,24 +287,31 @@ def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
 
 
 def plain_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows without what the predictor said of them."""
-    said = [name for name in (SCORE, DISAGREEMENT) if name in (rows.dtype.names or ())]
+    """Rows without what the predictor or the instrument said of them."""
+    said = [name for name in (SCORE, DISAGREEMENT, PRIORITY) if name in (rows.dtype.names or ())]
     return recfunctions.drop_fields(rows, said, usemask=False) if said else rows
 
 
-def _column(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
+def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:
+    """What a design draws a pool by (M,): the instrument's priority where it has one, else the predictor's chances."""
+    priority = column_of(rows, PRIORITY)
+    return column_of(rows, SCORE) if priority is None else priority
+
+
+def column_of(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
+    """A column of a pool's rows (M,); None where they have none of that name."""
     return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
 def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Generator, responses_per_item: int) -> Drawn:
-    scores = _column(source.rows, SCORE)
+    scores = column_of(source.rows, SCORE)
     drawn = bandit.draw(
         design=design,
         n=n,
-        scores=scores,
+        scores=drawn_by(source.rows),
         n_candidates=len(source.rows),
         rng=rng,
-        disagreement=_column(source.rows, DISAGREEMENT),
+        disagreement=column_of(source.rows, DISAGREEMENT),
         responses_per_item=responses_per_item,
     )
     return Drawn(

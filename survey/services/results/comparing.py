@@ -26,7 +26,13 @@ from survey.services.answers.counting import TRAINED, counted_answers, training_
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
-from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest
+from survey.services.plans.candidates import (
+    DISAGREEMENT,
+    column_of,
+    drawn_by,
+    plain_rows,
+    question_set_digest,
+)
 from survey.study_file import DESIGNS, DesignConfig
 
 AS_PLANNED = "as planned"
@@ -75,11 +81,12 @@ class _Logged:
 
     @property
     def scores(self) -> np.ndarray | None:
-        return _column(self.rows, SCORE)
+        """What the stage was drawn by."""
+        return drawn_by(self.rows)
 
     @property
     def disagreement(self) -> np.ndarray | None:
-        return _column(self.rows, DISAGREEMENT)
+        return column_of(self.rows, DISAGREEMENT)
 
 
 def parse_design(text: str) -> DesignConfig:
@@ -233,17 +240,13 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     place_of: dict[int | None, int] = {stratum: index for index, stratum in enumerate(planned)}
     return _Logged(
         rows=rows,
-        chance=_chances(stage, config, len(rows), _column(rows, SCORE), _column(rows, DISAGREEMENT)),
+        chance=_chances(stage, config, len(rows), drawn_by(rows), column_of(rows, DISAGREEMENT)),
         planned=tuple(planned.values()),
         selected=np.array([place[answer.slot.item.key] for answer in answers], dtype=np.int64),
         stratum=np.array([place_of[answer.slot.stratum_id] for answer in answers], dtype=np.int64),
         values=values,
         cluster=np.array([answer.sitting.respondent_id for answer in answers]),
     )
-
-
-def _column(rows: np.ndarray, name: str) -> np.ndarray | None:
-    return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
 def _chances(
@@ -297,7 +300,7 @@ def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument
             folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
             for member, folder in enumerate(folders):
                 predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
-            candidates = learning.inputs(rows=rows, questions=eligible_questions(stage.study))
+            candidates = learning.inputs(rows=plain_rows(rows), questions=eligible_questions(stage.study))
             return predictor_training.score(folders, candidates).astype(np.float64)
     except PredictorError as exc:
         return str(exc)

@@ -27,7 +27,14 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
+from survey.services.plans.candidates import (
+    DISAGREEMENT,
+    SCORE,
+    drawn_by,
+    plain_rows,
+    question_set_digest,
+    unpacked,
+)
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
@@ -577,7 +584,7 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
         features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
         candidates=instruments.estimates_of(instrument).candidate_features(
-            rows=rows, questions=eligible_questions(study)
+            rows=plain_rows(rows), questions=eligible_questions(study)
         ),
         rng=generator(stage.seed, "folds"),
     )
@@ -614,13 +621,18 @@ def _predictions_of_everything(
 def _score_moments(
     stage: Stage, part: StagePart, rows: np.ndarray
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Mean and variance of the scores over each stratum's candidates. Which tied candidate lies where is chance, and
-    does not matter, since tied ones have the same score."""
+    """Mean and variance of the scores over each stratum's candidates, cut as the plan was: by the same numbers, ties by
+    the same seed."""
     scores = rows[SCORE].astype(np.float64)
     design = DesignConfig.model_validate(stage.manifest["design"]).build()
     disagreement = rows[DISAGREEMENT] if DISAGREEMENT in (rows.dtype.names or ()) else None
     try:
-        cut = design.strata(scores, np.random.default_rng(0), n_candidates=len(rows), disagreement=disagreement)
+        cut = design.strata(
+            drawn_by(rows),
+            generator(stage.manifest["seed"], "draw"),
+            n_candidates=len(rows),
+            disagreement=disagreement,
+        )
     except DesignError:
         return None
     if dict(zip(cut.names, cut.sizes, strict=True)) != dict(zip(part.names, part.sizes, strict=True)):
