@@ -29,7 +29,7 @@ from survey.models import Assignment, Item, Question, Respondent, Response, Sitt
 from survey.services.answers.conditions import draw_for_sitting
 from survey.services.base.hashing import digest
 from survey.services.stages import jobs, lifecycle
-from tests.survey import cast
+from tests import cast
 
 ROW = np.dtype([("question", "<i4")])
 
@@ -220,8 +220,8 @@ def make_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def study(slug: str = "readings", *, questions: int = 80, **overrides: Any) -> Study:
     options = overrides.pop("options", {})
-    bank = overrides.pop("on", None) or cast.bank(questions, name=f"bank-of-{slug}")
-    return cast.study(slug, on=bank, instrument={"kind": Readings.name, "options": options}, **overrides)
+    bank = overrides.pop("on", None) or cast.small_bank(questions, name=f"bank-of-{slug}")
+    return cast.small_study(slug, on=bank, instrument={"kind": Readings.name, "options": options}, **overrides)
 
 
 def fill(stage: Stage, *, lose: int = 0, seed: int = 1) -> Stage:

@@ -11,7 +11,8 @@ from survey.services.plans import planning
 from survey.services.sittings import expiry
 from survey.services.stages import verifying
 from survey.study_file import StageConfig
-from tests.survey import cast, readings
+from tests import cast
+from tests.survey import readings
 from tests.survey.plans.test_designs import TEST, scored
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +78,7 @@ def test_the_chance_of_an_item_is_that_of_a_draw_of_so_many_items() -> None:
 
 def test_with_all_items_there_are_each_is_drawn_once_and_asked_three_times() -> None:
     stage = planning.plan_stage(
-        cast.stage_of(cast.study(candidates={"kind": "exhaustive"}, stages=[{"sittings": 4, **THREE}]))
+        cast.stage_of(cast.small_study(candidates={"kind": "exhaustive"}, stages=[{"sittings": 4, **THREE}]))
     )
     items = slots_by_item(stage)
     assert len(items) == 4 and {len(slots) for slots in items.values()} == {3}
@@ -86,8 +87,10 @@ def test_with_all_items_there_are_each_is_drawn_once_and_asked_three_times() -> 
 
 
 def test_one_answer_an_item_is_planned_as_it_was_and_says_nothing_more() -> None:
-    one = planning.plan_stage(cast.stage_of(cast.study("one")))
-    other = planning.plan_stage(cast.stage_of(cast.study("other", stages=[{"sittings": 4, "responses_per_item": 1}])))
+    one = planning.plan_stage(cast.stage_of(cast.small_study("one")))
+    other = planning.plan_stage(
+        cast.stage_of(cast.small_study("other", stages=[{"sittings": 4, "responses_per_item": 1}]))
+    )
     assert one.plan_sha256 == other.plan_sha256
     assert "responses_per_item" not in one.manifest
 
@@ -95,8 +98,8 @@ def test_one_answer_an_item_is_planned_as_it_was_and_says_nothing_more() -> None
 def test_the_holdout_stays_single() -> None:
     stage = planning.plan_stage(
         cast.stage_of(
-            cast.study(
-                on=cast.bank(300, name="wide"),
+            cast.small_study(
+                on=cast.small_bank(300, name="wide"),
                 roles={"holdout": 0.25, "controls": 0},
                 stages=[{"sittings": 8, **THREE}],
                 sitting={"items": 4},
@@ -108,12 +111,12 @@ def test_the_holdout_stays_single() -> None:
 
 
 def test_sittings_that_do_not_divide_are_refused_with_those_that_do() -> None:
-    study = cast.study(stages=[{"sittings": 5, "responses_per_item": 2}])
+    config = cast.small_config(stages=[{"sittings": 5, "responses_per_item": 2}])
     with pytest.raises(PlanRefused, match=r"5 sittings leave 15 slots .* with 2 answers each; plan 4 or 6 sittings"):
-        planning.check_designs(study.config, universe_size=3120)
-    study = cast.study("few", stages=[{"sittings": 2, **THREE}])
+        planning.check_designs(config, universe_size=3120)
+    config = cast.small_config(stages=[{"sittings": 2, **THREE}])
     with pytest.raises(PlanRefused, match=r"3 different people .* there are 2 sittings to sample"):
-        planning.check_designs(study.config, universe_size=3120)
+        planning.check_designs(config, universe_size=3120)
 
 
 def test_a_test_set_is_asked_by_either_name_of_the_number() -> None:

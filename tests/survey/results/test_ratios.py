@@ -10,7 +10,8 @@ from django.core.management import call_command
 import bandit
 from survey.models import Assignment, ConditionLevel, Study
 from survey.services.results import comparing, estimating
-from tests.survey import cast, readings
+from tests import cast
+from tests.survey import readings
 from tests.survey.readings import length_of, read_of, right_of, tries_of
 
 pytestmark = pytest.mark.django_db

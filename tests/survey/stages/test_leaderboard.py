@@ -214,10 +214,11 @@ class Lengths(Toy):
 def other_kind(monkeypatch: pytest.MonkeyPatch) -> Study:
     """A study of an instrument whose predictors are judged by another metric on other parts."""
     monkeypatch.setitem(instruments._kinds, Lengths.name, Lengths)
-    study = cast.study(
+    study = cast.small_study(
         "lengths",
         instrument={"kind": "lengths"},
         predictor={"name": "same_task"},
+        candidates={"size": 40},
         stages=[{"sittings": 4}, {"sittings": 4}],
     )
     first, second = study.stages.order_by("index")

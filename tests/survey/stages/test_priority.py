@@ -8,13 +8,15 @@ import pytest
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, PlanRefused, StateRefused
 from survey.models import CandidateSet, JobStep, PredictorRun, Question, Stage, Study
+from survey.services.answers.counting import counted_answers
 from survey.services.base import files
 from survey.services.plans import planning
 from survey.services.plans.candidates import PRIORITY, SCORE
 from survey.services.results import comparing, estimating
 from survey.services.stages import lifecycle, verifying
 from survey.services.studies import creating
-from tests.survey import cast, readings
+from tests import cast
+from tests.survey import readings
 from tests.survey.readings import length_of
 
 pytestmark = pytest.mark.django_db
@@ -99,7 +101,7 @@ def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it() -> None:
     # Judged by the stored chances, which are what its files say too.
     readings.run_stage(stage)
     judged = stage.evaluations.get(predictor_run__role="main").metrics["naive"]
-    answers = estimating.counted(cast.stage_of(stage.study, 2), ["sampled"])
+    answers = counted_answers(cast.stage_of(stage.study, 2), roles=["sampled"])
     learning = instruments.learning_of(instruments.of_study(stage.study))
     labels = learning.examples(answers)[1]
     scores = np.array([answer.slot.score for answer in answers])
@@ -186,7 +188,7 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     report = estimating.estimate(stage.study)
     assert report.parts[1].predictions.startswith("logistic")
     rows = rows_of(stage)
-    answers = estimating.counted(cast.stage_of(stage.study, 2), ["sampled"])
+    answers = counted_answers(cast.stage_of(stage.study, 2), roles=["sampled"])
     read = estimating._read(
         cast.stage_of(stage.study, 2),
         "sampled",
@@ -285,7 +287,7 @@ LOGISTIC = '[predictor]\nname = "logistic"'
     ],
 )
 def test_what_could_not_be_drawn_is_refused_at_its_line(changes: dict[str, str], message: str) -> None:
-    cast.bank(80)
+    cast.small_bank(80)
     with pytest.raises(FileErrors) as refused:
         creating.create_study(text=file_of(**changes), source_name="small.toml")
     (line,) = refused.value.lines
@@ -295,10 +297,11 @@ def test_what_could_not_be_drawn_is_refused_at_its_line(changes: dict[str, str],
 
 
 def test_a_study_by_priority_is_created_with_and_without_a_predictor() -> None:
-    cast.bank(80)
+    cast.small_bank(80)
     assert creating.create_study(text=file_of(), source_name="x").config.predictor is None
     text = file_of(predictor=LOGISTIC, options='priority = "doubt"').replace('"small"', '"other"', 1)
     assert creating.create_study(text=text, source_name="x").slug == "other"
-    study = readings.study("late", **ADAPTIVE, options={"priority": "doubt"})
+    study = readings.study("late", **PREDICTED, options={"priority": "doubt"})
+    study.config = study.config.model_copy(update={"predictor": None})
     with pytest.raises(PlanRefused, match="which needs a"):
         planning.check_designs(study.config, universe_size=80, instrument=instruments.of_study(study))
