@@ -329,6 +329,9 @@ class Instrument(ABC):
     # screens stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
     columns: ClassVar[Sequence[Column]] = ()
+    # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
+    # nothing to say.
+    codebook_note: ClassVar[str] = ""
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study

@@ -37,7 +37,6 @@ from survey.study_file import DESIGNS, DesignConfig
 
 AS_PLANNED = "as planned"
 EPSILONS = (0.05, 0.1, 0.2, 0.5)
-CHEAP = ("same_task",)
 
 Progress = Callable[[str], None]
 
@@ -149,19 +148,23 @@ def compare(
     epsilons: Sequence[float] = (),
     top_fractions: Sequence[float] = (),
     designs: Sequence[DesignConfig] = (),
-    predictors: Sequence[str] = CHEAP,
+    predictors: Sequence[str] | None = None,
     say: Progress = lambda text: None,
 ) -> list[StageComparison]:
     """What other policies would have found in each frozen stage.
 
     Args:
-        predictors: others than the stage's own, each trained on the answers before the stage alone.
+        predictors: others than the stage's own, each trained on the answers before the stage alone; by default the last
+            of the instrument's baselines.
         say: told what is being trained, since that may take long.
 
     Raises:
         StateRefused: no stage is frozen yet, or the instrument has nothing that is found.
         HunchError: an unknown predictor.
     """
+    if predictors is None:
+        learning = instruments.of_study(study).learning
+        predictors = [one.name for one in learning.baselines[-1:]] if learning is not None else []
     for name in predictors:
         try:
             settings_of(name, {})
