@@ -66,7 +66,7 @@ def answers_of(assignments: Sequence[Assignment]) -> Iterator[tuple[int, int]]:
 
 class ReadingOptions(Options):
     ratio: bool = False
-    priority: Literal["", "length", "doubt"] = ""
+    priority: Literal["", "length", "doubt", "rough"] = ""
 
 
 class ReadingLearning(Learning):
@@ -150,7 +150,16 @@ class ByDoubt(Priority):
         return np.asarray(-np.abs(chances - 0.5) - known)
 
 
-PRIORITIES: Mapping[str, Priority] = {"length": ByLength(), "doubt": ByDoubt()}
+class ByRoughly(Priority):
+    """Three groups of many ties, whatever the length."""
+
+    name = "rough"
+
+    def of(self, *, rows: np.ndarray, questions: Sequence[Question], **_known: Any) -> np.ndarray:
+        return np.array([float(questions[row["question"]].position % 3) for row in rows])
+
+
+PRIORITIES: Mapping[str, Priority] = {"length": ByLength(), "doubt": ByDoubt(), "rough": ByRoughly()}
 
 
 class Readings(Instrument):

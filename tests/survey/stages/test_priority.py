@@ -10,6 +10,7 @@ from survey.exceptions import FileErrors, PlanRefused, StateRefused
 from survey.models import CandidateSet, JobStep, PredictorRun, Question, Stage, Study
 from survey.services.answers.counting import counted_answers
 from survey.services.base import files
+from survey.services.base.seeds import generator
 from survey.services.plans import planning
 from survey.services.plans.candidates import PRIORITY, SCORE
 from survey.services.results import comparing, estimating
@@ -183,32 +184,23 @@ def test_numbers_that_cannot_be_drawn_by_are_refused_in_words(
 
 
 def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -> None:
-    stage = two_stages(**PREDICTED, options={"priority": "doubt"})
+    """Many candidates are tied at the cut and have other chances, so that the seed must decide them again."""
+    stage = two_stages(**PREDICTED, options={"priority": "rough"})
     readings.run_stage(stage)
-    report = estimating.estimate(stage.study)
-    assert report.parts[1].predictions.startswith("logistic")
-    rows = rows_of(stage)
-    answers = counted_answers(cast.stage_of(stage.study, 2), roles=["sampled"])
-    read = estimating._read(
-        cast.stage_of(stage.study, 2),
-        "sampled",
-        estimating._slots(cast.stage_of(stage.study, 2), instruments.of_study(stage.study)),
-        instruments.of_study(stage.study),
-        (),
-        {},
-    )
-    assert read is not None and len(answers) == 24
-    found = estimating._score_moments(cast.stage_of(stage.study, 2), read.part, rows)
-    assert found is not None
-    # Ties at the cut are there (all passages of one length have one chance), so that the seed must decide them.
-    whole = sum(mean * size for mean, size in zip(found[0], read.part.sizes, strict=True)) / 60
-    assert whole == pytest.approx(rows[SCORE].astype(float).mean())
+    stage = cast.stage_of(stage.study, 2)
+    assert estimating.estimate(stage.study).parts[1].predictions.startswith("logistic")
+    rows, instrument = rows_of(stage), instruments.of_study(stage.study)
+    cut = stage.config.design.build().strata(rows[PRIORITY].astype(float), generator(stage.seed, "draw"))
+    inside = cut.label == cut.names.index("top")
     top = {int(slot.item.key) for slot in stage.slots.filter(stratum__name="top").select_related("item")}
-    order = np.argsort(-rows[PRIORITY].astype(float), kind="stable")
-    assert found[0][read.part.names.index("top")] == pytest.approx(
-        rows[SCORE][order[:30]].astype(float).mean(), abs=0.05
-    )
-    assert len(top) == 18
+    assert len(top) == 18 and top <= set(rows["question"][inside].tolist())
+    read = estimating._read(stage, "sampled", estimating._slots(stage, instrument), instrument, (), {})
+    assert read is not None
+    found = estimating._score_moments(stage, read.part, rows)
+    assert found is not None
+    place = read.part.names.index("top")
+    assert found[0][place] == pytest.approx(rows[SCORE][inside].astype(float).mean(), rel=1e-9)
+    assert found[1][place] == pytest.approx(rows[SCORE][inside].astype(float).var(), rel=1e-9)
 
 
 def test_policies_are_judged_by_the_chances_that_the_priority_gave() -> None:
