@@ -312,6 +312,32 @@ class TestSet(Design):
         return fitting(wanted, names=("top", "bottom", "middle"), sizes=sizes)
 
 
+def replicates_of(design: Design, responses_per_item: int) -> int:
+    """How many slots each drawn candidate gets, where every item is answered by so many different people.
+
+    Raises:
+        DesignError: fewer than 1, or the design has a number of its own.
+    """
+    if responses_per_item < 1:
+        raise DesignError(f"responses_per_item: must be at least 1, not {responses_per_item}")
+    if responses_per_item > 1 and design.replicates > 1:
+        raise DesignError(f"responses_per_item: the design gives each item {design.replicates} slots by itself; use 1")
+    return responses_per_item * design.replicates
+
+
+def items_in(n: int, responses_per_item: int) -> int:
+    """How many different candidates are drawn for `n` slots.
+
+    Raises:
+        DesignError: the slots do not divide.
+    """
+    if n % responses_per_item:
+        raise DesignError(
+            f"responses_per_item: {n} slots are no whole number of items with {responses_per_item} slots each"
+        )
+    return n // responses_per_item
+
+
 def checked_scores(scores: ArrayLike, *, field: str = "scores") -> NDArray[np.float64]:
     """The scores as float64 of shape (M,). NaN and infinity are refused, since they cannot be put in order."""
     score = np.asarray(scores, dtype=np.float64)

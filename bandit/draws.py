@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandit.designs import Design, Strata, checked_scores
+from bandit.designs import Design, Strata, checked_scores, items_in, replicates_of
 from bandit.errors import DesignError
 from bandit.unequal import systematic
 
@@ -33,7 +33,7 @@ class Draw:
 
     `selected` (int64) indexes the candidates, `stratum` (int8) indexes `strata`, `inclusion_probability` (float64) is
     the exact chance that the candidate is in the draw, given the candidates and their cut: n_h / N_h, unless the design
-    gives each its own. `replicate` (int16) counts a candidate's slots from 1: always 1, except in a test set.
+    gives each its own. `replicate` (int16) counts a candidate's slots from 1: always 1, unless it has several.
     """
 
     selected: NDArray[np.int64]
@@ -51,15 +51,23 @@ def draw(
     n_candidates: int,
     rng: np.random.Generator,
     disagreement: ArrayLike | None = None,
+    responses_per_item: int = 1,
 ) -> Draw:
     """Draws `n` slots from `n_candidates` by the design, without replacement inside each stratum.
 
     `scores`: one per candidate, higher is better, shape (n_candidates,), or None for a design that needs none;
     `disagreement`: how much the ensemble disagrees about each candidate, same shape, for the design that needs it.
+    `responses_per_item`: how many slots each drawn candidate has, its replicates; `n` is a multiple of it.
     Raises DesignError, with the sizes, if the design does not fit the candidates.
     """
+    replicates = replicates_of(design, responses_per_item)
     score, cut, allocation, chance = _planned(
-        design=design, n=n, scores=scores, n_candidates=n_candidates, rng=rng, disagreement=disagreement
+        design=design,
+        n=items_in(n, responses_per_item),
+        scores=scores,
+        n_candidates=n_candidates,
+        rng=rng,
+        disagreement=disagreement,
     )
     drawn, described = [], []
     for index, (name, size, count) in enumerate(zip(cut.names, cut.sizes, allocation, strict=True)):
@@ -70,19 +78,17 @@ def draw(
         else:
             drawn.append(members[systematic(inside, rng)])
         described.append(
-            _described(
-                name=name, size=size, n=count * design.replicates, score=None if score is None else score[members]
-            )
+            _described(name=name, size=size, n=count * replicates, score=None if score is None else score[members])
         )
     once = np.concatenate(drawn).astype(np.int64)
-    order = rng.permutation(once.size * design.replicates)
-    selected = np.repeat(once, design.replicates)[order]
+    order = rng.permutation(once.size * replicates)
+    selected = np.repeat(once, replicates)[order]
     return Draw(
         selected=selected,
         stratum=cut.label[selected],
         inclusion_probability=chance[selected],
         strata=tuple(described),
-        replicate=(order % design.replicates + 1).astype(np.int16),
+        replicate=(order % replicates + 1).astype(np.int16),
     )
 
 

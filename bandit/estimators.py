@@ -4,6 +4,13 @@ Answers of one respondent are correlated, so every standard error here is betwee
 of linearised cluster totals (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapters 4 to 6).
 The questions are fixed and the people are not, so no finite-population correction applies to answers.
 
+Where several people answer each item, the answers to one item hang together too. The variance is then clustered both
+ways, by respondent and by item: the one, plus the other, less that of the single answers, which both count (Cameron,
+Gelbach and Miller, Journal of Business & Economic Statistics 29, 2011, section 2.1). The items are drawn without
+replacement inside their strata, and products of two people's answers to one item say how far the items are apart, so
+that the finite-population correction (1 - n_h / N_h, Cochran, Sampling Techniques, 1977, section 2.5) is made to the
+items' share of the variance, and to that alone.
+
 A candidate set that is itself a uniform pool out of all pairs is a first phase of sampling (chapter 9, and Cochran,
 Sampling Techniques, 1977, section 12.2). Without a finite-population correction the spread inside strata is counted in
 full by the answers, so what the pool adds is its spread between strata.
@@ -43,7 +50,8 @@ class Estimate:
 
     `n` counts answers, `n_clusters` the people who gave them.
     With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
-    `interval` is Student's t with people - 1 degrees of freedom, or, where `method` says so, Wilson's for a share near
+    `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
+    there are fewer of these), or, where `method` says so, Wilson's for a share near
     0 or 1 on the effective number of answers, variance of the design and of people included.
     `effective_sample_size` is Kish's: (sum of weights)^2 / sum of squared weights; `weight_range` the smallest and the
     largest weight, in mean weights. `rarer`, for a share, counts the answers of the rarer kind, and is None otherwise.
@@ -118,6 +126,8 @@ def stratified_mean(
     domain: ArrayLike | None = None,
     universe_size: int | None = None,
     share: bool = False,
+    per: ArrayLike | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates: each stratum's mean answer, weighted by the stratum's size N_h.
 
@@ -128,10 +138,14 @@ def stratified_mean(
     `domain`: shape (n,), true for answers in the part of the candidates that the mean is over (a task, an outcome); the
     mean is then a ratio of two estimated totals. `universe_size`: given if the candidates are a uniform pool out of so
     many pairs and the mean is over those. `share`: the values are 0 or 1, and the interval is Wilson's near the ends.
+
+    `per`: shape (n,), at least 0; the estimate is then the ratio of two totals, that of `values` over that of `per`,
+    linearised (Särndal and others, section 5.6). `item`: shape (n,), where several people answered each item; the
+    variance is then clustered by respondent and by item.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster)
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
     inside = _domain(domain, fit.value.size)
-    value, residual = fit.mean_in(inside)
+    value, residual = fit.mean_in(inside, _per(per, fit.value.size))
     return _estimate(
         value=value,
         contributions=fit.contributions(residual),
@@ -140,6 +154,7 @@ def stratified_mean(
         inside=inside,
         extra_variance=fit.first_phase(residual, universe_size),
         share=_rarer(fit.value[inside]) if share else None,
+        items=fit.items(universe_size),
     )
 
 
@@ -152,6 +167,8 @@ def stratified_difference(
     first: ArrayLike,
     second: ArrayLike,
     universe_size: int | None = None,
+    per: ArrayLike | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over the candidates in `second` minus the mean over those in `first`, two domains of one stage.
 
@@ -159,10 +176,11 @@ def stratified_difference(
     once, with both. One use is a check on the prior: between outcomes that are shown later it may differ only by
     chance.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster)
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
     one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
-    mean_one, residual_one = fit.mean_in(one)
-    mean_other, residual_other = fit.mean_in(other)
+    below = _per(per, fit.value.size)
+    mean_one, residual_one = fit.mean_in(one, below)
+    mean_other, residual_other = fit.mean_in(other, below)
     residual = residual_other - residual_one
     return _estimate(
         value=mean_other - mean_one,
@@ -171,6 +189,7 @@ def stratified_difference(
         weight=fit.weight,
         inside=one | other,
         extra_variance=fit.first_phase(residual, universe_size),
+        items=fit.items(universe_size),
     )
 
 
@@ -184,6 +203,8 @@ def stratified_effect(
     second: ArrayLike,
     domain: ArrayLike | None = None,
     universe_size: int | None = None,
+    per: ArrayLike | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates under one level of a factor (`second`) minus the mean under another (`first`).
 
@@ -191,8 +212,11 @@ def stratified_effect(
     themselves: an answer's weight is N_h / r_h with r_h the answers of its stratum under its own level. `first` and
     `second` are true for the answers under that level, the other arguments as for `stratified_mean`. People who
     answered under both count once, with both. Raises DesignError for a stratum without answers under one of them.
+    An item that was answered under both levels adds nothing by being this item; where `item` is given, no
+    finite-population correction is made, since how much of the items' spread is left is not known.
     """
     value = _values(values)
+    below = _per(per, value.size)
     label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
     means, by_stratum = [], []
@@ -200,7 +224,7 @@ def stratified_effect(
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     for sign, inside in ((-1.0, one), (1.0, other)):
         fit = _Stratified.of(values=value[inside], stratum=label[inside], sizes=sizes, cluster=person[inside])
-        mean, residual = fit.mean_in(part[inside])
+        mean, residual = fit.mean_in(part[inside], None if below is None else below[inside])
         means.append(mean)
         by_stratum.append(fit.means(residual))
         contributions[inside] += sign * fit.contributions(residual)
@@ -215,6 +239,7 @@ def stratified_effect(
         weight=weight,
         inside=(one | other) & part,
         extra_variance=extra,
+        items=None if item is None else _Items.of(item, label),
     )
 
 
@@ -228,6 +253,7 @@ def difference_mean(
     prediction_means: Sequence[float],
     prediction_variances: Sequence[float] | None = None,
     universe_size: int | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The model-assisted mean over all candidates: the mean prediction plus the mean prediction error.
 
@@ -246,7 +272,7 @@ def difference_mean(
             raise DesignError(f"{name}: {len(given)} for {len(sizes)} strata; give one for each stratum")
     if universe_size is not None and prediction_variances is None:
         raise DesignError("prediction_variances: a pool out of more pairs needs them, one for each stratum")
-    fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster)
+    fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
     means = fit.means(fit.value)
     by_stratum = np.array(prediction_means, dtype=np.float64) + means
     estimate = float(np.dot(fit.share, by_stratum))
@@ -260,6 +286,7 @@ def difference_mean(
         cluster=fit.cluster,
         weight=fit.weight,
         extra_variance=extra,
+        items=fit.items(universe_size),
     )
 
 
@@ -295,10 +322,11 @@ def cross_fit_folds(
     return tuple(parts)
 
 
-def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False) -> Estimate:
-    """The plain mean of the answers, clustered by people. It is about the answers alone, not all candidates; (n,)."""
+def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False, per: ArrayLike | None = None) -> Estimate:
+    """The plain mean of the answers, or the ratio of their sum to that of `per`, clustered by people. It is about the
+    answers alone, not all candidates; (n,)."""
     value = _values(values)
-    return hajek(values=value, probability=np.ones(value.size), cluster=cluster, share=share)
+    return hajek(values=value, probability=np.ones(value.size), cluster=cluster, share=share, per=per)
 
 
 def horvitz_thompson(*, values: ArrayLike, probability: ArrayLike, universe_size: int, cluster: ArrayLike) -> Estimate:
@@ -322,30 +350,40 @@ def hajek(
     cluster: ArrayLike,
     domain: ArrayLike | None = None,
     share: bool = False,
+    per: ArrayLike | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The mean weighted by 1 / inclusion probability; arrays of shape (n,), one entry an answer.
 
     Non-response that affects all candidates equally cancels out. The standard error ignores strata and counts the
     spread of all candidates in full, so that a uniform pool's phase needs no extra term. `probability`: the product of
-    both phases, or one of them where the other is the same for all. `domain` and `share` as for `stratified_mean`.
+    both phases, or one of them where the other is the same for all. `domain`, `share`, `per` and `item` as for
+    `stratified_mean`, with no finite-population correction.
     """
     value = _values(values)
     inside = _domain(domain, value.size)
     weight = 1 / _probabilities(probability, value.size)
-    relative = np.where(inside, weight, 0.0) / weight[inside].sum()
-    mean = float(np.dot(relative, value))
+    mean, contributions = _weighted(value, weight, inside, _per(per, value.size))
     return _estimate(
         value=mean,
-        contributions=relative * (value - mean),
+        contributions=contributions,
         cluster=cluster,
         weight=weight,
         inside=inside,
         share=_rarer(value[inside]) if share else None,
+        items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
     )
 
 
 def hajek_difference(
-    *, values: ArrayLike, probability: ArrayLike, cluster: ArrayLike, first: ArrayLike, second: ArrayLike
+    *,
+    values: ArrayLike,
+    probability: ArrayLike,
+    cluster: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    per: ArrayLike | None = None,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The weighted mean in domain `second` minus that in `first`; arrays of shape (n,), the domains true or false.
 
@@ -354,18 +392,16 @@ def hajek_difference(
     value = _values(values)
     weight = 1 / _probabilities(probability, value.size)
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
-    means, residuals = [], []
-    for inside in (one, other):
-        relative = np.where(inside, weight, 0.0) / weight[inside].sum()
-        mean = float(np.dot(relative, value))
-        means.append(mean)
-        residuals.append(relative * (value - mean))
+    below = _per(per, value.size)
+    mean_one, contributions_one = _weighted(value, weight, one, below)
+    mean_other, contributions_other = _weighted(value, weight, other, below)
     return _estimate(
-        value=means[1] - means[0],
-        contributions=residuals[1] - residuals[0],
+        value=mean_other - mean_one,
+        contributions=contributions_other - contributions_one,
         cluster=cluster,
         weight=weight,
         inside=one | other,
+        items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
     )
 
 
@@ -443,6 +479,66 @@ def compare_shares(
 
 
 @dataclass(frozen=True, eq=False)
+class _Items:
+    """Whose answers hang together because they are about one item: its number for each answer, and its stratum (n,).
+
+    `fraction`, shape (strata,): how much of all that a stratum stands for was drawn and answered; None where no
+    finite-population correction is made.
+    """
+
+    item: NDArray[np.int64]
+    stratum: NDArray[np.int64]
+    fraction: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, item: ArrayLike, stratum: NDArray[np.int64], fraction: NDArray[np.float64] | None = None) -> _Items:
+        _, number = np.unique(np.asarray(item), return_inverse=True)
+        if number.shape != stratum.shape:
+            raise DesignError(f"item: {number.size} items for {stratum.size} answers; give one an answer")
+        return cls(item=number.astype(np.int64), stratum=stratum, fraction=fraction)
+
+    def variance(self, contributions: NDArray[np.float64], by_person: float) -> float:
+        """The variance by respondent and by item, given that by respondent.
+
+        An item's k answers make k (k - 1) products of two different people's. Each product has the spread of the items
+        as its mean, and their sum is what clustering by item adds. Clustering by respondent has that spread in it k
+        times already, so that both together have it k^2 times; where a fraction f of all items was drawn, f of this
+        comes off. The sum can fall too low by chance: it is at least what the noise inside the items, as if all answers
+        were different people's, and the corrected spread come to.
+        """
+        strata = int(self.stratum.max()) + 1
+        _, first, answers = np.unique(self.item, return_index=True, return_counts=True)
+        home = self.stratum[first]
+        total = np.asarray(np.bincount(self.item, weights=contributions), dtype=np.float64)
+        squares = np.asarray(np.bincount(self.item, weights=contributions**2), dtype=np.float64)
+        count = np.bincount(home, minlength=strata)
+
+        def by_stratum(values: NDArray[np.floating]) -> NDArray[np.float64]:
+            return np.bincount(home, weights=values, minlength=strata).astype(np.float64)
+
+        def centred(n: NDArray[np.integer]) -> NDArray[np.float64]:
+            return np.asarray(n / np.maximum(n - 1, 1), dtype=np.float64)
+
+        each = centred(np.bincount(self.stratum, minlength=strata))
+        both = each * by_stratum(squares)
+        products = centred(count) * by_stratum(total**2) - both
+        if self.fraction is None:
+            found = by_person + float(products.sum())
+            return found if found > 0 else max(by_person, float((products + both).sum()))
+        products = np.maximum(products, 0.0)
+        pairs = by_stratum((answers * (answers - 1)).astype(np.float64))
+        spread = np.divide(
+            products * by_stratum((answers**2).astype(np.float64)), pairs, out=np.zeros(strata), where=pairs > 0
+        )
+        inside = np.where(answers > 1, (squares - total**2 / answers) * centred(answers), 0.0)
+        least = float(inside.sum() + ((1 - self.fraction) * spread).sum())
+        return max(by_person + float((products - self.fraction * spread).sum()), least)
+
+    def count(self, inside: NDArray[np.bool_]) -> int:
+        return int(np.unique(self.item[inside]).size)
+
+
+@dataclass(frozen=True, eq=False)
 class _Stratified:
     """One stage's answers with their weights N_h / r_h; arrays of shape (n,), `share` (N_h / N) of shape (strata,)."""
 
@@ -452,9 +548,18 @@ class _Stratified:
     weight: NDArray[np.float64]
     share: NDArray[np.float64]
     candidates: int
+    item: ArrayLike | None = None
 
     @classmethod
-    def of(cls, *, values: ArrayLike, stratum: ArrayLike, sizes: Sequence[int], cluster: ArrayLike) -> _Stratified:
+    def of(
+        cls,
+        *,
+        values: ArrayLike,
+        stratum: ArrayLike,
+        sizes: Sequence[int],
+        cluster: ArrayLike,
+        item: ArrayLike | None = None,
+    ) -> _Stratified:
         value = _values(values)
         label = _labels(stratum, value.size, len(sizes))
         answered = np.bincount(label, minlength=len(sizes))
@@ -471,19 +576,37 @@ class _Stratified:
             weight=(counts / answered)[label],
             share=counts / counts.sum(),
             candidates=sum(sizes),
+            item=item,
         )
+
+    def items(self, universe_size: int | None) -> _Items | None:
+        """For a variance by respondent and item; None where the items do not matter."""
+        if self.item is None:
+            return None
+        found = _Items.of(self.item, self.label)
+        _, first = np.unique(found.item, return_index=True)
+        answered = np.bincount(self.label[first], minlength=self.share.size)
+        # A pool's own fraction multiplies: what it adds inside the strata is counted with what the draw adds.
+        pool = 1.0 if universe_size is None else self.candidates / universe_size
+        return _Items(found.item, found.stratum, np.minimum(pool * answered / (self.share * self.candidates), 1.0))
 
     def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.label, weights=value, minlength=self.share.size) / np.bincount(self.label)
 
-    def mean_in(self, inside: NDArray[np.bool_]) -> tuple[float, NDArray[np.float64]]:
-        """The domain's mean, and what each answer adds to it for a unit of weight in a mean over all candidates."""
-        if inside.all():
+    def mean_in(
+        self, inside: NDArray[np.bool_], per: NDArray[np.float64] | None = None
+    ) -> tuple[float, NDArray[np.float64]]:
+        """The domain's mean, or its ratio, and what each answer adds to it for a unit of weight in a mean over all
+        candidates."""
+        if per is None and inside.all():
             mean = float(np.dot(self.share, self.means(self.value)))
             return mean, self.value - mean
-        size = float(np.dot(self.share, self.means(inside.astype(np.float64))))
+        below = np.where(inside, 1.0 if per is None else per, 0.0)
+        size = float(np.dot(self.share, self.means(below)))
+        if not size > 0:
+            raise DesignError("per: sums to 0 over the answers; there is nothing to divide by")
         mean = float(np.dot(self.share, self.means(np.where(inside, self.value, 0.0)))) / size
-        return mean, np.where(inside, self.value - mean, 0.0) / size
+        return mean, (np.where(inside, self.value, 0.0) - mean * below) / size
 
     def contributions(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.weight / self.candidates * (residual - self.means(residual)[self.label])
@@ -512,24 +635,36 @@ def _estimate(
     centre: float = 0.0,
     extra_variance: float = 0.0,
     share: int | None = None,
+    items: _Items | None = None,
 ) -> Estimate:
     variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
     if inside is not None and not inside.all():
         weight = weight[inside]
         clusters = int(np.unique(np.asarray(cluster)[inside]).size)
     kish = float(weight.sum() ** 2 / np.dot(weight, weight))
+    # As many free choices as there are of that of which there is less: people, or items where these are clusters too.
+    fewest, alike = clusters, 1.0
+    if items is not None and clusters > 1:
+        variance = items.variance(contributions, variance)
+        distinct = items.count(np.ones(contributions.size, dtype=bool) if inside is None else inside)
+        fewest, alike = min(clusters, distinct), distinct / weight.size
     method: Literal["t", "wilson"] = "t"
-    if clusters < 2:
+    if fewest < 2:
         error, interval = math.nan, (math.nan, math.nan)
     else:
         error = math.sqrt(variance + extra_variance)
         interval, method = interval_of(
-            value=value, standard_error=error, degrees_of_freedom=clusters - 1, kish=kish, share=share is not None
+            value=value,
+            standard_error=error,
+            degrees_of_freedom=fewest - 1,
+            # Where all answers agree nothing else says how much several answers to one item are worth.
+            kish=kish if error > 0 else kish * alike,
+            share=share is not None,
         )
     return Estimate(
         value=value,
         standard_error=error,
-        degrees_of_freedom=clusters - 1,
+        degrees_of_freedom=fewest - 1,
         interval=interval,
         n=weight.size,
         n_clusters=clusters,
@@ -560,6 +695,22 @@ def interval_of(
     return (value - t * standard_error, value + t * standard_error), "t"
 
 
+def _weighted(
+    value: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    per: NDArray[np.float64] | None,
+) -> tuple[float, NDArray[np.float64]]:
+    """The weighted mean or ratio inside a domain, and what each answer adds to its error."""
+    below = weight if per is None else weight * per
+    size = below[inside].sum()
+    if not size > 0:
+        raise DesignError("per: sums to 0 over the answers; there is nothing to divide by")
+    relative = np.where(inside, weight, 0.0) / size
+    mean = float(np.dot(relative, value))
+    return mean, relative * (value - mean * (1.0 if per is None else per))
+
+
 def _rarer(value: NDArray[np.float64]) -> int:
     if not np.isin(value, (0, 1)).all():
         raise DesignError("values: a share needs 0 (no change) or 1 (change) for each answer")
@@ -576,6 +727,15 @@ def _domain(domain: ArrayLike | None, n: int, *, field: str = "domain") -> NDArr
     if not inside.any():
         raise DesignError(f"{field}: no answer lies in it; a mean needs at least one")
     return inside
+
+
+def _per(per: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    if per is None:
+        return None
+    below = _values(per, field="per")
+    if below.size != n or (below < 0).any():
+        raise DesignError(f"per: needs a number of at least 0 for each of {n} answers")
+    return below
 
 
 def _cluster_variance(contributions: NDArray[np.float64], cluster: ArrayLike, centre: float = 0.0) -> tuple[float, int]:

@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.candidates import Pairs, checked_ranks, pair_from_rank, rank_of, uniform_pool, universe_size
-from bandit.designs import Design, Ends, EpsilonGreedy, TestSet, Uniform, checked_scores, fitting
+from bandit.designs import (
+    Design,
+    Ends,
+    EpsilonGreedy,
+    TestSet,
+    Uniform,
+    checked_scores,
+    fitting,
+    items_in,
+    replicates_of,
+)
 from bandit.draws import Stratum
 from bandit.errors import DesignError
 from bandit.factored import EXACT_BELOW, Block, FactoredScores, excluded_ranks
@@ -119,11 +129,13 @@ def draw_exhaustively(
     rng: np.random.Generator,
     exclude: ArrayLike | None = None,
     threads: int = 1,
+    responses_per_item: int = 1,
 ) -> ExhaustiveDraw:
     """Draws `n` slots from all pairs by the design, without replacement inside each stratum.
 
     `design`: Uniform, EpsilonGreedy or TestSet; others need a number for every pair at once and are refused.
     `exclude`: strictly increasing ranks of pairs that may not be drawn, for instance those already answered.
+    `responses_per_item`: how many slots each drawn pair has; `n` is a multiple of it.
     The same factors and Generator state give the same draw on every machine, with any number of threads.
     Raises DesignError, with the sizes, if the design does not fit the pairs.
     """
@@ -136,14 +148,17 @@ def draw_exhaustively(
         )
     excluded = scores.excluded(exclude)
     ends = design.ends(scores.universe_size - excluded.size)
-    allocation = design.allocate(n, ends.sizes)
+    replicates, items = replicates_of(design, responses_per_item), items_in(n, responses_per_item)
+    allocation = design.allocate(items, ends.sizes)
     if isinstance(design, Uniform):
-        pool = uniform_pool(n_questions=scores.n_questions, size=n, rng=rng, exclude=excluded, outcome=scores.happened)
+        pool = uniform_pool(
+            n_questions=scores.n_questions, size=items, rng=rng, exclude=excluded, outcome=scores.happened
+        )
         return _mixed(
             ranks=[rank_of(pool.pairs, scores.n_questions)],
             n_questions=scores.n_questions,
             strata=(Stratum("all", ends.size, n, lowest=None, mean=None, highest=None),),
-            replicates=1,
+            replicates=replicates,
             rng=rng,
         )
     layers = _Layers.of(scores, ends, exclude=excluded, threads=threads)
@@ -151,8 +166,8 @@ def draw_exhaustively(
     return _mixed(
         ranks=drawn,
         n_questions=scores.n_questions,
-        strata=layers.described(allocation, replicates=design.replicates),
-        replicates=design.replicates,
+        strata=layers.described(allocation, replicates=replicates),
+        replicates=replicates,
         rng=rng,
         scores=scores,
     )
@@ -188,13 +203,15 @@ def draw_rescored(
     floor: float = 0.0,
     exclude: ArrayLike | None = None,
     outcome: ArrayLike | None = None,
+    responses_per_item: int = 1,
 ) -> ExhaustiveDraw:
-    """Draws `n` pairs after a slower predictor has scored a shortlist again.
+    """Draws `n` slots after a slower predictor has scored a shortlist again.
 
     `ranks`: the shortlist, strictly increasing; `rescored`: its new scores, shape (K,). The strata are `chosen`, the
     best `chosen` of the shortlist (ties at random) with round((1 - epsilon) * n) slots, and `others`: all other pairs
     that are not excluded, including the rest of the shortlist. Sizes are exact. `outcome`: as in `uniform_pool`, the
-    one that each question has as evidence.
+    one that each question has as evidence. `responses_per_item`: how many slots each drawn pair has; `n` is a
+    multiple of it.
     Raises DesignError, with the sizes, if they do not fit.
     """
     universe = universe_size(n_questions)
@@ -214,7 +231,9 @@ def draw_rescored(
         raise DesignError("ranks: the shortlist holds excluded pairs; leave them out of both or of neither")
     best = np.lexsort((rng.random(score.size), -score))[:chosen]
     sizes = (chosen, universe - excluded.size - chosen)
-    greedy = EpsilonGreedy(epsilon=epsilon, floor=floor).allocate(n, sizes)
+    design = EpsilonGreedy(epsilon=epsilon, floor=floor)
+    replicates = replicates_of(design, responses_per_item)
+    greedy = design.allocate(items_in(n, responses_per_item), sizes)
     allocation = fitting(greedy, names=("chosen", "others"), sizes=sizes)
     from_chosen = rng.choice(listed[best], size=allocation[0], replace=False)
     from_others = np.empty(0, dtype=np.int64)
@@ -227,10 +246,17 @@ def draw_rescored(
         ranks=[from_chosen, from_others],
         n_questions=n_questions,
         strata=(
-            Stratum("chosen", sizes[0], allocation[0], float(inside.min()), float(inside.mean()), float(inside.max())),
-            Stratum("others", sizes[1], allocation[1], lowest=None, mean=None, highest=None),
+            Stratum(
+                "chosen",
+                sizes[0],
+                allocation[0] * replicates,
+                float(inside.min()),
+                float(inside.mean()),
+                float(inside.max()),
+            ),
+            Stratum("others", sizes[1], allocation[1] * replicates, lowest=None, mean=None, highest=None),
         ),
-        replicates=1,
+        replicates=replicates,
         rng=rng,
     )
 

@@ -1,13 +1,23 @@
 """The leaderboard of a study as a page: a table that sorts by the links in its head, without any script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from survey.contracts.instruments import Learning
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.stages.leaderboard import SORTS, Line, MetricValue, leaderboard
+from survey.services.stages.leaderboard import (
+    Line,
+    MetricValue,
+    Sort,
+    all_answers,
+    leaderboard,
+    learning_of,
+    shown_metrics,
+    sorts_of,
+)
 
 WEIGHTINGS = {
     ("sampled", "design"): "sampled, weighted",
@@ -26,37 +36,59 @@ class Head:
     is_number: bool
 
 
-# By the name of the sort.
+# By the name of the sort; the instrument's metrics follow.
 HEADS = {
     "predictor": ("Predictor", False),
     "trained": ("Trained after", True),
     "evaluated": ("Judged by", True),
     "n": ("Answers", True),
-    "auc": ("AUC", True),
-    "nll": ("NLL", True),
 }
+
+
+@dataclass(frozen=True)
+class MetricHead:
+    """The columns of a metric: over all answers, over each further part, and less the main predictor's."""
+
+    head: Head
+    parts: Sequence[str]
 
 
 def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
     """What the page shows, sorted as its address says; an address that means nothing sorts by stage."""
+    learning = learning_of(study)
+    sorts = sorts_of(learning)
     sort = query.get("sort", "")
-    sort = sort if sort in SORTS else "evaluated"
+    sort = sort if sort in sorts else "evaluated"
     reverse = query.get("reverse") == "1"
     conditions = pairs_of(study)
     level = query.get("condition", "")
     level = level if level in conditions else ""
     return {
-        "heads": {name: _head(name, sort, reverse, level) for name in HEADS},
-        "lines": [_shown(line) for line in leaderboard(study, sort=sort, reverse=reverse, level=level)],
+        "heads": {
+            name: _head(name, title, is_number, sorts=sorts, sort=sort, reverse=reverse, level=level)
+            for name, (title, is_number) in HEADS.items()
+        },
+        "metrics": [
+            MetricHead(
+                _head(metric.name, metric.head, True, sorts=sorts, sort=sort, reverse=reverse, level=level),
+                [part.head for part in learning.parts[1:]] if learning is not None else [],
+            )
+            for metric in shown_metrics(learning)
+        ],
+        "hints": [metric.hint for metric in shown_metrics(learning)],
+        "lines": [_shown(line, learning) for line in leaderboard(study, sort=sort, reverse=reverse, level=level)]
+        if learning is not None
+        else [],
         "conditions": conditions,
         "condition": level,
     }
 
 
-def _head(name: str, sort: str, reverse: bool, level: str) -> Head:
-    title, is_number = HEADS[name]
+def _head(
+    name: str, title: str, is_number: bool, *, sorts: Mapping[str, Sort], sort: str, reverse: bool, level: str
+) -> Head:
     is_sorted = name == sort
-    falls = SORTS[name][1] != reverse
+    falls = sorts[name][1] != reverse
     return Head(
         title=title,
         link="?"
@@ -72,16 +104,16 @@ def _head(name: str, sort: str, reverse: bool, level: str) -> Head:
     )
 
 
-def _shown(line: Line) -> dict[str, Any]:
+def _shown(line: Line, learning: Learning) -> dict[str, Any]:
     return {
         "line": line,
         "counted": WEIGHTINGS.get((line.answers, line.weighting), "–"),
         "figures": [
             _cell(found)
-            for metric in ("auc", "nll")
+            for metric in shown_metrics(learning)
             for found in (
-                *(line.figures[metric][part] for part in ("overall", "previous_correct", "previous_incorrect")),
-                line.difference[metric]["overall"],
+                *(line.figures[metric.name][part.name] for part in learning.parts),
+                line.difference[metric.name][all_answers(learning)],
             )
         ],
     }

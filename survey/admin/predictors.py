@@ -1,20 +1,32 @@
 """Predictor runs, evaluations, job steps and snapshots: written by workers, looked at here."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from survey.contracts.instruments import Metric
 from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
+from survey.services.stages.leaderboard import all_answers, known_metrics, learning_of
 
 from .filters import deferred_study, stage_filter, study_filter
 from .study_page import leading
 
 
-def metric(metrics: dict[str, Any], name: str) -> str:
-    value = leading(metrics, name)
-    return "–" if value is None else f"{value:.3f}"
+def metric_column(shown: Metric) -> Callable[[Evaluation], str]:
+    """A column with this metric over all answers; a dash where the study's instrument does not have it."""
+
+    @admin.display(description=shown.head)
+    def column(evaluation: Evaluation) -> str:
+        learning = learning_of(evaluation.stage.study)
+        value = None if learning is None else leading(evaluation.metrics, shown.name, all_answers(learning))
+        return "–" if value is None else f"{value:.3f}"
+
+    column.__name__ = shown.name
+    return column
 
 
 @admin.register(PredictorRun)
@@ -67,24 +79,21 @@ class PredictorRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Evaluation)
 class EvaluationAdmin(ReadOnlyAdmin):
-    list_display = ("predictor_run", "stage", "answers", "auc", "nll", "created_at")
+    list_display = ("predictor_run", "stage", "answers", "created_at")
     list_filter = (study_filter("stage__study"), stage_filter())
     list_select_related = ("stage__study", "predictor_run__stage__study")
     deferred = (*deferred_study("stage__study"), *deferred_study("predictor_run__stage__study"))
     fields = ("predictor_run", "stage", "figures", "created_at")
     readonly_fields = ("figures", "created_at")
 
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """With a column for each metric of the installed instruments."""
+        *first, last = self.list_display
+        return [*first, *map(metric_column, known_metrics()), last]
+
     @admin.display
     def answers(self, evaluation: Evaluation) -> Any:
         return (evaluation.metrics.get("naive") or {}).get("n")
-
-    @admin.display(description="AUC")
-    def auc(self, evaluation: Evaluation) -> str:
-        return metric(evaluation.metrics, "auc")
-
-    @admin.display(description="NLL")
-    def nll(self, evaluation: Evaluation) -> str:
-        return metric(evaluation.metrics, "nll")
 
     @admin.display(description="metrics")
     def figures(self, evaluation: Evaluation) -> SafeString:

@@ -28,6 +28,7 @@ from survey.services.results import reports
 from survey.services.results.export import codebook, contents, files
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import lifecycle
+from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
 from . import estimates, flags, leaderboard, study_page
@@ -243,6 +244,7 @@ class StudyAdmin(ReportPages):
             sections=[(section, _offered(section, sections) if may_run else []) for section in sections],
             outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             addresses=study_page.addresses(study, root),
+            leading_metric=next(iter(shown_metrics(learning_of(study))), None),
             codes=study.codes.order_by("pk"),
             flag_lines=flags.flag_lines(study),
             left_out=flags.left_out_by_stage(study),

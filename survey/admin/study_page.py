@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from survey.contracts import instruments, panels
+from survey.contracts.instruments import Learning
 from survey.models import (
     Assignment,
     Booklet,
@@ -30,11 +31,11 @@ from survey.models import (
     Study,
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
+from survey.services.stages.leaderboard import all_answers, shown_metrics
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
 LITTLE_WHILE = timedelta(minutes=1)
-METRIC_NAMES = {"auc": "AUC", "nll": "NLL", "n": "answers"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class Judgement:
 
     run: PredictorRun
     tables: list[tuple[str, MetricTable]]
-    auc: float | None
+    leading: float | None
+    """The study's leading metric (the first that tables show) over all answers."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def sections(study: Study) -> list[StageSection]:
         )
     }
     outcomes = stage_outcomes(study, stages)
+    learning = instruments.of_study(study).learning
     return [
         StageSection(
             stage=stage,
@@ -182,8 +185,8 @@ def sections(study: Study) -> list[StageSection]:
             outcomes=outcomes[stage.pk],
             strata=_stratum_lines(stage, strata[stage.pk], drawn, given, counted, outcomes[stage.pk]),
             candidates=candidates.get(stage.pk),
-            runs=[_run_line(run, evaluations, by_pk) for run in runs[stage.pk]],
-            judged=_judgement(stage, evaluations, run_by_pk),
+            runs=[_run_line(run, evaluations, by_pk, learning) for run in runs[stage.pk]],
+            judged=_judgement(stage, evaluations, run_by_pk, learning),
             steps=steps[stage.pk],
         )
         for stage in stages
@@ -243,7 +246,9 @@ def _stratum_lines(
     return lines
 
 
-def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
+def _run_line(
+    run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage], learning: Learning | None
+) -> RunLine:
     return RunLine(
         run=run,
         evaluated_on=[stages[found.stage_id] for found in evaluations if found.predictor_run_id == run.pk],
@@ -258,31 +263,37 @@ COUNTED = {
 }
 
 
-def _judgement(stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun]) -> Judgement | None:
+def _judgement(
+    stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun], learning: Learning | None
+) -> Judgement | None:
+    metrics = shown_metrics(learning)
     for found in evaluations:
         run = runs.get(found.predictor_run_id)
         if found.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
             return Judgement(
                 run=run,
                 tables=[
-                    (title, metric_table(found.metrics[name]))
+                    (title, metric_table(found.metrics[name], learning))
                     for name, title in COUNTED.items()
                     if name in found.metrics
                 ],
-                auc=leading(found.metrics, "auc"),
+                leading=leading(found.metrics, metrics[0].name, all_answers(learning))
+                if learning and metrics
+                else None,
             )
     return None
 
 
-def leading(metrics: Mapping[str, Any], name: str) -> float | None:
+def leading(metrics: Mapping[str, Any], name: str, part: str) -> float | None:
     """A metric over all answers, counted as well as it can be."""
     counted: Mapping[str, Any] = next((metrics[way] for way in COUNTED if way in metrics), {})
-    value = (counted.get(name) or {}).get("overall")
+    value = (counted.get(name) or {}).get(part)
     return float(value) if isinstance(value, int | float) else None
 
 
-def metric_table(metrics: Mapping[str, Any]) -> MetricTable:
+def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> MetricTable:
     """Each metric with its interval, where there is one."""
+    heads = {"n": "answers", **{metric.name: metric.head for metric in shown_metrics(learning)}}
     intervals = metrics.get("intervals") or {}
     shown = {name: value for name, value in metrics.items() if name != "intervals"}
     parts: list[str] = []
@@ -291,7 +302,7 @@ def metric_table(metrics: Mapping[str, Any]) -> MetricTable:
             parts += [part for part in value if part not in parts]
     rows = [
         (
-            METRIC_NAMES.get(name, name.replace("_", " ")),
+            heads.get(name, name.replace("_", " ")),
             [_with_interval(value.get(part), (intervals.get(name) or {}).get(part)) for part in parts]
             if isinstance(value, Mapping)
             else [_number(value), *([""] * (len(parts) - 1))],

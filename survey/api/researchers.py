@@ -176,7 +176,7 @@ class Estimates(ResearcherView):
                 "by",
                 str,
                 many=True,
-                description="Also inside each part of this: outcome, target_task, a condition, ...",
+                description="Also inside each part of this: a division of the instrument's, or a condition's factor.",
             ),
         ],
         responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409, 429)},

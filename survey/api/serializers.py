@@ -481,15 +481,10 @@ class FigureSerializer(serializers.Serializer[Any]):
     high = serializers.FloatField(allow_null=True)
 
 
-class FiguresSerializer(serializers.Serializer[Any]):
-    overall = FigureSerializer()
-    previous_correct = FigureSerializer(help_text="After a correct answer to the evidence question.")
-    previous_incorrect = FigureSerializer()
+class MetricsField(serializers.DictField):
+    """Figures by metric and by part of the answers; the instrument names both."""
 
-
-class MetricsSerializer(serializers.Serializer[Any]):
-    nll = FiguresSerializer(help_text="Negative log likelihood, in nats.")
-    auc = FiguresSerializer(help_text="Area under the ROC curve.")
+    child = serializers.DictField(child=FigureSerializer())
 
 
 _FIGURE = {"value": 0.61, "low": 0.55, "high": 0.66}
@@ -529,8 +524,10 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
         choices=["design", "none"], allow_blank=True, help_text="`none`: the answers as they came."
     )
     n = serializers.IntegerField(allow_null=True, help_text="How many answers judge it.")
-    figures = MetricsSerializer()
-    difference = MetricsSerializer(help_text="Its figures less the main predictor's, on the same answers.")
+    figures = MetricsField(
+        help_text="By metric and part of the answers, as the study's instrument names them; its first part is all."
+    )
+    difference = MetricsField(help_text="Its figures less the main predictor's, on the same answers.")
 
 
 _ESTIMATED: dict[str, Any] = {

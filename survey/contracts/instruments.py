@@ -83,20 +83,39 @@ class Pairing(ABC):
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that judges predictors. `name` is its key in `Learning.evaluate`'s result."""
+    """A figure that judges predictors. `name` is its key in `Learning.evaluate`'s result.
+
+    `head` stands over a column of it, the name in capitals unless another is given. `chance` says what a predictor that
+    knows nothing has, such as "a coin toss has 0.5".
+    """
 
     name: str
     title: str
     highest_first: bool
+    head: str = ""
+    chance: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.name.upper())
+
+    @property
+    def hint(self) -> str:
+        """How to read it, as a sentence."""
+        better = f"{self.head}: {'higher' if self.highest_first else 'lower'} is better"
+        return f"{better}, {self.chance}." if self.chance else f"{better}."
 
 
 @dataclass(frozen=True)
 class AnswerPart:
     """A part of the answers on which predictors are judged by themselves, such as those after a correct answer. The
-    first part of a list is all answers."""
+    first part of a list is all answers. `head` is the title where there is little room."""
 
     name: str
     title: str
+    head: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", self.head or self.title)
 
 
 @dataclass(frozen=True)
@@ -166,7 +185,9 @@ class Learning(ABC):
 class Priority(ABC):
     """What a stage samples by instead of the predicted chance of a label: a number a candidate, higher ones first.
 
-    Only the order counts, and its ties. It may rest on the predictor's chances, on the answers so far, or on neither.
+    Only the order counts, and its ties; `softmax` takes the numbers themselves. It may rest on the predictor's chances,
+    on the answers so far, or on neither. It counts for pools, under every design but `uniform`; `uncertainty` is
+    refused beside it, since that design draws by the chances.
     """
 
     name: ClassVar[str]
@@ -190,6 +211,10 @@ class Priority(ABC):
             chances: the predictor's chance of the label for each row (M,); None where the study has no predictor.
             answers: every frozen answer before the stage that may train, in order.
         """
+
+    def facts(self) -> dict[str, str]:
+        """For manifests and hashes."""
+        return {"name": self.name, "version": self.version}
 
 
 class Practice(ABC):
@@ -304,6 +329,9 @@ class Instrument(ABC):
     # screens stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
     columns: ClassVar[Sequence[Column]] = ()
+    # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
+    # nothing to say.
+    codebook_note: ClassVar[str] = ""
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from bandit.estimators import Comparison, compare_shares
 from survey import study_file
 from survey.console.tables import decimal, percent, table
 from survey.contracts import instruments
+from survey.contracts.instruments import Metric
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
-from survey.services.stages.leaderboard import figures_of
+from survey.services.stages.leaderboard import all_answers, figures_of, learning_of, shown_metrics
 from survey.services.studies import creating
 
 STUDY_FILE = "demo.toml"
@@ -87,16 +88,23 @@ class StageLine:
     share: float | None
     top: float | None
     rest: float | None
-    auc: float | None
+    judged: float | None
     training_seconds: float | None
     planning_seconds: float | None
+    metric: Metric | None = None
+    """What `judged` is: the first metric that tables show of the study's instrument."""
 
     @classmethod
     def of(cls, stage: Stage) -> "StageLine":
         found = outcome_table(stage)
         shares = {name: stratum.share for name, stratum in found.by_stratum.items()} if found else {}
         judged = Evaluation.objects.filter(stage=stage, predictor_run__role=PredictorRun.Role.MAIN).first()
-        naive = figures_of(judged.metrics.get("naive", {}) if judged else {})
+        learning = learning_of(stage.study)
+        metric = next(iter(shown_metrics(learning)), None)
+        value = None
+        if learning is not None and metric is not None:
+            naive = figures_of(judged.metrics.get("naive", {}) if judged else {}, learning)
+            value = naive[metric.name][all_answers(learning)].value
         planning = stage.job_steps.filter(
             kind__in=[JobStep.Kind.SCORE, JobStep.Kind.PLAN], state=JobStep.State.DONE, finished_at__isnull=False
         )
@@ -106,10 +114,17 @@ class StageLine:
             share=found.share if found else None,
             top=shares.get("top"),
             rest=shares.get("rest"),
-            auc=naive["auc"]["overall"].value,
+            judged=value,
             training_seconds=stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).aggregate(s=Sum("seconds"))["s"],
             planning_seconds=sum(step.seconds or 0 for step in planning) if planning else None,
+            metric=metric,
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """With what it is judged by under the metric's name."""
+        row = {one.name: getattr(self, one.name) for one in fields(self)}
+        metric = row.pop("metric")
+        return {(metric.name if metric else name) if name == "judged" else name: value for name, value in row.items()}
 
 
 def stage_lines(study: Study) -> list[StageLine]:
@@ -117,7 +132,9 @@ def stage_lines(study: Study) -> list[StageLine]:
 
 
 def stage_table(lines: list[StageLine]) -> str:
-    header = ["stage", "answers", "changed", "top", "rest", "AUC before", "training s", "planning s"]
+    metric = next((line.metric for line in lines if line.metric is not None), None)
+    judged = [f"{metric.head} before"] if metric is not None else []
+    header = ["stage", "answers", "changed", "top", "rest", *judged, "training s", "planning s"]
     return table(
         header,
         [
@@ -127,7 +144,7 @@ def stage_table(lines: list[StageLine]) -> str:
                 percent(line.share),
                 percent(line.top),
                 percent(line.rest),
-                decimal(line.auc, 3),
+                *([decimal(line.judged, 3)] if metric is not None else []),
                 decimal(line.training_seconds, 1),
                 decimal(line.planning_seconds, 1),
             ]
@@ -187,7 +204,7 @@ def summary(*, seconds: float, lines: list[StageLine], verdict: Verdict) -> dict
 
     return {
         "seconds": round(seconds, 1),
-        "stages": [{name: rounded(value) for name, value in asdict(line).items()} for line in lines],
+        "stages": [{name: rounded(value) for name, value in line.as_json().items()} for line in lines],
         "lift": rounded(verdict.comparison.ratio),
         "p": float(f"{verdict.comparison.p_one_sided:.6g}"),
     }

@@ -105,12 +105,40 @@ class StageRolesConfig(Strict):
 
 
 class StageConfig(Strict):
+    """`responses_per_item`: how many different people answer each sampled item. A test set's `responses_per_pair` is
+    the same number."""
+
     sittings: int = Field(ge=1, le=100_000)
+    responses_per_item: int = Field(default=1, ge=1, le=1000)
     design: DesignConfig = DesignConfig()
     roles: StageRolesConfig = StageRolesConfig()
     opens: Literal["by_hand", "automatically"] = "by_hand"
     train: bool = True
     pilot: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def one_number_in_a_test_set(cls, given: Any) -> Any:
+        """Either name of the number is read, and both are stored."""
+        design = given.get("design") if isinstance(given, Mapping) else None
+        if not isinstance(design, Mapping) or design.get("kind") != "test_set":
+            return given
+        answers, of_pairs = given.get("responses_per_item"), design.get("responses_per_pair")
+        if answers is not None and of_pairs is not None and answers != of_pairs:
+            raise WrongKey(
+                ("responses_per_item",),
+                f"{answers} answers to each item, and the design says responses_per_pair = {of_pairs}: keep one of "
+                "them",
+            )
+        number = answers if answers is not None else of_pairs
+        if number is None:
+            number = design_defaults("test_set")["responses_per_pair"]
+        return {**given, "responses_per_item": number, "design": {**design, "responses_per_pair": number}}
+
+    @property
+    def slots_per_item(self) -> int:
+        """What the recipe multiplies the draw by: in a test set the design does it."""
+        return 1 if self.design.kind == "test_set" else self.responses_per_item
 
     @property
     def teaches(self) -> bool:

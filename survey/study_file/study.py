@@ -165,9 +165,8 @@ class StudyConfig(Strict):
                 raise WrongKey(
                     ("stages", index, "design"), "the first stage has no predictor, so its design must be uniform"
                 )
-            if self.predictor is None:
-                raise WrongKey(("stages", index, "design"), f"{kind} needs a [predictor]")
-            if not self.stages[index - 1].train:
+            # Whether it needs a predictor is the instrument's to say, which may have a priority of its own.
+            if self.predictor is not None and not self.stages[index - 1].train:
                 raise WrongKey(("stages", index - 1, "train"), f"stage {index + 1} is {kind}, so this stage must train")
             if self.candidates.kind == "exhaustive" and kind not in EXHAUSTIVE_DESIGNS:
                 raise WrongKey(

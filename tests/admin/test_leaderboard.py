@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from survey.admin.leaderboard import HEADS, context
+from survey.admin.leaderboard import context
 from survey.models import Evaluation, PredictorRun, Study
-from survey.services.stages.leaderboard import SORTS
+from survey.services.stages.leaderboard import learning_of, sorts_of
 from tests import cast
 
 from .conftest import client_of
@@ -50,7 +50,15 @@ def test_it_sorts_by_the_links_in_its_head(judged: Study, as_researcher: Client)
     assert rows(as_researcher, judged, "?sort=auc&reverse=1") == ["bert", "same_task"]
     body = as_researcher.get(address(judged, "?sort=auc")).content.decode()
     assert body.count("aria-sort=") == 1 and 'aria-sort="descending"><a href="?sort=auc&amp;reverse=1">AUC' in body
-    assert set(HEADS) == set(SORTS)
+    page: Any = context(judged, {})
+    sortable = [*page["heads"], *(metric.head.title.lower() for metric in page["metrics"])]
+    assert sorted(sortable) == sorted(sorts_of(learning_of(judged)))
+    assert [re.sub(r"<[^>]+>", "", head) for head in re.findall(r'<th scope="col".*?</th>', body)] == [
+        *("Predictor", "Trained after", "Judged by", "Counted", "Answers"),
+        *("AUC", "AUC after correct", "AUC after incorrect", "AUC less the main one's"),
+        *("NLL", "NLL after correct", "NLL after incorrect", "NLL less the main one's"),
+    ]
+    assert "AUC: higher is better, a coin toss has 0.5. NLL: lower is better, a coin toss has 0.693. The" in body
 
 
 @pytest.mark.parametrize("query", [{"sort": "secrets"}, {"sort": ""}, {"reverse": "x"}])

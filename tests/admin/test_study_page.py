@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.admin.study_page import COUNTED, Mean, metric_table, sections
+from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
@@ -78,7 +79,7 @@ def test_an_outcome_that_is_no_share_is_shown_as_a_mean() -> None:
 
 
 def test_metrics_are_laid_out_by_part() -> None:
-    table = metric_table({"n": 9, "auc": {"overall": 0.75, "previous_correct": None}})
+    table = metric_table({"n": 9, "auc": {"overall": 0.75, "previous_correct": None}}, BeliefUpdate().learning)
     assert table.parts == ["overall", "previous correct"]
     assert table.rows == [("answers", ["9", ""]), ("AUC", ["0.750", "–"])]
 
@@ -96,7 +97,8 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
 
 
 def test_figures_have_their_intervals_beside_them() -> None:
-    table = metric_table({"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}})
+    found = {"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}}
+    table = metric_table(found, BeliefUpdate().learning)
     assert table.rows == [("answers", ["9"]), ("AUC", ["0.750 (0.600 to 0.900)"])]
 
 

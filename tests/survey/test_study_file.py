@@ -167,7 +167,6 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
             1,
             "stages.2.roles: a test set is held out itself",
         ),
-        ('[predictor]\nname = "same_task"\n', "", "[stages.design]", 1, "stages.2.design: epsilon_greedy needs"),
         (
             "sittings = 4\n\n",
             'sittings = 4\ndesign = {kind = "epsilon_greedy"}\n\n',

@@ -57,6 +57,7 @@ class BeliefUpdate(Instrument):
     fewest_questions = 2
     condition_options = BY_CONDITION
     older_options = OLDER
+    codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
 

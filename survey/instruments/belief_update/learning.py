@@ -17,13 +17,13 @@ class BeliefLearning(Learning):
     """`threshold`: a change counts where it exceeds this, in points; None where no study says it."""
 
     metrics = (
-        Metric("nll", "Negative log likelihood", highest_first=False),
-        Metric("auc", "Area under the ROC curve", highest_first=True),
+        Metric("nll", "Negative log likelihood", highest_first=False, chance="a coin toss has 0.693"),
+        Metric("auc", "Area under the ROC curve", highest_first=True, chance="a coin toss has 0.5"),
     )
     parts = (
         AnswerPart("overall", "over all answers"),
-        AnswerPart("previous_correct", "after a correct answer"),
-        AnswerPart("previous_incorrect", "after an incorrect one"),
+        AnswerPart("previous_correct", "after a correct answer", "after correct"),
+        AnswerPart("previous_incorrect", "after an incorrect one", "after incorrect"),
     )
     baselines = (Baseline("previous_correct", {}), Baseline("same_task", {}))
     reads = "pairs"

@@ -64,6 +64,7 @@ class OwnAnswers(Instrument):
     options_model = OwnAnswersOptions
     needs_answer_key = True
     condition_options = frozenset({"confidence"})
+    codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     estimates = AnswerEstimates()
     signals = AnswerSignals()

@@ -41,8 +41,8 @@ class Command(HunchCommand):
             action="append",
             default=[],
             metavar="NAME",
-            help="trained on the answers before each stage alone; may be given again (default: same_task, which is "
-            "quick; bert takes as long as it took in the study)",
+            help="trained on the answers before each stage alone; may be given again (default: the last of "
+            "the instrument's baselines, which is quick; bert takes as long as it took in the study)",
         )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write policies.csv")
 
@@ -65,7 +65,7 @@ class Command(HunchCommand):
             epsilons=epsilon,
             top_fractions=top_fraction,
             designs=[comparing.parse_design(text) for text in design],
-            predictors=predictor or comparing.CHEAP,
+            predictors=predictor or None,
             say=lambda text: self.stderr.write(f"training, {text}"),
         )
         for line in _page(stages):

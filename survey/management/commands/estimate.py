@@ -45,8 +45,8 @@ class Command(HunchCommand):
             action="append",
             default=[],
             metavar="DIVISION",
-            help="also inside each outcome, evidence_task, target_task, task_pair, ... or level of a condition; "
-            "may be given again",
+            help="also inside each part of a division that the instrument names, or level of a condition; may be given "
+            "again (a name that there is not shows those that there are)",
         )
         parser.add_argument(
             "--threshold",

@@ -1,13 +1,15 @@
 """`manage.py leaderboard SLUG`: how every predictor of a study did on later answers."""
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
-from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from survey.console.command import HunchCommand
 from survey.console.tables import table
+from survey.contracts.instruments import Metric
+from survey.exceptions import HunchError
 from survey.services.answers.conditions import in_words, read_condition
-from survey.services.stages.leaderboard import SORTS, Line, MetricValue, leaderboard
+from survey.services.stages.leaderboard import Line, MetricValue, leaderboard, learning_of, shown_metrics, sorts_of
 from survey.services.studies import finding
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
@@ -18,31 +20,46 @@ class Command(HunchCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
-        parser.add_argument("--sort", choices=list(SORTS), default="evaluated", help="default: by stage and answers")
+        parser.add_argument(
+            "--sort",
+            default="evaluated",
+            help="evaluated (by stage and answers, the default), trained, predictor, n, or a metric of the instrument",
+        )
         parser.add_argument(
             "--condition", default="", metavar="FACTOR=LEVEL", help="judged by the answers under this level alone"
         )
-        parser.add_argument("--part", choices=PARTS, default="overall", help="the answers after a correct one, ...")
+        parser.add_argument(
+            "--part", help="a part of the answers that the instrument names; all of them where none is given"
+        )
 
-    def handle(self, *args: Any, slug: str, sort: str, part: str, condition: str, **options: Any) -> None:
+    def handle(self, *args: Any, slug: str, sort: str, part: str | None, condition: str, **options: Any) -> None:
         study = finding.find_study(slug)
+        learning = learning_of(study)
+        metrics = shown_metrics(learning)
+        parts = [one.name for one in learning.parts] if learning is not None else []
+        for flag, given, known in (("--sort", sort, list(sorts_of(learning))), ("--part", part, parts)):
+            if given is not None and given not in known:
+                raise HunchError(f"{flag}: {given!r} is not one of {', '.join(known) or 'none'}", code="invalid")
         level = in_words(read_condition(study, [condition] if condition else []))
         lines = leaderboard(study, sort=sort, level=level)
         if not lines:
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return
-        header = [*HEADER, "AUC", "95 %", "NLL", "95 %", "AUC - main", "95 %", "NLL - main", "95 %"]
-        self.stdout.write(table(header, [_row(line, part) for line in lines]))
+        heads = [metric.head for metric in metrics]
+        titles = [*heads, *(f"{head} - main" for head in heads)]
+        header = [*HEADER, *(cell for title in titles for cell in (title, "95 %"))]
+        self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in lines]))
         self.stdout.write("")
-        self.stdout.write("AUC: higher is better, a coin toss has 0.5. NLL: lower is better, a coin toss has 0.693.")
+        self.stdout.write(" ".join(metric.hint for metric in metrics))
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")
 
 
-def _row(line: Line, part: str) -> list[str]:
+def _row(line: Line, part: str, metrics: Sequence[Metric]) -> list[str]:
     figures = [
         cell
-        for found in (line.figures["auc"], line.figures["nll"], line.difference["auc"], line.difference["nll"])
-        for cell in _cells(found[part])
+        for found in (line.figures, line.difference)
+        for metric in metrics
+        for cell in _cells(found[metric.name][part])
     ]
     evaluated = [_known(line.evaluated_on), line.answers or "-", line.weighting or "-", _known(line.n)]
     return [line.predictor, line.run.role, str(line.trained_after), *evaluated, *figures]

@@ -149,7 +149,10 @@ def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     instrument = instruments.of_study(study)
     found: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
-        found += map(frozenset, instrument.conflict_keys_of(items[start : start + BATCH]))
+        some = items[start : start + BATCH]
+        # An item that conflicts with nothing is about itself alone.
+        keys = zip(instrument.conflict_keys_of(some), some, strict=True)
+        found += [frozenset(own or (("item", item.pk),)) for own, item in keys]
     return found
 
 

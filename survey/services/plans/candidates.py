@@ -13,7 +13,7 @@ from numpy.lib import recfunctions
 from numpy.typing import NDArray
 
 import bandit
-from bandit.designs import Design, EpsilonGreedy
+from bandit.designs import Design, EpsilonGreedy, items_in
 from bandit.draws import Stratum
 from bandit.errors import DesignError
 from bandit.factored import FactoredScores
@@ -27,6 +27,7 @@ from survey.services.base.seeds import derive, generator
 
 SCORE = "score"
 DISAGREEMENT = "disagreement"
+PRIORITY = "priority"
 RANK = "rank"
 
 
@@ -100,17 +101,20 @@ def store_candidates(
     questions_sha256: str,
     scores: np.ndarray | None = None,
     disagreement: np.ndarray | None = None,
+    priority: np.ndarray | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
-    """Keep a pool (with its scores, where there are any) as one file, and the row that names it."""
+    """Keep a pool (with its scores and priority, where there are any) as one file, and the row that names it."""
     rows = candidates.rows
     if scores is not None:
         rows = with_column(rows, SCORE, scores)
     if disagreement is not None:
         rows = with_column(rows, DISAGREEMENT, disagreement)
+    if priority is not None:
+        rows = with_column(rows, PRIORITY, priority)
     return _stored(
         stage,
-        scored=scores is not None,
+        scored=scores is not None or priority is not None,
         kind=CandidateSet.Kind.POOL,
         size=len(rows),
         universe_size=candidates.universe_size,
@@ -261,6 +265,7 @@ def draw_slots(
     seed: int,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
+    responses_per_item: int = 1,
 ) -> Drawn:
     """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.
 
@@ -269,10 +274,10 @@ def draw_slots(
     """
     rng = generator(seed, "draw")
     if isinstance(source, ListedPool):
-        return _from_pool(source, design, n, rng)
+        return _from_pool(source, design, n, rng, responses_per_item)
     if source.factors is None:
-        return _uniformly(source, design, n, rng, instrument, questions)
-    return _from_everything(source, source.factors, design, n, rng, instrument, questions)
+        return _uniformly(source, design, n, rng, instrument, questions, responses_per_item)
+    return _from_everything(source, source.factors, design, n, rng, instrument, questions, responses_per_item)
 
 
 def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
@@ -282,24 +287,32 @@ def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
 
 
 def plain_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows without what the predictor said of them."""
-    said = [name for name in (SCORE, DISAGREEMENT) if name in (rows.dtype.names or ())]
+    """Rows without what the predictor or the instrument said of them."""
+    said = [name for name in (SCORE, DISAGREEMENT, PRIORITY) if name in (rows.dtype.names or ())]
     return recfunctions.drop_fields(rows, said, usemask=False) if said else rows
 
 
-def _column(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
+def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:
+    """What a design draws a pool by (M,): the instrument's priority where it has one, else the predictor's chances."""
+    priority = column_of(rows, PRIORITY)
+    return column_of(rows, SCORE) if priority is None else priority
+
+
+def column_of(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
+    """A column of a pool's rows (M,); None where they have none of that name."""
     return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
-def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Generator) -> Drawn:
-    scores = _column(source.rows, SCORE)
+def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Generator, responses_per_item: int) -> Drawn:
+    scores = column_of(source.rows, SCORE)
     drawn = bandit.draw(
         design=design,
         n=n,
-        scores=scores,
+        scores=drawn_by(source.rows),
         n_candidates=len(source.rows),
         rng=rng,
-        disagreement=_column(source.rows, DISAGREEMENT),
+        disagreement=column_of(source.rows, DISAGREEMENT),
+        responses_per_item=responses_per_item,
     )
     return Drawn(
         rows=plain_rows(source.rows[drawn.selected]),
@@ -309,7 +322,7 @@ def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Genera
         strata=drawn.strata,
         replicate=drawn.replicate,
         score=np.full(n, np.nan) if scores is None else scores[drawn.selected],
-        replicates=design.replicates,
+        replicates=responses_per_item * design.replicates,
     )
 
 
@@ -320,21 +333,24 @@ def _uniformly(
     rng: np.random.Generator,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
+    responses_per_item: int,
 ) -> Drawn:
     """From all items, each with the same chance: nothing needs to be known of any."""
     available = source.universe_size - source.excluded
-    design.allocate(n, (available,))
-    drawn = instrument.draw_candidates(questions=questions, size=n, rng=rng, leave_out=source.leave_out)
-    rows = drawn.rows[rng.permutation(n)]
+    items = items_in(n, responses_per_item)
+    design.allocate(items, (available,))
+    drawn = instrument.draw_candidates(questions=questions, size=items, rng=rng, leave_out=source.leave_out)
+    order = rng.permutation(n)
+    rows = np.repeat(drawn.rows, responses_per_item)[order]
     return Drawn(
         rows=rows,
         stratum=np.zeros(n, dtype=np.int8),
-        inclusion_probability=np.full(n, n / available),
+        inclusion_probability=np.full(n, items / available),
         pool_probability=1.0,
         strata=(Stratum("all", available, n, lowest=None, mean=None, highest=None),),
-        replicate=np.ones(n, dtype=np.int16),
+        replicate=(order % responses_per_item + 1).astype(np.int16),
         score=_known_scores(source, rows, instrument, questions),
-        replicates=1,
+        replicates=responses_per_item,
     )
 
 
@@ -346,6 +362,7 @@ def _from_everything(
     rng: np.random.Generator,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
+    responses_per_item: int,
 ) -> Drawn:
     pairing = instruments.pairing_of(instrument)
     exclude = pairing.ranks_of(source.leave_out, questions)
@@ -363,9 +380,12 @@ def _from_everything(
             floor=design.floor,
             exclude=exclude,
             outcome=factors.happened,
+            responses_per_item=responses_per_item,
         )
     else:
-        drawn = bandit.draw_exhaustively(design=design, n=n, scores=factors, rng=rng, exclude=exclude)
+        drawn = bandit.draw_exhaustively(
+            design=design, n=n, scores=factors, rng=rng, exclude=exclude, responses_per_item=responses_per_item
+        )
     rows = pairing.rows_of_pairs(drawn.pairs)
     return Drawn(
         rows=rows,
@@ -375,7 +395,7 @@ def _from_everything(
         strata=drawn.strata,
         replicate=drawn.replicate,
         score=_known_scores(source, rows, instrument, questions),
-        replicates=design.replicates,
+        replicates=responses_per_item * design.replicates,
     )
 
 

@@ -33,7 +33,8 @@ CONTROL_DRAWS = 10
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a stage is planned. `kinds`: of its controls, none where it has no controls."""
+    """How a stage is planned. `kinds`: of its controls, none where it has no controls. `responses`: slots of each
+    sampled item; a test set says it in its design."""
 
     seed: int
     sittings: int
@@ -43,10 +44,13 @@ class Recipe:
     controls: float = 0.0
     kinds: tuple[str, ...] = ()
     short_booklets: bool = False
+    responses: int = 1
 
     def as_facts(self) -> dict[str, Any]:
-        """For the manifest."""
+        """For the manifest. What was always so before it could be another way is written only where it is."""
+        several = {"responses_per_item": self.responses} if self.responses > 1 else {}
         return {
+            **several,
             "seed": self.seed,
             "design": {"kind": self.design.kind, **self.design.parameters},
             "roles": {"holdout": self.holdout, "controls": self.controls, "control_kinds": list(self.kinds)},
@@ -68,6 +72,7 @@ class Recipe:
             controls=roles["controls"],
             kinds=tuple(roles["control_kinds"]),
             short_booklets=manifest.get("short_booklets", True),
+            responses=manifest.get("responses_per_item", 1),
         )
 
 
@@ -103,6 +108,7 @@ def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
         holdout=roles.holdout,
         controls=roles.controls if kinds else 0.0,
         kinds=kinds,
+        responses=stage.slots_per_item,
     )
 
 
@@ -113,18 +119,21 @@ def stage_recipe(stage: Stage, *, short_booklets: bool = False) -> Recipe:
         DesignError: a control that the instrument does not have.
     """
     recipe = recipe_of(stage.study.config, index=stage.index, seed=stage.seed)
-    return replace(recipe, design=stage.config.design, short_booklets=short_booklets)
+    config = stage.config
+    return replace(recipe, design=config.design, responses=config.slots_per_item, short_booklets=short_booklets)
 
 
 def slots_by_role(recipe: Recipe) -> RolePlan:
     """How many slots have which role.
 
     Raises:
-        DesignError: a role leaves no room for another, or a test set does not fill its sittings; with the sizes.
+        DesignError: a role leaves no room for another, a test set does not fill its sittings, or the slots do not
+            divide into items with as many answers as asked for; with the sizes.
     """
     plan = _role_plan(recipe, recipe.sittings)
     design = recipe.design.build()
     if not isinstance(design, TestSet):
+        _refuse_a_remainder(recipe, plan.sampled)
         return plan
     fitting = next(
         sittings
@@ -141,6 +150,27 @@ def slots_by_role(recipe: Recipe) -> RolePlan:
         sampled=RolePart(booklets=part.booklets, items=design.slots, controls=part.controls),
         holdout=plan.holdout,
         size=plan.size,
+    )
+
+
+def _refuse_a_remainder(recipe: Recipe, part: RolePart) -> None:
+    if part.items % recipe.responses == 0 and part.booklets >= recipe.responses:
+        return
+    if part.booklets < recipe.responses:
+        raise DesignError(
+            f"responses_per_item: {recipe.responses} different people are to answer each item, and there are "
+            f"{part.booklets} sittings to sample; plan more sittings"
+        )
+    near = sorted(range(1, recipe.sittings + 3 * recipe.responses), key=lambda count: abs(count - recipe.sittings))
+    fitting = [
+        count
+        for count in near
+        if (items := _items(recipe, count)) and not items % recipe.responses and items >= recipe.responses
+    ]
+    fix = f"plan {' or '.join(map(str, sorted(fitting[:2])))} sittings" if fitting else "change the shares of the roles"
+    raise DesignError(
+        f"responses_per_item: {recipe.sittings} sittings leave {part.items} slots to sampled items, which is no whole "
+        f"number of items with {recipe.responses} answers each; {fix}, or another number of answers"
     )
 
 
@@ -259,6 +289,7 @@ def draft(
         seed=recipe.seed,
         instrument=instrument,
         questions=questions,
+        responses_per_item=recipe.responses,
     )
     rows: dict[str, np.void] = {}
     strata = [
@@ -316,7 +347,11 @@ def _sampled_part(
     return _Part(
         name="",
         slots=slots,
-        keys=[instrument.conflict_keys(row) for row in drawn.rows],
+        # An item that conflicts with nothing still conflicts with itself: nobody answers it twice.
+        keys=[
+            instrument.conflict_keys(row) or (("item", slot["key"]),)
+            for row, slot in zip(drawn.rows, slots, strict=True)
+        ],
         groups=[
             (Role.SAMPLED.value, int(stratum), *instrument.spread_over(row, questions))
             for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)

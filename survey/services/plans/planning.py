@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 import bandit
-from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform
+from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
 from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
@@ -24,6 +24,7 @@ from survey.services.base.locks import is_in_force, locked_stage
 from survey.study_file import StudyConfig
 
 from .candidates import (
+    PRIORITY,
     Everything,
     ListedPool,
     candidates_are_outdated,
@@ -55,7 +56,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
         return stage
     if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
-            f"stage {stage.index} draws by predicted change: close stage {stage.index - 1} first, "
+            f"stage {stage.index} draws by what the answers before it say: close stage {stage.index - 1} first, "
             "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
             f"have it drawn uniformly: hunch plan_stage {stage.study.slug} {stage.index} --uniform"
         )
@@ -86,13 +87,18 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     return stage
 
 
-def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
+def check_designs(
+    settings: StudyConfig, *, universe_size: int, instrument: instruments.Instrument | None = None
+) -> None:
     """Refuse, before anybody is paid, a study one of whose stages could never be drawn.
+
+    Args:
+        instrument: the study's own, whose options may give it a priority; by default the kind that the file names.
 
     Raises:
         PlanRefused: with the stage's number and the sizes.
     """
-    instrument = instruments.kind(settings.instrument.kind)()
+    instrument = instrument or instruments.kind(settings.instrument.kind)()
     exhaustive = settings.candidates.kind == "exhaustive"
     if exhaustive and settings.predictor is not None and instrument.pairing is None:
         raise PlanRefused(
@@ -100,18 +106,19 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
             'use kind = "pool"'
         )
     for index, stage in enumerate(settings.stages, start=1):
-        if stage.design.kind != "uniform" and instrument.learning is None:
-            raise PlanRefused(
-                f"stage {index} is {stage.design.kind}, and {settings.instrument.kind} has no label to predict: "
-                'use kind = "uniform"'
-            )
+        if problem := drawing_problem(settings, index=index, instrument=instrument):
+            raise PlanRefused(f"stage {index}: {problem}")
         try:
-            roles = slots_by_role(recipe_of(settings, index=index, seed=0))
+            recipe = recipe_of(settings, index=index, seed=0)
+            roles = slots_by_role(recipe)
             if roles.holdout.items > universe_size:
                 raise DesignError(f"holdout: needs {roles.holdout.items} items and there are {universe_size}; lower it")
             if exhaustive:
                 _allocate(
-                    stage.design.build(), roles.sampled.items, universe_size, shortlist=settings.candidates.shortlist
+                    stage.design.build(),
+                    items_in(roles.sampled.items, recipe.responses),
+                    universe_size,
+                    shortlist=settings.candidates.shortlist,
                 )
             else:
                 candidates = min(settings.candidates.size, universe_size)
@@ -122,9 +129,35 @@ def check_designs(settings: StudyConfig, *, universe_size: int) -> None:
                     disagreement=np.zeros(candidates),
                     n_candidates=candidates,
                     rng=np.random.default_rng(0),
+                    responses_per_item=recipe.responses,
                 )
         except DesignError as exc:
             raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc
+
+
+def drawing_problem(settings: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:
+    """Why stage `index` (from 1) has no number for each candidate to be drawn by, or not the right one: a predictor's
+    chance, or the instrument's priority. Empty where it has, or needs none."""
+    kind, priority, name = settings.stages[index - 1].design.kind, instrument.priority, settings.instrument.kind
+    if kind == "uniform":
+        return ""
+    if priority is None:
+        if instrument.learning is None:
+            return f'{kind} draws by predictions, and {name} has no label to predict: use kind = "uniform"'
+        return "" if settings.predictor is not None else f"{kind} needs a [predictor]"
+    if priority.needs_predictor and settings.predictor is None:
+        return f"{kind} draws by the priority {priority.name} of {name}, which needs a [predictor]"
+    if settings.candidates.kind == "exhaustive":
+        return (
+            f"{kind} draws by the priority {priority.name} of {name}, which is a number for each listed candidate: use "
+            '[candidates] kind = "pool", or kind = "uniform" for the stage'
+        )
+    if kind == "uncertainty":
+        return (
+            f"uncertainty draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
+            "epsilon_greedy, softmax or uniform"
+        )
+    return ""
 
 
 def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> None:
@@ -184,7 +217,7 @@ def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
 def _candidates_of(stage: Stage, questions: Sequence[Question]) -> CandidateSet:
     """The stored candidate set, or an unscored one."""
     if candidates_are_outdated(stage):
-        if CandidateSet.objects.get(stage=stage).predictor_run_id is not None:
+        if CandidateSet.objects.get(stage=stage).predictor_run_id is not None or stage.config.design.kind != "uniform":
             raise StateRefused(
                 f"questions were flagged since the candidates of stage {stage.index} were scored: "
                 f"the workers score them again by themselves while stage {stage.index - 1} waits for this plan"
@@ -294,8 +327,24 @@ def _record(
         if run is None
         else {"name": run.name, "params": run.params, "input_sha256": run.input_sha256, "members": run.members},
         plan_sha256=stage.plan_sha256,
+        **_priority_facts(stage, candidates),
         **recipe.as_facts(),
     )
+
+
+def _priority_facts(stage: Stage, candidates: CandidateSet) -> dict[str, Any]:
+    """Which priority the candidates were drawn by, as it was when they were scored; nothing where there was none."""
+    if candidates.kind != CandidateSet.Kind.POOL:
+        return {}
+    if PRIORITY not in (files.load_array(candidates.file_sha256).dtype.names or ()):
+        return {}
+    before = stage.preceding()
+    scored = before.job_steps.filter(kind=JobStep.Kind.SCORE, state=JobStep.State.DONE) if before is not None else ()
+    for step in scored:
+        if step.result.get("file_sha256") == candidates.file_sha256:
+            return {"priority": step.result["priority"]}
+    priority = instruments.of_study(stage.study).priority
+    return {"priority": None if priority is None else priority.facts()}
 
 
 def _items(stage: Stage, questions: Sequence[Question], drawn: Draft) -> dict[str, Item]:

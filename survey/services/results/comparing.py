@@ -26,12 +26,17 @@ from survey.services.answers.counting import TRAINED, counted_answers, training_
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
-from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest
+from survey.services.plans.candidates import (
+    DISAGREEMENT,
+    column_of,
+    drawn_by,
+    plain_rows,
+    question_set_digest,
+)
 from survey.study_file import DESIGNS, DesignConfig
 
 AS_PLANNED = "as planned"
 EPSILONS = (0.05, 0.1, 0.2, 0.5)
-CHEAP = ("same_task",)
 
 Progress = Callable[[str], None]
 
@@ -75,11 +80,12 @@ class _Logged:
 
     @property
     def scores(self) -> np.ndarray | None:
-        return _column(self.rows, SCORE)
+        """What the stage was drawn by."""
+        return drawn_by(self.rows)
 
     @property
     def disagreement(self) -> np.ndarray | None:
-        return _column(self.rows, DISAGREEMENT)
+        return column_of(self.rows, DISAGREEMENT)
 
 
 def parse_design(text: str) -> DesignConfig:
@@ -142,19 +148,23 @@ def compare(
     epsilons: Sequence[float] = (),
     top_fractions: Sequence[float] = (),
     designs: Sequence[DesignConfig] = (),
-    predictors: Sequence[str] = CHEAP,
+    predictors: Sequence[str] | None = None,
     say: Progress = lambda text: None,
 ) -> list[StageComparison]:
     """What other policies would have found in each frozen stage.
 
     Args:
-        predictors: others than the stage's own, each trained on the answers before the stage alone.
+        predictors: others than the stage's own, each trained on the answers before the stage alone; by default the last
+            of the instrument's baselines.
         say: told what is being trained, since that may take long.
 
     Raises:
         StateRefused: no stage is frozen yet, or the instrument has nothing that is found.
         HunchError: an unknown predictor.
     """
+    if predictors is None:
+        learning = instruments.of_study(study).learning
+        predictors = [one.name for one in learning.baselines[-1:]] if learning is not None else []
     for name in predictors:
         try:
             settings_of(name, {})
@@ -182,8 +192,14 @@ def _compared(
     measures = instruments.estimates_of(instrument).estimands(answers).measures if answers else ()
     first = measures[0] if measures else None
     cluster = [answer.sitting.respondent_id for answer in answers]
-    logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share) if first else None
-    read = _read(stage, answers, first.values, instrument) if first else "no answer counts"
+    logged = None
+    if first and (first.per is None or first.per.sum() > 0):
+        logged = bandit.naive_mean(values=first.values, cluster=cluster, share=first.is_share, per=first.per)
+    read: _Logged | str = "no answer counts"
+    if first and first.per is not None:
+        read = f"{first.title} is a ratio of two sums, and policies are judged by the mean of one number an answer"
+    elif first:
+        read = _read(stage, answers, first.values, instrument)
     lines: list[PolicyLine] = []
     if not isinstance(read, str):
         for title, scores in _all_scores(stage, read, predictors, instrument, say):
@@ -214,6 +230,8 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     stored = CandidateSet.objects.filter(stage=stage).first()
     if config.kind == "test_set":
         return "a test set asks several people about each item; its answers judge predictors, not policies"
+    if stage.manifest.get("responses_per_item", 1) > 1:
+        return "several people answered each item; policies are judged where each item has one answer"
     if stored is None or stored.kind != CandidateSet.Kind.POOL:
         return "its candidates are all items there are, of which no list is kept; compare by simulation (plan_budget)"
     if stored.questions_sha256 != question_set_digest(stage.study):
@@ -225,17 +243,13 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     place_of: dict[int | None, int] = {stratum: index for index, stratum in enumerate(planned)}
     return _Logged(
         rows=rows,
-        chance=_chances(stage, config, len(rows), _column(rows, SCORE), _column(rows, DISAGREEMENT)),
+        chance=_chances(stage, config, len(rows), drawn_by(rows), column_of(rows, DISAGREEMENT)),
         planned=tuple(planned.values()),
         selected=np.array([place[answer.slot.item.key] for answer in answers], dtype=np.int64),
         stratum=np.array([place_of[answer.slot.stratum_id] for answer in answers], dtype=np.int64),
         values=values,
         cluster=np.array([answer.sitting.respondent_id for answer in answers]),
     )
-
-
-def _column(rows: np.ndarray, name: str) -> np.ndarray | None:
-    return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
 def _chances(
@@ -289,7 +303,7 @@ def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument
             folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
             for member, folder in enumerate(folders):
                 predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
-            candidates = learning.inputs(rows=rows, questions=eligible_questions(stage.study))
+            candidates = learning.inputs(rows=plain_rows(rows), questions=eligible_questions(stage.study))
             return predictor_training.score(folders, candidates).astype(np.float64)
     except PredictorError as exc:
         return str(exc)

@@ -18,7 +18,7 @@ import bandit
 from bandit import DesignError, Estimate, Retest
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
-from survey.contracts.measures import Estimands
+from survey.contracts.measures import Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
 from survey.services.answers.conditions import in_words, read_condition
@@ -27,7 +27,14 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import DISAGREEMENT, SCORE, question_set_digest, unpacked
+from survey.services.plans.candidates import (
+    DISAGREEMENT,
+    SCORE,
+    drawn_by,
+    plain_rows,
+    question_set_digest,
+    unpacked,
+)
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
@@ -192,7 +199,7 @@ def estimate(
         study=study.slug,
         title=study.title,
         estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
-        assumptions=(*ASSUMPTIONS, *_about_levels(study, levels)),
+        assumptions=(*ASSUMPTIONS, *_about_items(read), *_about_levels(study, levels)),
         thresholds=wanted,
         answers=sum(len(found.answers) for found in read),
         respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
@@ -203,8 +210,24 @@ def estimate(
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
-        noise=_noise(study, stages, instrument, wanted, figures, levels),
+        noise=_noise(
+            study, stages, instrument, wanted, figures, levels, is_share=read[0].estimands.measures[0].is_share
+        ),
     )
+
+
+def _about_items(read: Sequence[_Read]) -> Iterator[str]:
+    if several := [str(one.line.stage) for one in read if one.part.item is not None]:
+        yield (
+            f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
+            "respondents and between items."
+        )
+    first = read[0].estimands.measures[0]
+    if first.per is not None:
+        yield (
+            f"No figure is model-assisted: {first.title} is a ratio of two sums, and predictions are of one number an "
+            "item."
+        )
 
 
 def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
@@ -331,6 +354,9 @@ def _read(
         cluster=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
         probability=np.array([answer.slot.inclusion_probability for answer in answers], dtype=np.float64),
         planned_probability=np.array([row.slot.inclusion_probability for row in planned], dtype=np.float64),
+        item=np.array([answer.slot.item_id for answer in answers], dtype=np.int64)
+        if any(row.slot.replicate > 1 for row in planned)
+        else None,
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -361,13 +387,16 @@ def _read(
 def _stratum_line(
     stratum: Stratum, rows: Sequence[_SlotRow], part: StagePart, index: int, estimands: Estimands
 ) -> StratumLine:
-    values = estimands.measures[0].values[part.stratum == index] if estimands.measures else np.empty(0)
+    first = estimands.measures[0] if estimands.measures else None
+    inside = part.stratum == index
+    values = np.empty(0) if first is None else first.values[inside]
+    below = float(values.size if first is None or first.per is None else first.per[inside].sum())
     return StratumLine(
         name=stratum.name,
         size=stratum.size,
         planned=len(rows),
         **_by_state(rows),
-        mean=float(values.mean()) if values.size else None,
+        mean=float(values.sum() / below) if below else None,
     )
 
 
@@ -403,11 +432,16 @@ def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | No
     measures = [part.estimands.measures[index] for part in read]
     masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
     found = [
-        analysis.estimate(part.part, measure.values, where=mask, share=measure.is_share)
+        analysis.estimate(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
         for part, measure, mask in zip(read, measures, masks, strict=True)
     ]
+    below = [measure.per for measure in measures if measure.per is not None]
     plain = analysis.naive(
-        [part.part for part in read], [measure.values for measure in measures], masks, measures[0].is_share
+        [part.part for part in read],
+        [measure.values for measure in measures],
+        masks,
+        measures[0].is_share,
+        below if len(below) == len(measures) else None,
     )
     return _combined(read, found, measures[0], plain)
 
@@ -446,7 +480,12 @@ def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
 
 def _under(read: _Read, kept: np.ndarray) -> _Read:
     measures = [
-        replace(one, values=one.values[kept], where=None if one.where is None else one.where[kept])
+        replace(
+            one,
+            values=one.values[kept],
+            where=None if one.where is None else one.where[kept],
+            per=None if one.per is None else one.per[kept],
+        )
         for one in read.estimands.measures
     ]
     return replace(read, part=read.part.under(kept), estimands=replace(read.estimands, measures=measures, checks=()))
@@ -457,7 +496,12 @@ def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence
     measures = [one.estimands.measures[index] for one in read]
     found = [
         analysis.effect(
-            one.part, measure.values, first=level == labels[0], second=level == labels[1], where=measure.where
+            one.part,
+            measure.values,
+            first=level == labels[0],
+            second=level == labels[1],
+            where=measure.where,
+            per=measure.per,
         )
         for one, level, measure in zip(read, parts, measures, strict=True)
     ]
@@ -475,7 +519,9 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
             if any(measure.where is not None for measure in own):
                 continue
             found = [
-                analysis.difference(one.part, measure.values, first=part == labels[0], second=part == labels[1])
+                analysis.difference(
+                    one.part, measure.values, first=part == labels[0], second=part == labels[1], per=measure.per
+                )
                 for one, measure, part in zip(read, own, parts, strict=True)
             ]
             differences.append(_combined(read, found, own[0], None))
@@ -538,7 +584,7 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
         features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
         candidates=instruments.estimates_of(instrument).candidate_features(
-            rows=rows, questions=eligible_questions(study)
+            rows=plain_rows(rows), questions=eligible_questions(study)
         ),
         rng=generator(stage.seed, "folds"),
     )
@@ -575,13 +621,18 @@ def _predictions_of_everything(
 def _score_moments(
     stage: Stage, part: StagePart, rows: np.ndarray
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Mean and variance of the scores over each stratum's candidates. Which tied candidate lies where is chance, and
-    does not matter, since tied ones have the same score."""
+    """Mean and variance of the scores over each stratum's candidates, cut as the plan was: by the same numbers, ties by
+    the same seed."""
     scores = rows[SCORE].astype(np.float64)
     design = DesignConfig.model_validate(stage.manifest["design"]).build()
     disagreement = rows[DISAGREEMENT] if DISAGREEMENT in (rows.dtype.names or ()) else None
     try:
-        cut = design.strata(scores, np.random.default_rng(0), n_candidates=len(rows), disagreement=disagreement)
+        cut = design.strata(
+            drawn_by(rows),
+            generator(stage.manifest["seed"], "draw"),
+            n_candidates=len(rows),
+            disagreement=disagreement,
+        )
     except DesignError:
         return None
     if dict(zip(cut.names, cut.sizes, strict=True)) != dict(zip(part.names, part.sizes, strict=True)):
@@ -609,6 +660,8 @@ def _noise(
     thresholds: Sequence[int],
     figures: Sequence[Figure],
     levels: Mapping[str, str],
+    *,
+    is_share: bool,
 ) -> Noise:
     """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
     controls, firsts, repeats = [], [], []
@@ -627,6 +680,8 @@ def _noise(
                 firsts.append(before)
                 repeats.append(answer)
     false_changes = {}
+    if not is_share:  # Only what either is or is not can be so without reason.
+        controls = []
     kinds = sorted({answer.slot.control_kind for answer in controls})
     for kind in kinds:
         of_kind = [answer for answer in controls if answer.slot.control_kind == kind]
@@ -641,10 +696,23 @@ def _noise(
         cluster = [answer.sitting.respondent_id for answer in repeats]
         for name in one.retested:
             values = [
-                next(measure.values for measure in part.measures if measure.name == name) for part in (one, other)
+                _of_each(next(measure for measure in part.measures if measure.name == name)) for part in (one, other)
             ]
-            retests[name] = bandit.retest_correlation(first=values[0], second=values[1], cluster=cluster)
-    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures))
+            both = np.isfinite(values[0]) & np.isfinite(values[1])
+            if both.any():
+                retests[name] = bandit.retest_correlation(
+                    first=values[0][both], second=values[1][both], cluster=np.asarray(cluster)[both]
+                )
+    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures) if is_share else None)
+
+
+def _of_each(measure: Measure) -> np.ndarray:
+    """The measure of each answer by itself; NaN where it would divide by 0."""
+    if measure.per is None:
+        return measure.values
+    return np.divide(
+        measure.values, measure.per, out=np.full(len(measure.values), np.nan), where=np.asarray(measure.per) > 0
+    )
 
 
 def _false_change(

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 import bandit
 from bandit import Agreement, Estimate
 
+NOTHING = "nothing to divide by"
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -39,7 +41,8 @@ class StagePart:
     """The sampled or the holdout slots of a stage with the n answers to them that count; arrays of shape (n,).
 
     `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given where the candidates are a
-    uniform pool out of so many. `planned_probability`: the inclusion probability of every planned slot.
+    uniform pool out of so many. `planned_probability`: the inclusion probability of every planned slot. `item`: each
+    answer's item, where the plan has several slots an item; errors are then between respondents and between items.
     """
 
     stage: int
@@ -53,6 +56,7 @@ class StagePart:
     probability: NDArray[np.float64]
     planned_probability: NDArray[np.float64]
     predictions: Predictions | None = None
+    item: NDArray[np.int64] | None = None
 
     @property
     def title(self) -> str:
@@ -95,6 +99,7 @@ class StagePart:
             cluster=self.cluster[kept],
             probability=self.probability[kept],
             predictions=None,
+            item=None if self.item is None else self.item[kept],
         )
 
 
@@ -151,42 +156,53 @@ class DivisionFigures:
 
 
 def estimate(
-    part: StagePart, values: NDArray[np.float64], *, where: NDArray[np.bool_] | None = None, share: bool = False
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    where: NDArray[np.bool_] | None = None,
+    per: NDArray[np.float64] | None = None,
+    share: bool = False,
 ) -> tuple[Estimate | None, str]:
     """The mean over all candidates (of the domain `where`) from one part, or None and the reason.
 
     `values`, `where`: one entry an answer, shape (n,). Weights are N_h / r_h, or 1 / inclusion probability where the
-    design gives each candidate a chance of its own.
+    design gives each candidate a chance of its own. `per`, shape (n,), makes it the ratio of the weighted sum of
+    `values` to that of `per`, linearised as a domain's mean is.
     """
     if part.obstacle:
         return None, part.obstacle
     inside = None if where is None or where.all() else where
     if inside is not None and not inside.any():
         return None, "no answers there"
+    if _is_nothing(per, inside):
+        return None, NOTHING
     if part.is_unequal:
-        found = bandit.hajek(
-            values=values, probability=part.probability, cluster=part.cluster, domain=inside, share=share
-        )
+        found = bandit.hajek(values=values, domain=inside, share=share, per=per, **_chances(part))
     else:
-        found = bandit.stratified_mean(values=values, domain=inside, share=share, **_strata(part))
-    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+        found = bandit.stratified_mean(values=values, domain=inside, share=share, per=per, **_strata(part))
+    return _known(found)
 
 
 def difference(
-    part: StagePart, values: NDArray[np.float64], *, first: NDArray[np.bool_], second: NDArray[np.bool_]
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    per: NDArray[np.float64] | None = None,
 ) -> tuple[Estimate | None, str]:
     """The mean over the candidates in `second` less that over those in `first`, from one part; else as `estimate`."""
     if part.obstacle:
         return None, part.obstacle
     if not first.any() or not second.any():
         return None, "no answers on one side"
+    if _is_nothing(per, first) or _is_nothing(per, second):
+        return None, NOTHING
     if part.is_unequal:
-        found = bandit.hajek_difference(
-            values=values, probability=part.probability, cluster=part.cluster, first=first, second=second
-        )
+        found = bandit.hajek_difference(values=values, first=first, second=second, per=per, **_chances(part))
     else:
-        found = bandit.stratified_difference(values=values, first=first, second=second, **_strata(part))
-    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+        found = bandit.stratified_difference(values=values, first=first, second=second, per=per, **_strata(part))
+    return _known(found)
 
 
 def effect(
@@ -196,6 +212,7 @@ def effect(
     first: NDArray[np.bool_],
     second: NDArray[np.bool_],
     where: NDArray[np.bool_] | None = None,
+    per: NDArray[np.float64] | None = None,
 ) -> tuple[Estimate | None, str]:
     """The mean over all candidates (of the domain `where`) under the level `second` less that under `first`, from one
     part; else as `estimate`. Levels are drawn at random, so each level's answers are weighted by themselves."""
@@ -204,11 +221,13 @@ def effect(
             return None, f"{obstacle} under one level"
         if where is not None and not (level & where).any():
             return None, "no answers there under one level"
+    both = (first, second) if where is None else (first & where, second & where)
     if part.is_unequal:
-        both = (first, second) if where is None else (first & where, second & where)
-        return difference(part, values, first=both[0], second=both[1])
-    found = bandit.stratified_effect(values=values, first=first, second=second, domain=where, **_strata(part))
-    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+        return difference(part, values, first=both[0], second=both[1], per=per)
+    if _is_nothing(per, both[0]) or _is_nothing(per, both[1]):
+        return None, NOTHING
+    found = bandit.stratified_effect(values=values, first=first, second=second, domain=where, per=per, **_strata(part))
+    return _known(found)
 
 
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
@@ -225,7 +244,7 @@ def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | N
         prediction_variances=predictions.variances,
         **_strata(part),
     )
-    return (None, "one respondent only") if math.isnan(found.standard_error) else (found, "")
+    return _known(found)
 
 
 def combine(
@@ -262,12 +281,20 @@ def naive(
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     share: bool,
+    per: Sequence[NDArray[np.float64]] | None = None,
 ) -> Estimate | None:
-    """The plain mean of all answers, whichever stage asked them."""
-    kept = [value if mask is None else value[mask] for value, mask in zip(values, masks, strict=True)]
-    cluster = [part.cluster if mask is None else part.cluster[mask] for part, mask in zip(parts, masks, strict=True)]
-    pooled = np.concatenate(kept) if kept else np.empty(0)
-    return bandit.naive_mean(values=pooled, cluster=np.concatenate(cluster), share=share) if pooled.size else None
+    """The plain mean of all answers, or their plain ratio, whichever stage asked them. It is of what was drawn, so that
+    its error is between respondents alone."""
+
+    def pooled(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([one if mask is None else one[mask] for one, mask in zip(arrays, masks, strict=True)])
+
+    below = None if per is None else pooled(per)
+    if not parts or not pooled(values).size or _is_nothing(below, None):
+        return None
+    return bandit.naive_mean(
+        values=pooled(values), cluster=pooled([part.cluster for part in parts]), share=share, per=below
+    )
 
 
 def folded_predictions(
@@ -367,7 +394,24 @@ def _strata(part: StagePart) -> dict[str, Any]:
         "sizes": part.sizes,
         "cluster": part.cluster,
         "universe_size": part.universe_size,
+        "item": part.item,
     }
+
+
+def _chances(part: StagePart) -> dict[str, Any]:
+    return {"probability": part.probability, "cluster": part.cluster, "item": part.item}
+
+
+def _known(found: Estimate) -> tuple[Estimate | None, str]:
+    """The estimate, or why nothing is known of its error."""
+    if not math.isnan(found.standard_error):
+        return found, ""
+    return None, "one respondent only" if found.n_clusters < 2 else "one item only"
+
+
+def _is_nothing(per: NDArray[np.float64] | None, inside: NDArray[np.bool_] | None) -> bool:
+    """Whether a ratio over these answers divides by 0."""
+    return per is not None and not (per if inside is None else per[inside]).sum() > 0
 
 
 def _with_intercept(features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -85,7 +85,9 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     if whole and free_booklets(stage).exists():
         slots = slots[:whole]
     instrument = instruments.of_study(stage.study)
-    keys = instrument.conflict_keys_of([slot.item for slot in slots])
+    items = [slot.item for slot in slots]
+    # As in the plan: an item that conflicts with nothing still conflicts with itself.
+    keys = [own or (("item", item.pk),) for own, item in zip(instrument.conflict_keys_of(items), items, strict=True)]
     groups = [(slot.role, slot.stratum_id or 0) for slot in slots]
     rng = generator(stage.seed, "make_up", number + 1)
     try:

@@ -1,12 +1,15 @@
-"""Every training of a study's predictors and how it did on later answers, as lines of one table."""
+"""Every training of a study's predictors and how it did on later answers, as lines of one table.
+
+By which metrics predictors are judged, and on which parts of the answers, is the instrument's to say (`Learning`).
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from predictors.evaluation import METRIC_TITLES, METRICS
-from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
+from survey.contracts import instruments
+from survey.contracts.instruments import Learning, Metric
 from survey.contracts.tables import Column
 from survey.models import Evaluation, PredictorRun, Study
 
@@ -30,7 +33,6 @@ class MetricValue:
 
 
 Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
-NONE_YET: Figures = {metric: dict.fromkeys(PARTS, MetricValue()) for metric in METRICS}
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Line:
     answers: str = ""
     weighting: str = ""
     n: int | None = None
-    figures: Figures = field(default_factory=lambda: NONE_YET)
-    difference: Figures = field(default_factory=lambda: NONE_YET)
+    figures: Figures = field(default_factory=dict)
+    difference: Figures = field(default_factory=dict)
 
     @property
     def predictor(self) -> str:
@@ -60,24 +62,52 @@ class Line:
         return self.run.role == PredictorRun.Role.MAIN
 
 
-def figures_of(metrics: Mapping[str, Any]) -> Figures:
-    """The metrics of `predictors.evaluation` with their intervals."""
+def learning_of(study: Study) -> Learning | None:
+    """What the study's instrument learns; None where it has no label."""
+    return instruments.of_study(study).learning
+
+
+def shown_metrics(learning: Learning | None) -> list[Metric]:
+    """The metrics in the order of tables that people read: those first of which more is better."""
+    return sorted(learning.metrics if learning is not None else (), key=lambda metric: not metric.highest_first)
+
+
+def known_metrics() -> list[Metric]:
+    """The metrics of every installed instrument, each name once, in the order of `shown_metrics`."""
+    found: dict[str, Metric] = {}
+    for name in instruments.names():
+        for metric in shown_metrics(instruments.kind(name)().learning):
+            found.setdefault(metric.name, metric)
+    return list(found.values())
+
+
+def all_answers(learning: Learning) -> str:
+    """The name of the part that is all answers."""
+    return learning.parts[0].name
+
+
+def figures_of(metrics: Mapping[str, Any], learning: Learning) -> Figures:
+    """The metrics that `Learning.evaluate` gave, with their intervals."""
     intervals = metrics.get("intervals") or {}
     return {
-        metric: {
-            part: _figure((metrics.get(metric) or {}).get(part), (intervals.get(metric) or {}).get(part))
-            for part in PARTS
+        metric.name: {
+            part.name: _figure(
+                (metrics.get(metric.name) or {}).get(part.name), (intervals.get(metric.name) or {}).get(part.name)
+            )
+            for part in learning.parts
         }
-        for metric in METRICS
+        for metric in learning.metrics
     }
 
 
-def _differences_of(compared: Mapping[str, Any]) -> Figures:
-    cells = {metric: compared.get(metric) or {} for metric in METRICS}
+def _differences_of(compared: Mapping[str, Any], learning: Learning) -> Figures:
+    cells = {metric.name: compared.get(metric.name) or {} for metric in learning.metrics}
     return {
         metric: {
-            part: _figure((cell.get(part) or {}).get("difference"), (cell.get(part) or {}).get("interval"))
-            for part in PARTS
+            part.name: _figure(
+                (cell.get(part.name) or {}).get("difference"), (cell.get(part.name) or {}).get("interval")
+            )
+            for part in learning.parts
         }
         for metric, cell in cells.items()
     }
@@ -88,19 +118,25 @@ def _figure(value: float | None, interval: Sequence[float] | None) -> MetricValu
     return MetricValue(value, low, high)
 
 
-def _overall(metric: str) -> Callable[[Line], float | None]:
-    return lambda line: line.figures[metric]["overall"].value
+Sort = tuple[Callable[[Line], Any], bool]
 
 
-# What a line is sorted by, and whether the highest comes first.
-SORTS: dict[str, tuple[Callable[[Line], Any], bool]] = {
-    "evaluated": (lambda line: line.evaluated_on, False),
-    "trained": (lambda line: line.trained_after, False),
-    "predictor": (lambda line: line.predictor, False),
-    "n": (lambda line: line.n, True),
-    "auc": (_overall("auc"), True),
-    "nll": (_overall("nll"), False),
-}
+def _over_all_answers(metric: str, part: str) -> Callable[[Line], float | None]:
+    return lambda line: line.figures[metric][part].value
+
+
+def sorts_of(learning: Learning | None) -> dict[str, Sort]:
+    """By name what a line can be sorted by, and whether the highest comes first."""
+    found: dict[str, Sort] = {
+        "evaluated": (lambda line: line.evaluated_on, False),
+        "trained": (lambda line: line.trained_after, False),
+        "predictor": (lambda line: line.predictor, False),
+        "n": (lambda line: line.n, True),
+    }
+    if learning is not None:
+        for metric in shown_metrics(learning):
+            found[metric.name] = (_over_all_answers(metric.name, all_answers(learning)), metric.highest_first)
+    return found
 
 
 def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False, level: str = "") -> list[Line]:
@@ -108,18 +144,26 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False,
     what has no value comes last.
 
     Args:
-        sort: one of `SORTS`.
+        sort: one of `sorts_of` the instrument's learning.
         reverse: against the sort's own direction.
         level: FACTOR=LEVEL, to be judged by the answers under this level alone.
     """
+    learning = learning_of(study)
+    if learning is None:
+        return []
     runs = PredictorRun.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "pk")
     judged: dict[int, list[Evaluation]] = {}
     for found in Evaluation.objects.filter(stage__study=study).select_related("stage").order_by("stage__index"):
         judged.setdefault(found.predictor_run_id, []).append(found)
     lines: list[Line] = []
     for run in runs:
-        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level)] or [
-            Line(run=run, trained_after=run.stage.index)
+        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level, learning)] or [
+            Line(
+                run=run,
+                trained_after=run.stage.index,
+                figures=figures_of({}, learning),
+                difference=_differences_of({}, learning),
+            )
         ]
     order = {name: place for place, name in enumerate(WEIGHTINGS.values())}
     lines.sort(
@@ -130,13 +174,13 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False,
             not line.is_main,
         )
     )
-    value, falls = SORTS[sort]
+    value, falls = sorts_of(learning)[sort]
     with_value = [line for line in lines if value(line) is not None]
     without = [line for line in lines if value(line) is None]
     return sorted(with_value, key=value, reverse=falls != reverse) + without
 
 
-def _lines(run: PredictorRun, found: Evaluation, level: str) -> list[Line]:
+def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning) -> list[Line]:
     metrics = (found.metrics.get(LEVELS) or {}).get(level, {}) if level else found.metrics
     differences = metrics.get("difference") or {}
     return [
@@ -147,8 +191,8 @@ def _lines(run: PredictorRun, found: Evaluation, level: str) -> list[Line]:
             answers=answers,
             weighting=weighting,
             n=metrics[name].get("n"),
-            figures=figures_of(metrics[name]),
-            difference=_differences_of(differences.get(name) or {}),
+            figures=figures_of(metrics[name], learning),
+            difference=_differences_of(differences.get(name) or {}, learning),
         )
         for name, (answers, weighting) in WEIGHTINGS.items()
         if name in metrics
@@ -157,11 +201,6 @@ def _lines(run: PredictorRun, found: Evaluation, level: str) -> list[Line]:
 
 # As a file
 
-PART_TITLES = {
-    "overall": "over all answers",
-    "previous_correct": "after a correct answer",
-    "previous_incorrect": "after an incorrect one",
-}
 FILE = "leaderboard.csv"
 
 
@@ -173,7 +212,7 @@ def _figure_columns(name: str, description: str) -> list[Column]:
     ]
 
 
-COLUMNS: tuple[Column, ...] = (
+_COLUMNS = (
     Column("predictor", "text", "Name of the predictor."),
     Column("role", "text", "main: plans the next stage. compared: named in the study file. baseline: always trained."),
     Column("params", "JSON object", "Its parameters, where they differ from the defaults."),
@@ -183,27 +222,35 @@ COLUMNS: tuple[Column, ...] = (
     Column("answers", "text", "sampled, or holdout: the uniform one, without pairs that trained."),
     Column("weighting", "text", "design: by 1 / (inclusion_probability * pool_probability). none: each counts once."),
     Column("n", "number", "How many answers judge it."),
-    *(
-        column
-        for metric in METRICS
-        for part in PARTS
-        for column in _figure_columns(f"{metric}_{part}", f"{METRIC_TITLES[metric]} {PART_TITLES[part]}")
-    ),
-    *(
-        column
-        for metric in METRICS
-        for column in _figure_columns(
-            f"{metric}_difference", f"Its {metric} less that of the main predictor, over all of the same answers"
-        )
-    ),
 )
 
 
-def file_rows(study: Study) -> Iterator[list[Any]]:
-    """The lines as rows of `COLUMNS`."""
+def columns_of(learning: Learning) -> tuple[Column, ...]:
+    """The columns of the file."""
+    return (
+        *_COLUMNS,
+        *(
+            column
+            for metric in learning.metrics
+            for part in learning.parts
+            for column in _figure_columns(f"{metric.name}_{part.name}", f"{metric.title} {part.title}")
+        ),
+        *(
+            column
+            for metric in learning.metrics
+            for column in _figure_columns(
+                f"{metric.name}_difference",
+                f"Its {metric.name} less that of the main predictor, over all of the same answers",
+            )
+        ),
+    )
+
+
+def file_rows(study: Study, learning: Learning) -> Iterator[list[Any]]:
+    """The lines as rows of `columns_of`."""
     for line in leaderboard(study):
-        figures = [line.figures[metric][part] for metric in METRICS for part in PARTS]
-        figures += [line.difference[metric]["overall"] for metric in METRICS]
+        figures = [line.figures[metric.name][part.name] for metric in learning.metrics for part in learning.parts]
+        figures += [line.difference[metric.name][all_answers(learning)] for metric in learning.metrics]
         yield [
             line.run.name,
             line.run.role,

@@ -38,11 +38,10 @@ from survey.services.sittings.capacity import sittings_inside
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.hourly_pay import refuse_low_pay, refuse_low_pay_by_pilot
 
-from .runs import last_planned, main_run, runs_in_force
+from .runs import last_planned, main_run, needs_predictor, runs_in_force
 
 logger = logging.getLogger(__name__)
 Kind = JobStep.Kind
-BASELINES = ("previous_correct", "same_task")  # They cost nothing to train.
 
 
 @dataclass(frozen=True)
@@ -260,15 +259,22 @@ def _is_trained(run: PredictorRun) -> bool:
 
 def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:
     if run is not None and not run.is_ready:
-        if following.config.design.kind != "uniform":
+        if needs_predictor(following):
             return  # See `waits_for_a_choice`.
         run = None
     questions = question_set_digest(stage.study)
-    if run is not None:
-        step = _queue(stage, Kind.SCORE, [run.input_sha256, run.members, following.seed, questions])
+    inputs: list[Any] = [] if run is None else [run.input_sha256, run.members]
+    priority = instruments.of_study(stage.study).priority if following.config.design.kind != "uniform" else None
+    if priority is not None:
+        snapshots = stage.study.main_stages().filter(index__lte=stage.index).values_list("snapshot_sha256", flat=True)
+        inputs.append([priority.facts(), *snapshots])
+    if inputs:
+        step = _queue(stage, Kind.SCORE, [*inputs, following.seed, questions])
         if step.state != JobStep.State.DONE:
             return
-    _queue(stage, Kind.PLAN, [run.input_sha256 if run else "", following.seed, questions])
+    # A plan by a predictor alone is named as it was before there were priorities.
+    named = inputs if priority is not None else [run.input_sha256 if run else ""]
+    _queue(stage, Kind.PLAN, [*named, following.seed, questions])
 
 
 def _predictors_of(stage: Stage) -> list[Choice]:
@@ -278,11 +284,16 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     """
     study = stage.study
     wanted = study.config.predictor
-    if wanted is None or stage.is_pilot or not stage.config.train or instruments.of_study(study).learning is None:
+    learning = instruments.of_study(study).learning
+    if wanted is None or stage.is_pilot or not stage.config.train or learning is None:
         return []
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}
-    baselines = [Choice(PredictorRun.Role.BASELINE, name, {}) for name in BASELINES if name not in named]
+    baselines = [
+        Choice(PredictorRun.Role.BASELINE, one.name, dict(one.params))
+        for one in learning.baselines
+        if one.name not in named
+    ]
     return [Choice(PredictorRun.Role.MAIN, wanted.name, wanted.params), *compared, *baselines]
 
 
@@ -333,6 +344,11 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
             raise StateRefused(f"stage {stage.index} is {stage.state}: its plan is never changed")
         if stage.config.design.kind == "uniform":
             raise StateRefused(f"stage {stage.index} is uniform in the study file: plan it without --uniform")
+        if not needs_predictor(stage):
+            raise StateRefused(
+                f"stage {stage.index} is drawn by its instrument's priority, which needs no predictor: the workers "
+                "plan it once the stage before is frozen"
+            )
         before = stage.preceding()
         if before is None or before.state != Stage.State.FROZEN:
             raise StateRefused(f"stage {stage.index - 1} is not frozen yet: close it first, and let it train")
@@ -354,7 +370,7 @@ def _why_untrained(run: PredictorRun | None) -> str:
 
 def waits_for_a_choice(stage: Stage | None) -> bool:
     """Whether a stage should be drawn by a predictor that had nothing to learn from: a person must plan it."""
-    if stage is None or stage.state != Stage.State.DRAFT or stage.config.design.kind == "uniform":
+    if stage is None or stage.state != Stage.State.DRAFT or not needs_predictor(stage):
         return False
     before = stage.preceding()
     run = main_run(before) if before is not None and before.state == Stage.State.FROZEN else None

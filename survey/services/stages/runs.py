@@ -1,5 +1,6 @@
 """Which trainings of predictors a stage has, and which ones its answers judge."""
 
+from survey.contracts import instruments
 from survey.models import PredictorRun, Stage, Study
 
 
@@ -12,6 +13,20 @@ def last_planned(study: Study) -> int:
 def main_run(stage: Stage) -> PredictorRun | None:
     """The training of the study's predictor on the answers up to and with this stage."""
     return stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).order_by("created_at").last()
+
+
+def ready_run(stage: Stage) -> PredictorRun | None:
+    """The same, where it came about."""
+    run = main_run(stage)
+    return run if run is not None and run.is_ready else None
+
+
+def needs_predictor(stage: Stage) -> bool:
+    """Whether a stage can only be drawn with a predictor: it is not uniform, and what it is drawn by needs one."""
+    if stage.config.design.kind == "uniform":
+        return False
+    priority = instruments.of_study(stage.study).priority
+    return priority is None or priority.needs_predictor
 
 
 def runs_in_force(stage: Stage) -> list[PredictorRun]:

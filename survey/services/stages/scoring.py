@@ -1,4 +1,5 @@
-"""Scoring what the next stage may draw from, on the ml worker, with the predictor that was just trained."""
+"""Scoring what the next stage may draw from, on the ml worker: by the predictor that was just trained, by the
+instrument's priority, or by both."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,14 +10,14 @@ import numpy as np
 from django.db import transaction
 
 import bandit
-from bandit.designs import EpsilonGreedy, Uncertainty, Uniform
+from bandit.designs import Design, EpsilonGreedy, Uncertainty, Uniform
 from bandit.errors import DesignError
 from bandit.factored import FactoredScores
 from predictors import training as predictor_training
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.models import Question, Stage
-from survey.services.base import files
+from survey.services.answers.counting import training_examples
 from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import (
@@ -34,20 +35,22 @@ from survey.services.plans.candidates import (
 from survey.services.plans.drafting import slots_by_role, stage_recipe
 from survey.services.plans.planning import everything_of
 
-from .training import Claim, run_of
+from .runs import needs_predictor, ready_run
+from .training import Claim, folders_of, run_of
 
 
 def score_candidates(held: Claim) -> None:
-    """Draw the next stage's candidate set and score it with the new predictor."""
+    """Draw the next stage's candidate set and score it with the new predictor, where there is one. The instrument's
+    priority, where the stage draws by it, stands beside the predictor's chances."""
     stage = held.step.stage
     following = stage.following()
     if following is None:
         held.finish({})
         return
-    run = run_of(stage)
+    run = run_of(stage) if needs_predictor(following) else ready_run(stage)
     questions_sha256 = question_set_digest(stage.study)
     questions = drawable_questions(following)
-    folders = [files.folder_of(run.members[number]) for number in sorted(run.members, key=int)]
+    folders = folders_of(run) if run is not None else []
     score = _score_all if stage.study.config.candidates.kind == "exhaustive" else _score_pool
     found, result = score(held, following, questions, folders)
     store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
@@ -73,15 +76,76 @@ def _score_pool(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
     candidates = draw_candidates(following, questions)
-    learning = instruments.learning_of(instruments.of_study(following.study))
-    inputs = learning.inputs(rows=candidates.rows, questions=questions)
+    instrument = instruments.of_study(following.study)
     design = following.config.design.build()
+    found: dict[str, Any] = {"candidates": candidates}
+    result: dict[str, Any] = {"scored": len(candidates.rows)}
+    if folders:
+        found |= _chances(held, candidates.rows, questions, folders, design, instrument)
+    if instrument.priority is not None and not isinstance(design, Uniform):
+        found["priority"] = _priority(held, following, candidates.rows, questions, found.get("scores"), instrument)
+        result["priority"] = instrument.priority.facts()
+    return found, result
+
+
+def _chances(
+    held: Claim,
+    rows: np.ndarray,
+    questions: Sequence[Question],
+    folders: Sequence[Path],
+    design: Design,
+    instrument: instruments.Instrument,
+) -> dict[str, Any]:
+    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     if isinstance(design, Uncertainty) and design.by == "disagreement":
         members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
         scores, disagreement = members.mean(axis=0), members.std(axis=0)
     else:
         scores, disagreement = predictor_training.score(folders, inputs, held.heartbeat), None
-    return {"candidates": candidates, "scores": scores, "disagreement": disagreement}, {"scored": len(scores)}
+    return {"scores": scores, "disagreement": disagreement}
+
+
+def _priority(
+    held: Claim,
+    following: Stage,
+    rows: np.ndarray,
+    questions: Sequence[Question],
+    chances: np.ndarray | None,
+    instrument: instruments.Instrument,
+) -> np.ndarray:
+    """The instrument's priority of each candidate, float64 (M,).
+
+    Raises:
+        PlanRefused: it is not one finite number for each.
+    """
+    priority = instrument.priority
+    if priority is None:
+        raise LookupError(f"{instrument.name} has no priority")
+    stage = held.step.stage
+    run = ready_run(stage)
+    held.heartbeat(0, 0, f"the priority {priority.name}")
+    with held.kept_alive():
+        # What was held out when the predictor was trained stays unknown; without one, what every plan so far holds out.
+        answers = training_examples(stage, kept_back_through=None if run is None else run.kept_back_through)
+        found = np.asarray(
+            priority.of(
+                rows=rows,
+                questions=questions,
+                chances=None if chances is None else np.asarray(chances, dtype=np.float64),
+                answers=answers,
+                rng=generator(following.seed, "priority"),
+            ),
+            dtype=np.float64,
+        )
+    # Stored as float32, in which a number may be infinite that was not.
+    fit = np.abs(found) <= np.finfo(np.float32).max
+    if found.shape != (len(rows),) or not fit.all():
+        raise PlanRefused(
+            f"stage {following.index} cannot be planned: the priority {priority.name} of {instrument.name} gives "
+            f"shape {found.shape} with {int(np.count_nonzero(~fit))} numbers that are not finite in 32 bits, and "
+            f"{len(rows)} candidates need one number each"
+        )
+    return found
 
 
 def _score_all(
@@ -112,10 +176,11 @@ def _score_all(
                 seed=recipe.seed,
                 instrument=instrument,
                 questions=questions,
+                responses_per_item=recipe.responses,
             )
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
-    rows = np.unique(drawn.rows)  # A test set has each pair several times.
+    rows = np.unique(drawn.rows)  # Each pair is there as often as it is answered.
     inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     scores = predictor_training.score(folders, inputs, held.heartbeat)
     found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from pydantic import BaseModel, ValidationError
 
 from predictors.errors import PredictorError
-from predictors.registry import default_params, settings_of
+from predictors.registry import default_params, reads, settings_of
 from predictors.registry import names as predictor_names
 from predictors.training import members_of
 from survey import study_file
@@ -22,7 +22,7 @@ from survey.services.banks.importing import Problems, find_bank, read_text_file
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 from survey.services.plans.candidates import drawable_questions
-from survey.services.plans.planning import check_designs, try_stage
+from survey.services.plans.planning import check_designs, drawing_problem, try_stage
 from survey.services.sittings import attention, practice
 from survey.study_file import Note, Place, PredictorChoice, StudyConfig, StudyFileError, WrongKey
 
@@ -111,6 +111,8 @@ def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study
     panel = _panel(config, report)
     instrument = _instrument(config, report)
     _check_predictor(config, instrument, report)
+    if instrument is not None:
+        _check_what_stages_draw_by(config, instrument, report)
     for place, language in study_file.missing_texts(config):
         report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
     if bank is None or panel is None or instrument is None:
@@ -212,10 +214,18 @@ def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrumen
         return
     if instrument is not None and instrument().learning is None:
         report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
-    _check_choice(config.predictor, ("predictor",), report)
+    _check_choice(config.predictor, ("predictor",), instrument, report)
     for index, compared in enumerate(config.predictor.compared):
-        _check_choice(compared, ("predictor", "compared", index), report)
+        _check_choice(compared, ("predictor", "compared", index), instrument, report)
     _check_disagreement(config, config.predictor, report)
+
+
+def _check_what_stages_draw_by(config: StudyConfig, kind: type[instruments.Instrument], report: Reporter) -> None:
+    """By the instrument under the file's options, which decide whether it has a priority of its own."""
+    instrument = kind(Study(slug=config.slug, stored_config=config.model_dump(mode="json")))
+    for index in range(1, len(config.stages) + 1):
+        if problem := drawing_problem(config, index=index, instrument=instrument):
+            report(("stages", index - 1, "design"), problem)
 
 
 def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Reporter) -> None:
@@ -232,10 +242,19 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
             )
 
 
-def _check_choice(wanted: PredictorChoice, place: Place, report: Reporter) -> None:
+def _check_choice(
+    wanted: PredictorChoice, place: Place, instrument: type[instruments.Instrument] | None, report: Reporter
+) -> None:
     if wanted.name not in predictor_names():
         report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
         return
+    learning = instrument().learning if instrument is not None else None
+    if instrument is not None and learning is not None and learning.reads != "pairs" and reads(wanted.name) == "pairs":
+        able = ", ".join(name for name in predictor_names() if reads(name) == "features")
+        report(
+            (*place, "name"),
+            f"{wanted.name} reads pairs of questions alone, and {instrument.name} gives features: choose one of {able}",
+        )
     known = default_params(wanted.name)
     for name in wanted.params:
         if name not in known:
@@ -269,8 +288,10 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
     except PlanRefused as exc:
         report(("questions",), exc.message)
         return
+    if any(drawing_problem(config, index=stage.index, instrument=instrument) for stage in stages):
+        return  # Said at the stage's design.
     try:
-        check_designs(config, universe_size=instrument.universe_size(questions))
+        check_designs(config, universe_size=instrument.universe_size(questions), instrument=instrument)
     except PlanRefused as exc:
         report(("stages",), exc.message)
         return

@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 
 from bandit.estimators import compare_shares
 from survey.console.tables import table
+from survey.contracts.instruments import Metric
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
@@ -83,12 +84,12 @@ def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> Non
         jobs.run_inline(lifecycle.close_stage(stage))
     assert Sitting.objects.filter(state="complete").count() == 6
     first, second = demonstration.stage_lines(study)
-    assert (first.answers, first.share, first.top, first.auc) == (12, 2 / 3, None, None)
+    assert (first.answers, first.share, first.top, first.judged) == (12, 2 / 3, None, None)
     assert first.training_seconds is not None and first.planning_seconds is not None
     assert (second.answers, second.share, (second.top or 0) + (second.rest or 0)) == (6, 2 / 3, 4 / 3)
     assert (second.training_seconds, second.planning_seconds) == (None, None)
     judged = stage.evaluations.get(predictor_run__role="main").metrics
-    assert second.auc == judged["naive"]["auc"]["overall"] is not None
+    assert second.judged == judged["naive"]["auc"]["overall"] is not None
     verdict = demonstration.verdict_on(study, null=False)
     assert (verdict.comparison.first, verdict.comparison.second, verdict.passed) == (2 / 3, 2 / 3, False)
     shown = demonstration.stage_table([first, second]).splitlines()
@@ -129,7 +130,8 @@ def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, sa
 
 
 def test_the_summary_is_one_json_object_with_all_numbers() -> None:
-    line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None)
+    auc = Metric("auc", "Area under the ROC curve", highest_first=True)
+    line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None, auc)
     verdict = Verdict(comparison=comparison(0.3, 0.6), null=False)
     found = json.loads(
         json.dumps(demonstration.summary(seconds=12.34, lines=[line, replace(line, stage=2)], verdict=verdict))

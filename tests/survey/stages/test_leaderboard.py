@@ -5,6 +5,7 @@ import json
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
@@ -12,11 +13,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from survey.contracts import instruments
+from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
 from survey.models import ApiToken, Evaluation, PredictorRun, Stage, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import contents
-from survey.services.stages.leaderboard import COLUMNS, SORTS, Line, leaderboard
+from survey.services.stages import lifecycle
+from survey.services.stages.leaderboard import Line, leaderboard, learning_of, sorts_of
 from tests import cast
+from tests.toy_instrument.instrument import Toy
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +114,7 @@ def test_it_sorts_from_good_to_bad_with_what_is_unknown_last(study: Study) -> No
     assert values("auc") == [0.9, 0.8, 0.7, 0.7, None, None, None]
     assert values("auc", reverse=True) == [0.7, 0.7, 0.8, 0.9, None, None, None]
     assert values("nll") == [0.5, 0.5, 0.6, 0.65, 0.65, 0.7, None]
-    for sort in SORTS:
+    for sort in sorts_of(learning_of(study)):
         assert len(leaderboard(study, sort=sort)) == 7
 
 
@@ -152,7 +157,7 @@ def test_the_export_brings_it_along(study: Study) -> None:
     (extra,) = [extra for extra in contents.extra_files(study) if extra.name == "leaderboard.csv"]
     text = "".join(csv_lines.csv_lines(extra.columns, extra.rows))
     rows = list(csv.DictReader(StringIO(text, newline="")))
-    assert list(rows[0]) == [column.name for column in COLUMNS]
+    assert list(rows[0]) == [column.name for column in extra.columns]
     assert (rows[0]["predictor"], rows[0]["params"], rows[0]["n"]) == ("bert", '{"members": 2}', "12")
     assert (rows[1]["auc_overall"], rows[1]["nll_difference"], rows[1]["auc_difference"]) == ("0.9", "0.1", "")
     assert (rows[6]["evaluated_on"], rows[6]["auc_overall"]) == ("", "")
@@ -175,3 +180,110 @@ def test_the_api_serves_the_same_lines(study: Study) -> None:
     assert lines[1]["difference"]["nll"]["overall"]["value"] == 0.1
     assert json.dumps(lines[0]["params"]) == '{"members": 2}'
     assert Client().get("/api/v1/studies/small/leaderboard/").status_code == 401
+
+
+# Of another instrument
+
+
+class LengthLearning(Learning):
+    """The label is a number, so that predictors are judged by how far off they are."""
+
+    metrics = (Metric("rmse", "Root mean squared error", highest_first=False, chance="the mean has 1"),)
+    parts = (AnswerPart("everything", "over everything"), AnswerPart("long", "over long passages", "long ones"))
+    baselines = (Baseline("same_task", {"strength": 2.0}),)
+
+    def inputs(self, *, rows: Any, questions: Any) -> list[Any]:
+        return []
+
+    def examples(self, assignments: Any) -> Any:
+        return [], np.zeros(0)
+
+    def evaluate(self, assignments: Any, scores: Any, **how: Any) -> dict[str, Any]:
+        return {}
+
+    def compare(self, assignments: Any, scores: Any, others: Any, **how: Any) -> dict[str, Any]:
+        return {}
+
+
+class Lengths(Toy):
+    name = "lengths"
+    learning = LengthLearning()
+
+
+@pytest.fixture
+def other_kind(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study of an instrument whose predictors are judged by another metric on other parts."""
+    monkeypatch.setitem(instruments._kinds, Lengths.name, Lengths)
+    study = cast.small_study(
+        "lengths",
+        instrument={"kind": "lengths"},
+        predictor={"name": "same_task"},
+        candidates={"size": 40},
+        stages=[{"sittings": 4}, {"sittings": 4}],
+    )
+    first, second = study.stages.order_by("index")
+    for name, role, error in (("bert", "main", 0.4), ("same_task", "baseline", 0.3)):
+        run = run_after(first, name, role)
+        judged = {"n": 12, "rmse": {"everything": error, "long": 2 * error}, "intervals": {"rmse": {"long": [0.1, 1]}}}
+        compared = {"weighted": {"rmse": {"everything": {"difference": -0.1, "interval": [-0.2, 0]}}}}
+        Evaluation.objects.create(
+            predictor_run=run,
+            stage=second,
+            metrics={"weighted": judged, "difference": {} if role == "main" else compared},
+        )
+    return study
+
+
+def test_metrics_parts_and_sorts_are_the_instruments(other_kind: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = leaderboard(other_kind, sort="rmse")
+    assert [(line.run.name, line.figures["rmse"]["everything"].value) for line in lines] == [
+        ("same_task", 0.3),
+        ("bert", 0.4),
+    ]
+    assert lines[1].figures["rmse"]["long"].high == 1 and lines[0].difference["rmse"]["everything"].value == -0.1
+    call_command("leaderboard", "lengths", "--sort", "rmse", "--part", "long")
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split()[-9:] == ["n", "RMSE", "95", "%", "RMSE", "-", "main", "95", "%"]
+    assert "RMSE: lower is better, the mean has 1.\n" in shown and "AUC" not in shown and "0.800" in shown
+    for flag, known in (("--sort", "evaluated, trained, predictor, n, rmse"), ("--part", "everything, long")):
+        with pytest.raises(SystemExit):
+            call_command("leaderboard", "lengths", flag, "auc")
+        assert f"{flag}: 'auc' is not one of {known}\n" in capsys.readouterr().err
+    (extra,) = [extra for extra in contents.extra_files(other_kind) if extra.name == "leaderboard.csv"]
+    assert [column.name for column in extra.columns][9:] == [
+        f"rmse_{part}{end}" for part in ("everything", "long", "difference") for end in ("", "_low", "_high")
+    ]
+    assert extra.columns[12].description == "Root mean squared error over long passages."
+    assert [row[9] for row in extra.rows] == [0.4, 0.3]
+
+
+def test_the_pages_show_the_metrics_that_the_instrument_has(other_kind: Study) -> None:
+    admin = Client()
+    admin.force_login(User.objects.create_superuser("root"))
+    page = admin.get(f"/admin/survey/study/{other_kind.pk}/leaderboard/?sort=rmse").content.decode()
+    assert "RMSE long ones</th>" in page and "RMSE less the main one&#x27;s" not in page and "AUC" not in page
+    assert page.index("same_task") < page.index("bert") and "0.100 to 1.000" in page
+    study = admin.get(f"/admin/survey/study/{other_kind.pk}/change/").content.decode()
+    assert ">RMSE</abbr>" in study and "0.400" in study and "AUC" not in study
+    listed = admin.get("/admin/survey/evaluation/").content.decode()
+    assert "RMSE" in listed and "AUC" in listed and "0.400" in listed
+    line = admin.get("/api/v1/studies/lengths/leaderboard/").json()[0]
+    assert line["figures"] == {
+        "rmse": {
+            "everything": {"value": 0.4, "low": None, "high": None},
+            "long": {"value": 0.8, "low": 0.1, "high": 1.0},
+        }
+    }
+
+
+def test_the_baselines_are_the_instruments(other_kind: Study) -> None:
+    first = cast.stage_of(other_kind)
+    names = [(choice.role, choice.name, choice.params) for choice in lifecycle._predictors_of(first)]
+    assert names == [("main", "same_task", {})]
+    other_kind.stored_config["predictor"]["name"] = "bert"
+    other_kind.save()
+    first = cast.stage_of(other_kind)
+    assert [(choice.role, choice.name, choice.params) for choice in lifecycle._predictors_of(first)] == [
+        ("main", "bert", {}),
+        ("baseline", "same_task", {"strength": 2.0}),
+    ]

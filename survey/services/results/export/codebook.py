@@ -1,7 +1,9 @@
 """What every column of an export means."""
 
+import textwrap
 from collections.abc import Mapping
 
+from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.models import Study
 from survey.services.answers.conditions import in_words
@@ -26,14 +28,19 @@ CODEBOOK_HEADER = (
 )
 
 
+FILES = (
+    "All files are UTF-8 with a header line, lines end in a newline, and an empty cell means that there is "
+    "nothing (yet). Texts equal the bank's byte for byte: read them with missing-value detection off (a text may "
+    'be "nan"), and do not open the file in a spreadsheet without care (a text may begin with "="). Times are ISO '
+    "8601 in UTC."
+)
+
+
 CODEBOOK_PREFACE = """# Codebook
 
 What `manage.py export` writes for a study of the kind `{instrument}`; the export itself brings this page along.
 
-All files are UTF-8 with a header line, lines end in a newline, and an empty cell means that there is nothing (yet).
-Texts equal the bank's byte for byte: read them with missing-value detection off (a text may be "nan"), and do not open
-the file in a spreadsheet without care (a text may begin with "="). Times are ISO 8601 in UTC. Beliefs are whole
-percentage points.
+{files}
 
 `answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
 rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
@@ -44,7 +51,8 @@ status is `counted` and whose role is `sampled` or `holdout`, without those of a
 
 def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
     """The codebook as Markdown."""
-    lines = [CODEBOOK_PREFACE.format(instrument=study.instrument)]
+    files = textwrap.fill(f"{FILES} {instruments.of_study(study).codebook_note}", width=120)
+    lines = [CODEBOOK_PREFACE.format(instrument=study.instrument, files=files)]
     if levels:
         lines.append(f"Only answers under {in_words(levels)} are in answers.csv and in the instrument's own files.\n")
     current = ""

@@ -36,8 +36,8 @@ def _own_files(study: Study, stage: int | None, levels: Mapping[str, str]) -> It
     yield from sitting_files(study, stage=stage)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
     yield from timing_files(study, stage=stage)
-    if instrument.learning is not None:
-        yield ExtraFile(leaderboard.FILE, leaderboard.COLUMNS, leaderboard.file_rows(study))
+    if (learning := instrument.learning) is not None:
+        yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
     yield amendments_file(study)
 
 

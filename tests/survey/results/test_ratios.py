@@ -1,0 +1,207 @@
+"""A study with a ratio, and one in which several people answer each item: against plain computations."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+import bandit
+from survey.models import Assignment, ConditionLevel, Study
+from survey.services.results import comparing, estimating
+from tests import cast
+from tests.survey import readings
+from tests.survey.readings import length_of, read_of, right_of, tries_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings.make_known(monkeypatch)
+
+
+GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.4, "top_fraction": 0.5}
+TWO = {
+    "stages": [{"sittings": 12}, {"sittings": 12, "design": GREEDY}],
+    "candidates": {"size": 60},
+    "predictor": {"name": "logistic"},
+    "conditions": [{"factor": "mode", "levels": ["one", "other"]}],
+}
+
+
+def run(slug: str = "readings", *, lose: int = 0, **overrides: Any) -> Study:
+    study = readings.study(slug, **overrides)
+    for index in range(1, len(study.config.stages) + 1):
+        readings.run_stage(cast.stage_of(study, index), lose=lose)
+    return study
+
+
+def answers_of(study: Study, index: int, role: str = "sampled") -> list[Assignment]:
+    rows = Assignment.objects.filter(slot__stage__study=study, slot__stage__index=index, slot__role=role)
+    return list(rows.filter(state="counted").select_related("slot__stratum", "slot__item", "sitting"))
+
+
+def arrays_of(answers: list[Assignment]) -> dict[str, np.ndarray]:
+    named = [(int(one.slot.item.key), one.sitting.respondent_id) for one in answers]
+    return {
+        "right": np.array([right_of(*one) for one in named]),
+        "tries": np.array([tries_of(*one) for one in named]),
+        "read": np.array([read_of(*one) for one in named]),
+        "long": np.array([length_of(item) > 15 for item, _who in named]),
+        "weight": np.array([1 / one.slot.inclusion_probability for one in answers]),
+        "person": np.array([one.sitting.respondent_id for one in answers]),
+        "item": np.array([one.slot.item_id for one in answers]),
+    }
+
+
+def figure_of(figures: Any, name: str) -> Any:
+    (found,) = [figure for figure in figures if figure.name == name]
+    return found
+
+
+def ratio_of(found: dict[str, np.ndarray], inside: Any = slice(None)) -> float:
+    weight = found["weight"][inside]
+    return float((weight * found["right"][inside]).sum() / (weight * found["tries"][inside]).sum())
+
+
+def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -> None:
+    study = run(**TWO)
+    report = estimating.estimate(study, by=["length"])
+    figure = figure_of(report.figures, "accuracy")
+    parts = [arrays_of(answers_of(study, index)) for index in (1, 2)]
+    own = [ratio_of(part) for part in parts]
+    assert [stage.estimate.value for stage in figure.stages] == pytest.approx(own)
+    assert figure.combined.value == pytest.approx(
+        sum(stage.weight * value for stage, value in zip(figure.stages, own, strict=True))
+    )
+    right, tries = (np.concatenate([part[name] for part in parts]) for name in ("right", "tries"))
+    assert figure.naive.value == pytest.approx(right.sum() / tries.sum()) and figure.unit == "share"
+    (division,) = report.divisions
+    for label, figures in zip(division.labels, division.figures, strict=True):
+        inside = [part["long"] == (label == "long") for part in parts]
+        values = [stage.estimate.value for stage in figure_of(figures, "accuracy").stages]
+        assert values == pytest.approx([ratio_of(part, kept) for part, kept in zip(parts, inside, strict=True)])
+    difference = figure_of(division.differences, "accuracy")
+    assert difference.stages[0].estimate.value == pytest.approx(
+        ratio_of(parts[0], ~parts[0]["long"]) - ratio_of(parts[0], parts[0]["long"])
+    )
+    # The share is what a predictor predicts, and the first figure: it alone is assisted.
+    assert report.assisted is not None and report.assisted.name == "read"
+
+
+def test_a_ratio_under_the_levels_of_a_factor_takes_the_answers_under_each() -> None:
+    study = run(**TWO)
+    (division,) = estimating.estimate(study, by=["mode"]).divisions
+    assert division.labels == ("one", "other")
+    answers = answers_of(study, 1)
+    level = {row.sitting_id: row.level for row in ConditionLevel.objects.filter(sitting__stage__study=study)}
+    found = arrays_of(answers)
+    own = []
+    for label, figures in zip(division.labels, division.figures, strict=True):
+        under = np.array([level[one.sitting_id] == label for one in answers])
+        own.append(ratio_of(found, under))
+        assert figure_of(figures, "accuracy").stages[0].estimate.value == pytest.approx(own[-1])
+    effect = figure_of(division.differences, "accuracy").stages[0].estimate
+    assert effect.value == pytest.approx(own[1] - own[0])
+
+
+def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = run(**TWO, options={"ratio": True})
+    report = estimating.estimate(study)
+    assert report.figures[0].name == "accuracy" and report.assisted is None
+    assert any("right tries is a ratio of two sums" in line for line in report.assumptions)
+    top = next(line for line in report.parts[1].strata if line.name == "top")
+    found = arrays_of([one for one in answers_of(study, 2) if one.slot.stratum.name == "top"])
+    assert top.mean == pytest.approx(found["right"].sum() / found["tries"].sum())
+    compared = comparing.compare(study, predictors=())
+    assert {line.reason for line in compared} == {
+        "right tries is a ratio of two sums, and policies are judged by the mean of one number an answer"
+    }
+    assert compared[0].logged is not None and not compared[0].policies
+    call_command("estimate", study.slug)
+    assert "right tries" in capsys.readouterr().out
+    call_command("compare_policies", study.slug)
+
+
+def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
+    study = run(**TWO)
+    part = estimating._read(cast.stage_of(study), "sampled", [], readings.Readings(study), (), {})
+    assert part is None
+    from survey.services.results import estimators
+
+    answers = answers_of(study, 1)
+    found = arrays_of(answers)
+    made = estimators.Part(
+        stage=1,
+        role="sampled",
+        names=("all",),
+        sizes=(60,),
+        slots=(len(answers),),
+        universe_size=None,
+        stratum=np.zeros(len(answers), dtype=np.int64),
+        cluster=found["person"],
+        probability=np.full(len(answers), 0.6),
+        planned_probability=np.full(len(answers), 0.6),
+    )
+    nothing = np.zeros(len(answers))
+    assert estimators.estimate(made, found["right"], per=nothing) == (None, "nothing to divide by")
+    halves = np.arange(len(answers)) % 2 == 0
+    assert estimators.difference(made, found["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert estimators.effect(made, found["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert estimators.naive([made], [found["right"]], [None], False, [nothing]) is None
+
+
+# Several answers an item
+
+
+THREE = {"stages": [{"sittings": 12, "responses_per_item": 3}], "candidates": {"size": 60}}
+
+
+def test_errors_are_between_respondents_and_between_items_where_several_answer_each() -> None:
+    study = run("three", **THREE, lose=4)
+    report = estimating.estimate(study)
+    found = arrays_of(answers_of(study, 1))
+    assert found["item"].size == 32 and np.unique(found["item"]).size == 12
+    figure = figure_of(report.figures, "read")
+    plain = bandit.stratified_mean(
+        values=found["read"],
+        stratum=np.zeros(32, dtype=int),
+        sizes=(60,),
+        cluster=found["person"],
+        item=found["item"],
+        universe_size=80,
+        share=True,
+    )
+    assert figure.stages[0].estimate == plain
+    # By hand: the weights are equal, so that each answer adds its distance from the mean, over 32.
+    share = (found["read"] - found["read"].mean()) / 32
+    _, item = np.unique(found["item"], return_inverse=True)
+    _, person = np.unique(found["person"], return_inverse=True)
+    totals, squares, count = (
+        np.bincount(item, weights=share),
+        np.bincount(item, weights=share**2),
+        np.bincount(item).astype(float),
+    )
+    by_person = np.bincount(person, weights=share)
+    people = by_person.size / (by_person.size - 1) * (by_person**2).sum()
+    products = max(12 / 11 * (totals**2).sum() - 32 / 31 * squares.sum(), 0)
+    spread = products * (count**2).sum() / (count * (count - 1)).sum()
+    drawn = 12 / 60 * 60 / 80
+    # At least what the noise inside the items and the spread of those that were not drawn come to.
+    noise = ((squares - totals**2 / count) * count / np.maximum(count - 1, 1))[count > 1].sum()
+    least = noise + (1 - drawn) * spread
+    assert plain.standard_error == pytest.approx(math.sqrt(max(people + products - drawn * spread, least)))
+    assert plain.degrees_of_freedom == 11
+    assert any("Several people answered each item of stage 1" in line for line in report.assumptions)
+    single = estimating.estimate(run("single", stages=[{"sittings": 12}], candidates={"size": 60}))
+    assert not any("Several people" in line for line in single.assumptions)
+
+
+def test_other_policies_are_not_judged_where_several_people_answered_each_item() -> None:
+    study = run("three", **THREE)
+    (line,) = comparing.compare(study, predictors=())
+    assert line.reason.startswith("several people answered each item")
