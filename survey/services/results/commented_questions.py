@@ -31,12 +31,15 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
-    by_study: dict[int, list[Item]] = defaultdict(list)
+    # Which questions an item shows stands in its own row, so that one study of a kind reads those of all.
+    by_kind: dict[str, list[Item]] = defaultdict(list)
     for item in counted:
-        by_study[item.study_id].append(item)
+        by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
-    for own in by_study.values():
+    for name, own in by_kind.items():
+        if not instruments.is_known(name):  # What its items show cannot be read while it is missing.
+            continue
         for counted_item, questions in zip(own, instruments.of_study(own[0].study).questions_of(own), strict=True):
             for question in questions:
                 found[question.pk] = question

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from survey.contracts.screens import SimulatedPerson
 
+from .screens import FEEDBACK
+
 WORDS = ("what", "is", "the", "river", "sum", "of")
 
 
@@ -13,4 +15,4 @@ class Guesser(SimulatedPerson):
         self.random = random.Random(seed)
 
     def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:
-        return {"guess": " ".join(self.random.sample(WORDS, 2))}
+        return {} if screen == FEEDBACK else {"guess": " ".join(self.random.sample(WORDS, 2))}
