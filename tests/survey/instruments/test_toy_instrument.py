@@ -7,7 +7,7 @@ import pytest
 from toy_instrument.models import Guess
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors
+from survey.exceptions import FieldErrors, HunchError
 from survey.models import Response, Score, SnapshotAnswer, Stage
 from survey.services.results.export import files
 from survey.services.results.outcome_table import outcome_table
@@ -113,3 +113,20 @@ def test_its_outcome_is_shown_by_stratum() -> None:
     play(cast.Visitor(stage.study))
     table = outcome_table(stage)
     assert table is not None and table.answers == 3 and table.share is not None
+
+
+@pytest.mark.django_db
+def test_its_report_counts_what_was_guessed() -> None:
+    stage = open_toy()
+    (entry,) = instruments.of_study(stage.study).reports()
+    assert "no guess yet" in entry.load().obstacle(stage.study)
+    visitor = cast.Visitor(stage.study).to_items()
+    for guess in ("the river", "The sum", "zebra"):
+        visitor.post(guess=guess)
+    visitor.post()
+    assert entry.load().obstacle(stage.study) == ""
+    findings = entry.load().make(stage.study, {"least": ["2"]})
+    (table,) = findings.tables
+    assert table.rows == [("the", 2)] and findings.data == {"guesses": 3, "words": {"the": 2}}
+    with pytest.raises(HunchError, match="least: 'two'"):
+        entry.load().make(stage.study, {"least": ["two"]})

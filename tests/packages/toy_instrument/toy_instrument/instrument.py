@@ -11,6 +11,7 @@ from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 
 from . import export, labels, people, screens
+from .learning import ToyLearning
 from .models import Guess, Passage
 
 ROW = np.dtype([("question", "<i4")])
@@ -32,6 +33,7 @@ class Toy(Instrument):
     columns = export.COLUMNS
     controls = ToyControls()
     estimates = ToyEstimates()
+    learning = ToyLearning()
 
     def reports(self) -> Sequence[ReportEntry]:
         return (
