@@ -37,7 +37,10 @@ class CheckQuestion:
 
 @dataclass(frozen=True)
 class Step:
-    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known."""
+    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known.
+
+    `position` of `total` counts items, and practice examples where there are several.
+    """
 
     number: int
     kind: str
@@ -123,9 +126,17 @@ def current_step(sitting: Sitting) -> Step:
         )
     text = sitting.shown_config.block_text(block, sitting.levels())
     if block.kind == "practice":
-        screen, feedback = practice.shown(sitting)
+        shown = practice.shown(sitting)
+        several = shown.total > 1
         return Step(
-            number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
+            number=sitting.step,
+            kind="practice",
+            block=block,
+            text=text,
+            screen=shown.screen,
+            feedback=tuple(shown.feedback),
+            position=shown.number if several else 0,
+            total=shown.total if several else 0,
         )
     paid = panels.of_study(study).has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
