@@ -4,6 +4,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from survey.contracts import instruments, panels
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Sitting
@@ -112,8 +114,10 @@ def current_step(sitting: Sitting) -> Step:
         if check := due_check(sitting, assignment):
             question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
             return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
-        screen = instruments.of_study(study).next_screen(assignment) if assignment else None
-        if assignment is None or screen is None:
+        if assignment is None:
+            return _welcome_back(sitting)
+        screen = instruments.of_study(study).next_screen(assignment)
+        if screen is None:
             raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
         return Step(
             number=sitting.step,
@@ -140,6 +144,14 @@ def current_step(sitting: Sitting) -> Step:
         )
     paid = panels.of_study(study).has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
+
+
+def _welcome_back(sitting: Sitting) -> Step:
+    """The last item counted as it was when the sitting expired. Who comes back continues with what is behind the items,
+    by a POST, as anybody does."""
+    text = _("All your answers are stored. Please continue with what is left of the study.")
+    block = BlockConfig(kind="instructions", title=_("Welcome back"), text=text)
+    return Step(number=sitting.step, kind="instructions", block=block, text=text)
 
 
 def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:
