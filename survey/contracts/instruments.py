@@ -527,6 +527,15 @@ def is_known(name: str) -> bool:
     return name in _kinds
 
 
+def problem_with(name: str) -> str:
+    """Why the instrument of that name cannot be used, in a sentence; empty where it can."""
+    try:
+        kind(name)
+    except InstrumentMissing as exc:
+        return exc.message
+    return ""
+
+
 def of_study(study: "Study") -> Instrument:
     """The study's instrument, as the study has it.
 

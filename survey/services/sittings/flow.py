@@ -146,6 +146,14 @@ def current_step(sitting: Sitting) -> Step:
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
 
 
+def words_while_missing() -> str:
+    """What respondents are told while the study's instrument is missing. The reason is nothing for them."""
+    return _(
+        "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
+        "Please try again later, or write to those who run the study."
+    )
+
+
 def _welcome_back(sitting: Sitting) -> Step:
     """The last item counted as it was when the sitting expired. Who comes back continues with what is behind the items,
     by a POST, as anybody does."""
