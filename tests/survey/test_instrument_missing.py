@@ -47,7 +47,10 @@ def test_nobody_is_let_in_and_the_page_says_why_in_german_too(begun: cast.Visito
     assert "This study cannot be shown at the moment. Nothing is lost" in text and WHY not in text
     study = begun.sitting.stage.study
     Study.objects.filter(pk=study.pk).update(
-        stored_config={**study.stored_config, "texts": {**study.stored_config["texts"], "language": "de", "languages": ["de"]}}
+        stored_config={
+            **study.stored_config,
+            "texts": {**study.stored_config["texts"], "language": "de", "languages": ["de"]},
+        }
     )
     german = client.get("/s/small/", follow=True).content.decode()
     assert "Diese Studie kann im Moment nicht gezeigt werden. Es ist nichts verloren" in german
