@@ -13,8 +13,8 @@ from survey.contracts import instruments
 from survey.models import Assignment, QuestionReport, Response, Sitting, Stage, Study
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, lifecycle
+from tests import cast
 from tests.frontend.pages import arrive
-from tests.survey import cast
 
 pytestmark = pytest.mark.django_db
 WHY = "no instrument is called 'belief_update'; there are: "

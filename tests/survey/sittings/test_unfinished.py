@@ -24,8 +24,8 @@ from survey.services.sittings.capacity import slots_without_holder
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.simulator import Crowd
+from tests import cast
 from tests.frontend.pages import arrive, read
-from tests.survey import cast
 
 from .test_concurrency import no_errors, together
 
@@ -206,6 +206,6 @@ def test_simulated_people_press_continue(through: str, live_server: Any) -> None
 
 
 def test_it_is_among_the_printed_screens(tmp_path: Path) -> None:
-    cast.study("toy", instrument={"kind": "toy"}, candidates={"size": 40}, blocks=BLOCKS)
+    cast.small_study("toy", instrument={"kind": "toy"}, candidates={"size": 40}, blocks=BLOCKS)
     call_command("screens", "toy", out=tmp_path)
     assert [path.name for path in tmp_path.rglob("*feedback*.html")]
