@@ -62,6 +62,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "alignment": "Say whether language models perform as people expect.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },
+    "Instruments of your own": {
+        "new_instrument": "Write the package of a new instrument, to be filled in.",
+    },
     "Connections": {
         "create_token": "Make a token for the REST API.",
         "subscribe_webhooks": "Have Prolific report changes at once.",
