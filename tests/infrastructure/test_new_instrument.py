@@ -37,7 +37,7 @@ def test_following_the_page_leads_to_an_instrument_that_works(tmp_path: Path) ->
     assert f"hunch new_instrument {NAME} " in PAGE
     written = hunch(tmp_path, "new_instrument", NAME, "--out", str(tmp_path))
     assert written.returncode == 0, written.stderr
-    packages.write_dist_info(tmp_path / NAME)
+    packages.write_metadata(tmp_path / NAME, tmp_path / NAME)
     for command in (("check",), ("makemigrations", NAME, "--check", "--dry-run")):
         run = hunch(tmp_path, *command)
         assert run.returncode == 0, run.stdout + run.stderr

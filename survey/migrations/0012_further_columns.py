@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0010_stored_config'),
+        ('survey', '0011_nothing_unused'),
     ]
 
     operations = [

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('survey', '0011_further_columns'),
+        ('survey', '0001_initial'),
     ]
 
     operations = [
