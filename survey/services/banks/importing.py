@@ -171,7 +171,8 @@ def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
     """The questions of a CSV file with a header; what cannot be read goes to `problems`. Texts are taken as they
     stand."""
     for line, values in read_table(path, problems, required=REQUIRED_COLUMNS, optional=OPTIONAL_COLUMNS):
-        yield QuestionRow(**values, file=str(path), line=line)
+        texts: dict[str, Any] = values
+        yield QuestionRow(**texts, file=str(path), line=line)
 
 
 def read_table(

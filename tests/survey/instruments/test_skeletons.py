@@ -15,6 +15,7 @@ from django.test import Client
 from preference_skeleton.models import Comparison, Judgement, Rating
 
 from survey.contracts import instruments
+from survey.contracts.reports import Given
 from survey.exceptions import FieldErrors, FileErrors
 from survey.models import SnapshotAnswer, Stage, Study
 from survey.services.plans.planning import plan_stage
@@ -226,7 +227,7 @@ def test_the_cloze_report_gives_norms(sentences: None) -> None:
     opened(study)
     for _person in range(6):
         play(study)
-    (table,) = report.make(study, {}).tables
+    (table,) = report.make(study, Given(question=())).tables
     assert sum(row[3] for row in table.rows) == 18
     row = table.rows[0]
     n, k, distinct = row[3], row[5], len(row[9].split("; "))
@@ -270,7 +271,7 @@ def test_a_preference_study_goes_through_its_stages(prompts: None, tmp_path: Pat
     found = estimate(study).as_json()
     assert "pairs of replies to the bank's 10 prompts" in str(found)
     (entry,) = instruments.of_study(study).reports()
-    findings = entry.load().make(study, {})
+    findings = entry.load().make(study, Given(question=()))
     wins = {(row[0], row[1]): (row[2], row[3]) for row in findings.tables[0].rows}
     assert wins["raven", "owl"][0] > wins["owl", "raven"][0]  # simulated people like longer replies
     assert wins["raven", "owl"][1] == wins["owl", "raven"][1]

@@ -4,9 +4,11 @@ import csv
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from toy_instrument.models import Guess
 
 from survey.contracts import instruments
+from survey.contracts.reports import Given
 from survey.exceptions import FieldErrors, HunchError
 from survey.models import Response, Score, SnapshotAnswer, Stage
 from survey.services.results.export import files
@@ -116,7 +118,7 @@ def test_its_outcome_is_shown_by_stratum() -> None:
 
 
 @pytest.mark.django_db
-def test_its_report_counts_what_was_guessed() -> None:
+def test_its_report_counts_what_was_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     stage = open_toy()
     (entry,) = instruments.of_study(stage.study).reports()
     assert "no guess yet" in entry.load().obstacle(stage.study)
@@ -125,8 +127,10 @@ def test_its_report_counts_what_was_guessed() -> None:
         visitor.post(guess=guess)
     visitor.post()
     assert entry.load().obstacle(stage.study) == ""
-    findings = entry.load().make(stage.study, {"least": ["2"]})
+    findings = entry.load().make(stage.study, Given({"least": ("2",)}))
     (table,) = findings.tables
     assert table.rows == [("the", 2)] and findings.data == {"guesses": 3, "words": {"the": 2}}
     with pytest.raises(HunchError, match="least: 'two'"):
-        entry.load().make(stage.study, {"least": ["two"]})
+        entry.load().make(stage.study, Given({"least": ("two",)}))
+    call_command("report", "toy", "guessed_words", "least=2")
+    assert "4 different words in 3 guesses" in capsys.readouterr().out

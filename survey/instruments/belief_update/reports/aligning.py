@@ -234,7 +234,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
         stored = ModelAnswer.objects.judged().filter(language_model=model, question__bank=study.bank_id)
         for question, correct in stored.values_list("question_id", "correct"):
             if question in place:
-                given[place[question]] = int(correct)
+                given[place[question]] = int(bool(correct))
         answered = (given[pairs.evidence] == pairs.outcome) & (given[pairs.target] >= 0)
         missing = int((given < 0).sum())
         if missing:

@@ -1,10 +1,9 @@
 """The report: the norms of every gap with enough answers."""
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Report, Table
+from survey.contracts.reports import Findings, Given, Report, Table
 from survey.exceptions import StateRefused
 from survey.models import Assignment
 
@@ -21,7 +20,7 @@ class ClozeNorms(Report):
         least = instruments.of_study(study).options.least
         return f"no gap of {study.slug} has {least} answers yet: collect more, or lower the option least"
 
-    def make(self, study: "Study", arguments: Mapping[str, Sequence[str]]) -> Findings:
+    def make(self, study: "Study", arguments: Given) -> Findings:
         norms = _enough(study)
         if not norms:
             raise StateRefused(self.obstacle(study))

@@ -1,11 +1,10 @@
 """The report: how often each model's reply was preferred to another's, and how often the first one was."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Report, Table
+from survey.contracts.reports import Argument, Findings, Given, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
 
@@ -35,9 +34,9 @@ class Preferences(Report):
     def obstacle(self, study: "Study") -> str:
         return "" if _ratings(study) else f"{study.slug} has no judgement yet: open a stage and wait for answers"
 
-    def make(self, study: "Study", arguments: Mapping[str, Sequence[str]]) -> Findings:
+    def make(self, study: "Study", arguments: Given) -> Findings:
         scales = instruments.of_study(study).options.questions
-        (scale,) = arguments.get("question") or scales[:1]
+        scale = arguments.one("question") or scales[0]
         if scale not in scales:
             raise HunchError(f"question: {scale!r} is none of {', '.join(scales)}", code="invalid")
         ratings = [rating for rating in _ratings(study) if rating.scale == scale]

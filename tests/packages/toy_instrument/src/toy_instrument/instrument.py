@@ -38,7 +38,7 @@ class Toy(Instrument):
     def reports(self) -> Sequence[ReportEntry]:
         return (
             ReportEntry(
-                name="guessed-words",
+                name="guessed_words",
                 title="Guessed words",
                 summary="How often each word was guessed.",
                 path="toy_instrument.report.GuessedWords",

@@ -1,12 +1,11 @@
 """The toy's report: how often each word was guessed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from survey.contracts.reports import Argument, Findings, Report, Table
+from survey.contracts.reports import Argument, Findings, Given, Report, Table
 from survey.contracts.tables import Column
-from survey.exceptions import HunchError, StateRefused
+from survey.exceptions import StateRefused
 
 from .models import Guess
 
@@ -26,15 +25,13 @@ class GuessedWords(Report):
     def obstacle(self, study: "Study") -> str:
         return "" if _guesses(study) else f"{study.slug} has no guess yet: open a stage and wait for answers"
 
-    def make(self, study: "Study", arguments: Mapping[str, Sequence[str]]) -> Findings:
-        (least,) = arguments.get("least") or ("1",)
-        if not least.isdecimal():
-            raise HunchError(f"least: {least!r} is no whole number", code="invalid")
+    def make(self, study: "Study", arguments: Given) -> Findings:
+        least = arguments.whole("least", lowest=1, highest=1_000_000)
         if obstacle := self.obstacle(study):
             raise StateRefused(obstacle)
         guesses = _guesses(study)
         counted = Counter(word for text in guesses for word in set(text.lower().split()))
-        rows = [(word, count) for word, count in sorted(counted.items()) if count >= int(least)]
+        rows = [(word, count) for word, count in sorted(counted.items()) if count >= least]
         return Findings(
             title="Guessed words",
             lines=[f"{len(counted)} different words in {len(guesses)} guesses"],
