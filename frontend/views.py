@@ -18,11 +18,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from survey.contracts import panels
+from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, OutOfOrder, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
 from survey.services.sittings.answering import advance, sitting_for
-from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
@@ -324,7 +325,7 @@ def _code(study: Study, outcome: str) -> dict[str, Any]:
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
-    at_the_door = isinstance(refusal, EntryRefused)
+    at_the_door, is_missing = isinstance(refusal, EntryRefused), isinstance(refusal, InstrumentMissing)
     titles = {
         "closed": _("This study is not open"),
         "full": _("All places are taken"),
@@ -337,15 +338,16 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),
         "out_of_order": _("This page has not been reached yet"),
+        "instrument_missing": _("This study cannot be shown at the moment"),
     }
     context = {
         "study": study,
         "config": study.config_in(translation.get_language() or ""),
         "title": titles.get(refusal.code, _("This did not work")),
-        "message": refusal.message,
+        "message": words_while_missing() if is_missing else refusal.message,
         "code_name": refusal.code,
         "go_on": None
-        if at_the_door
+        if at_the_door or is_missing
         else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
     }
     if refusal.code == "full" and panels.of_study(study).has_submissions:

@@ -58,8 +58,12 @@ GROUPS: dict[str, dict[str, str]] = {
     "Language models": {
         "collect_answers": "Ask a language model the questions of a bank.",
         "import_answers": "Load answers of language models from a file.",
+        "import_replies": "Load whole replies of language models from a file.",
         "alignment": "Say whether language models perform as people expect.",
         "human_calibration": "Say whether people foresee what people and models get right.",
+    },
+    "Instruments of your own": {
+        "new_instrument": "Write the package of a new instrument, to be filled in.",
     },
     "Connections": {
         "create_token": "Make a token for the REST API.",

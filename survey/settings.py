@@ -19,6 +19,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
+from survey.contracts.apps import brought_apps
 from survey.places import BASE_DIR, IS_INSTALLED
 
 # Readers: each refuses what it cannot use, with the variable's name and the fix.
@@ -205,7 +206,7 @@ HUNCH_PROLIFIC_TOKEN = read_token("HUNCH_PROLIFIC_TOKEN")
 HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolific.com")
 HUNCH_PROLIFIC_WEBHOOK_SECRET = read_token("HUNCH_PROLIFIC_WEBHOOK_SECRET")
 
-# What is installed. An instrument is one line here, and nothing else in the core names it.
+# What is installed. An instrument of ours is one line here; other packages name theirs in an entry point.
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -223,12 +224,15 @@ INSTALLED_APPS = [
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
     "frontend.apps.FrontendConfig",
 ]
+_brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)
+INSTALLED_APPS += _brought
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "survey.middleware.BodyLimitMiddleware",
+    "survey.middleware.InstrumentMissingMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",

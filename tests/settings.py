@@ -29,7 +29,7 @@ from tests import packages  # noqa: E402
 packages.install_all(Path(os.environ["HUNCH_TEST_FOLDER"], "packages"))
 
 from survey.settings import *  # noqa: E402, F403
-from survey.settings import DATABASES, INSTALLED_APPS  # noqa: E402
+from survey.settings import DATABASES  # noqa: E402
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A test database need not survive a power cut, and a file is shared with processes that a test starts.
@@ -39,5 +39,3 @@ else:
     DATABASES["default"]["CONN_MAX_AGE"] = 0  # an idle connection would hold the test database at its end
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# A second instrument is one more line, here as anywhere.
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.toy_instrument.apps.ToyInstrumentConfig"]

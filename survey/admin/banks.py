@@ -87,7 +87,7 @@ class QuestionAdmin(HunchAdmin):
         ),
     )
     readonly_fields = (
-        *("bank", "task", "position", "external_id", "shown", "stored", "answer_text", "reason_text"),
+        *("bank", "task", "position", "external_id", "shown", "stored", "answer_text", "reason_text", "extra"),
         *("flagged_by", "flagged_at"),
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bandit import Estimate
+from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
@@ -28,6 +29,8 @@ class Row:
 
 def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> dict[str, Any]:
     """What the page shows: all figures and, inside each part of the divisions in `by`, the first threshold's."""
+    if problem := instruments.problem_with(study.instrument):
+        return {"problem": problem}
     shown: dict[str, Any] = {
         "divisions": estimating.division_names(study),
         "by": [*dict.fromkeys(by)],

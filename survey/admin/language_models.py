@@ -26,7 +26,8 @@ class LanguageModelAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         correct = Count("answers", filter=Q(answers__correct=True))
-        return super().get_queryset(request).annotate(answered=Count("answers"), correct=correct)
+        judged = Count("answers", filter=Q(answers__correct__isnull=False))
+        return super().get_queryset(request).annotate(answered=Count("answers"), judged=judged, correct=correct)
 
     @admin.display(description="answers", ordering="answered")
     def answer_count(self, model: Any) -> int:
@@ -34,7 +35,7 @@ class LanguageModelAdmin(ReadOnlyAdmin):
 
     @admin.display(description="correct")
     def share_correct(self, model: Any) -> str:
-        return f"{100 * model.correct / model.answered:.1f} %" if model.answered else "–"
+        return f"{100 * model.correct / model.judged:.1f} %" if model.judged else "–"
 
 
 @admin.register(ModelAnswer)

@@ -260,6 +260,8 @@ class AssignmentAdmin(ReadOnlyAdmin):
     @admin.display(description="item and answer")
     def content(self, assignment: Assignment) -> SafeString:
         study = assignment.slot.stage.study
+        if problem := instruments.problem_with(study.instrument):
+            return format_html_join("", "{}", [(problem,)])
         instrument = instruments.of_study(study)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
         rows = zip(instrument.columns, instrument.export_values(full), strict=True)

@@ -17,7 +17,7 @@ from django.http import (
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
-from survey.contracts import panels
+from survey.contracts import instruments, panels
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.panels import owed_list
@@ -234,6 +234,7 @@ class StudyAdmin(ReportPages):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         study.refresh_from_db(fields=["source_text", "stored_config"])
         sections = study_page.sections(study)
+        problem = instruments.problem_with(study.instrument)
         may_run = request.user.has_perm("survey.run_study")
         root = request.build_absolute_uri("/").rstrip("/")
         return self._page(
@@ -246,13 +247,14 @@ class StudyAdmin(ReportPages):
             addresses=study_page.addresses(study, root),
             leading_metric=next(iter(shown_metrics(learning_of(study))), None),
             codes=study.codes.order_by("pk"),
-            flag_lines=flags.flag_lines(study),
+            instrument_problem=problem,
+            flag_lines=[] if problem else flags.flag_lines(study),  # Flags are read from the answers.
             left_out=flags.left_out_by_stage(study),
             pay=hourly_pay(study),
             reports=reports.lines_of(study),
             panel_problem=panels.of_study(study).problem,
             **file_facts(study, request.user),
-            files=[*_files(study), "codebook.md"] if request.user.has_perm("survey.export_study") else [],
+            files=_files(study) if request.user.has_perm("survey.export_study") else [],
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
                 for name, label in LISTS
@@ -336,7 +338,9 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
 
 
 def _files(study: Study) -> list[str]:
-    names = ["answers.csv", *(extra.name for extra in contents.extra_files(study))]
+    names = []
+    if instruments.is_known(study.instrument):
+        names = ["answers.csv", *(extra.name for extra in contents.extra_files(study)), "codebook.md"]
     return [*names, owed_list.FILE] if panels.of_study(study).pays_from_a_list else names
 
 

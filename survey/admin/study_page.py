@@ -370,6 +370,8 @@ def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
 
 
 def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:
+    if not instruments.is_known(study.instrument):
+        return {}
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}

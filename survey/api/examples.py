@@ -335,4 +335,11 @@ ERRORS: dict[int, dict[str, Json]] = {
     415: {"no JSON": _error("unsupported_media_type", 'Unsupported media type "text/plain" in request.')},
     422: {"an answer outside 0 to 100": _error("invalid", f"value: {_TOO_HIGH}", value=[_TOO_HIGH])},
     429: {"too many requests": _error("throttled", "Request was throttled. Expected available in 12 seconds.")},
+    503: {
+        "the study's items are missing": _error(
+            "instrument_missing",
+            "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
+            "Please try again later, or write to those who run the study.",
+        )
+    },
 }

@@ -14,13 +14,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.contracts import panels
+from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
 from survey.services.sittings.answering import advance, sitting_for
 from survey.services.sittings.comments import report_question
-from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.timing import record_unfinished
 
 from . import examples
@@ -69,6 +70,11 @@ class RespondentView(APIView):
     authentication_classes: Any = ()
     permission_classes = (AllowAny,)
 
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, InstrumentMissing):
+            exc = InstrumentMissing(words_while_missing())
+        return super().handle_exception(exc)
+
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         answered = super().finalize_response(request, response, *args, **kwargs)
         add_never_cache_headers(answered)
@@ -79,7 +85,7 @@ class StudyInfo(RespondentView):
     @extend_schema(
         operation_id="study_info",
         parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
-        responses={200: StudyInfoSerializer, **errors(404, 422, 429)},
+        responses={200: StudyInfoSerializer, **errors(404, 422, 429, 503)},
         tags=["respondents"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -119,7 +125,7 @@ class SittingBegin(RespondentView):
         responses={
             201: BegunSerializer,
             200: OpenApiResponse(BegunSerializer, description="The person had begun before; the same sitting."),
-            **errors(400, 403, 404, *REFUSED_BODIES, 422, 429),
+            **errors(400, 403, 404, *REFUSED_BODIES, 422, 429, 503),
         },
         tags=["respondents"],
     )
@@ -169,7 +175,9 @@ class CurrentStep(RespondentView):
     authentication_classes = (SittingToken,)
     throttle_classes = ()
 
-    @extend_schema(operation_id="sitting_step", responses={200: StepSerializer, **errors(403)}, tags=["respondents"])
+    @extend_schema(
+        operation_id="sitting_step", responses={200: StepSerializer, **errors(403, 503)}, tags=["respondents"]
+    )
     def get(self, request: Request) -> Response:
         """The step that the sitting stands at."""
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
@@ -179,7 +187,7 @@ class CurrentStep(RespondentView):
     @extend_schema(
         operation_id="sitting_answer",
         request=AnswerSerializer,
-        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
+        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422, 503)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -222,7 +230,7 @@ class QuestionReports(RespondentView):
     @extend_schema(
         operation_id="sitting_report",
         request=ReportSerializer,
-        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
+        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422, 503)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:

@@ -13,6 +13,7 @@ REFUSALS = {
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Answers that were not accepted, by field. Nothing was stored; the step is still the same.",
+    503: "The study cannot be shown at the moment. Nothing is lost: ask again later.",
     429: "Too many requests from one address; `Retry-After` says when.",
 }
 

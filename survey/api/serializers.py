@@ -201,14 +201,18 @@ class StepSerializer(serializers.Serializer[Any]):
     )
     title = serializers.CharField(allow_blank=True)
     text = serializers.CharField(allow_blank=True)
-    position = serializers.IntegerField(help_text="Of the item, from 1; 0 outside items.")
-    total = serializers.IntegerField(help_text="Items of the sitting; 0 outside items.")
+    position = serializers.IntegerField(
+        help_text="Of the item, or of the practice example where there are several, from 1; 0 elsewhere."
+    )
+    total = serializers.IntegerField(
+        help_text="Items of the sitting, or practice examples where there are several; 0 elsewhere."
+    )
     screen = ScreenSerializer(allow_null=True)
     checks = CheckSerializer(many=True)
     attempt = serializers.IntegerField(help_text="At the comprehension checks, from 1; 0 elsewhere.")
     hints = serializers.ListField(child=serializers.CharField())
     feedback = serializers.ListField(
-        child=serializers.CharField(), help_text="After the practice item: what was entered, in sentences."
+        child=serializers.CharField(), help_text="After a practice item: what was entered, in sentences."
     )
     fields_ = StepFieldSerializer(many=True)
     outcome = serializers.CharField(

@@ -1,6 +1,6 @@
 """The contract of an instrument, and where instruments are found by name. Imports no model and no service.
 
-An instrument is a Django app whose AppConfig calls `register` in `ready`; core and pages know it only from here.
+An instrument is a Django app whose `InstrumentApp` (contracts/apps) registers it; core and pages know it only by name.
 `Instrument` is what every instrument is: items, screens, typed responses, export, simulated people. What some have and
 others have not is a capability: an object, or None.
 """
@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 # Raised when an instrument written for the contract as it was would no longer work. An instrument names the one that it
 # was written for; another one is not registered.
 CONTRACT = 2
-# The group of entry points under which other people's packages name their instruments' AppConfig.
-ENTRY_POINTS = "hunch.instruments"
 
 Place = tuple[str | int, ...]
 
@@ -445,7 +443,8 @@ class Instrument(ABC):
         """The same for stored items, in order."""
 
     def questions_of(self, items: Sequence["Item"]) -> list[tuple["Question", ...]]:
-        """The questions that each stored item shows, in order; the one that it asks about comes first."""
+        """The questions that each stored item shows, in order; the one that it asks about comes first. The items may be
+        of several studies of this kind."""
         return [() for _item in items]
 
     def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
@@ -519,11 +518,14 @@ _broken: dict[str, str] = {}
 
 
 def register(kind: type[Instrument]) -> None:
-    """Make an instrument known by its name. One that was written for another contract is refused with a warning, so
-    that the rest goes on."""
+    """Make an instrument known by its name. One that was written for another contract, or that lacks a method of this
+    one, is refused with a warning, so that the rest goes on."""
     written_for = getattr(kind, "contract", None)
     if written_for != CONTRACT:
         report_broken(kind.name, f"it is written for contract {written_for}, and this is contract {CONTRACT}")
+        return
+    if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+        report_broken(kind.name, f"it lacks {', '.join(lacking)}")
         return
     _broken.pop(kind.name, None)
     _kinds[kind.name] = kind
@@ -546,6 +548,20 @@ def kind(name: str) -> type[Instrument]:
     if name in _broken:
         raise InstrumentMissing(f"the instrument {name!r} cannot be used: {_broken[name]}")
     raise InstrumentMissing(f"no instrument is called {name!r}; there are: {', '.join(names())}")
+
+
+def is_known(name: str) -> bool:
+    """Whether an instrument of that name can be used."""
+    return name in _kinds
+
+
+def problem_with(name: str) -> str:
+    """Why the instrument of that name cannot be used, in a sentence; empty where it can."""
+    try:
+        kind(name)
+    except InstrumentMissing as exc:
+        return exc.message
+    return ""
 
 
 def of_study(study: "Study") -> Instrument:

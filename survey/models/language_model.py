@@ -21,12 +21,18 @@ class LanguageModel(models.Model):
         return self.name
 
 
+class ModelAnswerQuerySet(models.QuerySet["ModelAnswer"]):
+    def judged(self) -> "ModelAnswerQuerySet":
+        """Those of which it is known whether they are right."""
+        return self.filter(correct__isnull=False)
+
+
 class ModelAnswer(models.Model):
     """What a language model answered to a question: the reply as it came, what it states, and whether that is right."""
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="answers")
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="model_answers")
-    correct = models.BooleanField()
+    correct = models.BooleanField(null=True, blank=True, help_text="Unknown where nobody judged the reply.")
     response = models.TextField(blank=True, help_text="Exactly as it came. Empty where only its verdict was imported.")
     stated = models.TextField(blank=True, help_text="The answer that the reply states; empty where it states none.")
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the reply.")
@@ -34,6 +40,8 @@ class ModelAnswer(models.Model):
         max_length=64, blank=True, help_text="Of question, model, prompt and parameters; empty for imported answers."
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ModelAnswerQuerySet.as_manager()
 
     class Meta:
         ordering = ["language_model", "question"]

@@ -7,7 +7,8 @@ from .sitting import Sitting
 
 
 class PracticeAnswer(models.Model):
-    """One answer to the practice item, numbered inside the sitting. It belongs to no item and no slot."""
+    """One answer to a practice item, numbered inside the sitting. It belongs to no item and no slot. Where there are
+    several examples, one more row says that the page between two of them was read."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="practice_answers")
     number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the sitting.")

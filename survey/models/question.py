@@ -85,6 +85,7 @@ class Question(models.Model):
     text = models.TextField(help_text="Byte for byte as in the file. <b>, </b> and <br> are markup, all else is text.")
     answer = models.TextField(blank=True, help_text="The key. Empty where the question has none.")
     reason = models.TextField(blank=True, help_text="Why the key is right.")
+    extra = models.JSONField(default=dict, blank=True, help_text="Further columns of the file, for an instrument.")
     flag = models.CharField(max_length=12, choices=Flag.choices, blank=True, default=Flag.NONE)
     flag_reason = models.CharField(max_length=500, blank=True)
     flagged_by = models.ForeignKey(

@@ -59,7 +59,8 @@ class PanelIdentity(models.Model):
 class Sitting(models.Model):
     """One pass of a respondent through a stage.
 
-    `step` counts the accepted POSTs. A form carries the step it was shown for, so that a repeated POST is recognised.
+    `step` counts the accepted POSTs, and one more when an item counts unfinished. A form carries the step it was shown
+    for, so that a POST that is repeated or too late is recognised.
     """
 
     class State(models.TextChoices):

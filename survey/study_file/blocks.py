@@ -23,6 +23,8 @@ from .base import (
 from .fields import FieldConfig
 from .ready import READY_FORMS, ready_form
 
+MOST_EXAMPLES = 10
+
 
 class SittingConfig(Strict):
     items: int = Field(default=15, ge=1, le=200)
@@ -62,8 +64,14 @@ class BlockConfig(Strict):
     checks: list[CheckConfig] = []
     fields: list[FieldConfig] = []
     example: dict[Name, ExampleText] = {}
+    examples: list[dict[Name, ExampleText]] = Field(default=[], max_length=MOST_EXAMPLES)
     ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
     asks_to_use: bool = False
+
+    @property
+    def all_examples(self) -> "list[dict[str, str]]":
+        """Those of a practice block, in order, whichever way they were written."""
+        return self.examples or [self.example]
 
     @model_validator(mode="before")
     @classmethod
@@ -81,9 +89,14 @@ class BlockConfig(Strict):
             raise ValueError('a block of kind "checks" needs at least one [[blocks.checks]]')
         if self.kind == "form" and not (self.fields and self.name):
             raise ValueError('a block of kind "form" needs a name and at least one [[blocks.fields]]')
-        if self.kind == "practice" and not self.example:
-            raise ValueError('a block of kind "practice" needs [blocks.example] with the texts of its screens')
-        if self.kind != "practice" and self.example:
+        if self.kind == "practice" and not (self.example or self.examples):
+            raise ValueError(
+                'a block of kind "practice" needs [blocks.example] with the texts of its screens, or several '
+                "[[blocks.examples]]"
+            )
+        if self.example and self.examples:
+            raise ValueError("[blocks.example] and [[blocks.examples]] stand side by side: keep one of them")
+        if self.kind != "practice" and (self.example or self.examples):
             raise ValueError('only a block of kind "practice" has an example')
         if self.kind != "checks" and self.checks:
             raise ValueError('only a block of kind "checks" has checks')

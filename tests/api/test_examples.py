@@ -11,6 +11,7 @@ from rest_framework.throttling import AnonRateThrottle
 
 from survey.api.examples import ANSWERS, ERRORS, STEPS
 from survey.api.schema import REFUSALS
+from survey.contracts import instruments
 from survey.models import Booklet
 from survey.services.stages.lifecycle import pause_stage
 from tests import cast
@@ -133,6 +134,9 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "no JSON, 415": raw(b"x", "text/plain"),
         "an answer outside 0 to 100": person.post(step=number, value=101),
     }
+    with monkeypatch.context() as gone:
+        gone.setattr(instruments, "_kinds", {})
+        found["the study's items are missing"] = client.get(STEP, headers={"X-Sitting-Token": person.token})
     Booklet.objects.update(claimed_at=timezone.now())
     found["all places taken"] = begin()
     pause_stage(study.stages.get(index=1))

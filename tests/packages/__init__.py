@@ -27,19 +27,24 @@ def install(packages: Iterable[Path], metadata: Path) -> None:
         packages: folders with a `pyproject.toml` and a folder `src`.
         metadata: a folder for what pip would write.
     """
-    metadata.mkdir(parents=True, exist_ok=True)
     for package in packages:
-        project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-        lines = []
-        for group, points in project.get("entry-points", {}).items():
-            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
-        info = metadata / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-        info.mkdir(exist_ok=True)
-        _write(info / "METADATA", f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-        _write(info / "entry_points.txt", "\n".join(lines))
+        write_metadata(package, metadata)
         _add(package / "src")
     _add(metadata)
     importlib.invalidate_caches()
+
+
+def write_metadata(package: Path, metadata: Path) -> None:
+    """What pip would write for the project in a folder, so that its entry points are found."""
+    metadata.mkdir(parents=True, exist_ok=True)
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    lines = []
+    for group, points in project.get("entry-points", {}).items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
+    info = metadata / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir(exist_ok=True)
+    _write(info / "METADATA", f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    _write(info / "entry_points.txt", "\n".join(lines))
 
 
 def _write(path: Path, text: str) -> None:

@@ -32,7 +32,9 @@ class RealOutcomes:
 
     @property
     def rows(self) -> Any:
-        return ModelAnswer.objects.filter(language_model__name=self.language_model, question__bank=self.bank_id)
+        return ModelAnswer.objects.judged().filter(
+            language_model__name=self.language_model, question__bank=self.bank_id
+        )
 
     @cached_property
     def known(self) -> dict[int, tuple[int, bool]]:

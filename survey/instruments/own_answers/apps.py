@@ -1,17 +1,10 @@
-"""Registers own answers with the core."""
+"""Makes own answers known to the core."""
 
-from django.apps import AppConfig
+from survey.contracts.apps import InstrumentApp
 
 
-class OwnAnswersConfig(AppConfig):
+class OwnAnswersConfig(InstrumentApp):
     name = "survey.instruments.own_answers"
     label = "own_answers"
     verbose_name = "own answers"
-    default_auto_field = "django.db.models.BigAutoField"
-
-    def ready(self) -> None:
-        from survey.contracts import instruments
-
-        from .instrument import OwnAnswers
-
-        instruments.register(OwnAnswers)
+    instrument = "survey.instruments.own_answers.instrument.OwnAnswers"

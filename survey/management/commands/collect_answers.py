@@ -86,7 +86,7 @@ class Command(HunchCommand):
     def _report(self, ended: AnswerCollection) -> None:
         answers = ModelAnswer.objects.filter(language_model=ended.language_model, question__bank=ended.bank)
         right, unread = answers.filter(correct=True).count(), answers.filter(stated="", request_sha256__gt="").count()
-        total = answers.count()
+        total = answers.judged().count()
         cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"
         self.stdout.write(
             f"{ended.language_model}: {ended.answered} of {ended.wanted} questions of {ended.bank} answered; "

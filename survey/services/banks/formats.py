@@ -6,14 +6,14 @@ from pathlib import Path
 from survey.exceptions import HunchError
 from survey.models.question import plain_text
 
-from . import bbh, mmlu
+from . import bbh, mmlu, texts
 from .importing import Problems, QuestionRow, read_csv
 
-FORMATS = ("csv", "mmlu", "bbh")
+FORMATS = ("csv", "mmlu", "bbh", *texts.FORMATS)
 
 
 def read(path: Path, problems: Problems, *, format: str = "csv", paper_tasks: bool = False) -> Iterator[QuestionRow]:
-    """The questions of a file (csv) or folder (mmlu, bbh).
+    """The questions of a folder (mmlu, bbh) or of a file (all others).
 
     Raises:
         HunchError: `paper_tasks` with a format that has no such tasks.
@@ -24,6 +24,8 @@ def read(path: Path, problems: Problems, *, format: str = "csv", paper_tasks: bo
         return mmlu.read(path, problems)
     if format == "bbh":
         return bbh.read(path, problems, paper_tasks=paper_tasks)
+    if format in texts.FORMATS:
+        return texts.read(path, problems, format=format)
     return read_csv(path, problems)
 
 

@@ -6,8 +6,8 @@ The line of a problem is the one of the file on which its row begins.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ STARTER_BANK = "starter"
 
 @dataclass(frozen=True)
 class QuestionRow:
-    """One question as a file gives it, and where it stands there."""
+    """One question as a file gives it, and where it stands there. `text_column`: what the file calls its text."""
 
     id: str
     source: str
@@ -41,12 +41,16 @@ class QuestionRow:
     answer: str
     domain: str = ""
     reason: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    text_column: str = "question"
     file: str = ""
     line: int = 1
 
     @property
-    def content(self) -> list[str]:
-        return [self.id, self.source, self.question, self.answer, self.domain, self.reason]
+    def content(self) -> list[Any]:
+        """What the bank's hash is taken of. Without further columns it is what it was before there were any."""
+        content = [self.id, self.source, self.question, self.answer, self.domain, self.reason]
+        return [*content, dict(self.extra)] if self.extra else content
 
 
 class Problems:
@@ -164,16 +168,27 @@ def read_text_file(path: Path | str, problems: Problems) -> str:
 
 
 def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
-    """The rows of a CSV file with a header; what cannot be read goes to `problems`. Texts are taken as they stand."""
+    """The questions of a CSV file with a header; what cannot be read goes to `problems`. Texts are taken as they
+    stand."""
+    for line, values in read_table(path, problems, required=REQUIRED_COLUMNS, optional=OPTIONAL_COLUMNS):
+        texts: dict[str, Any] = values
+        yield QuestionRow(**texts, file=str(path), line=line)
+
+
+def read_table(
+    path: Path | str, problems: Problems, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a CSV file with a header, each with its line and its values by column; what cannot be read goes to
+    `problems`."""
     file = str(path)
     text = read_text_file(path, problems)
     if not text:
         if not problems:
-            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(REQUIRED_COLUMNS)}")
+            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(required)}")
         return
     rows = _numbered(text, file, problems)
     header_line, header = next(rows, (1, []))
-    if not _header_is_good(header, file, header_line, problems):
+    if not _header_is_good(header, file, header_line, problems, required=required, optional=optional):
         return
     for line, values in rows:
         if len(values) != len(header):
@@ -185,7 +200,7 @@ def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
                 "breaks in quotes",
             )
             continue
-        yield QuestionRow(**dict(zip(header, values, strict=True)), file=file, line=line)
+        yield line, dict(zip(header, values, strict=True))
 
 
 def _numbered(text: str, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
@@ -204,10 +219,12 @@ def _numbered(text: str, file: str, problems: Problems) -> Iterator[tuple[int, l
             yield line, values
 
 
-def _header_is_good(header: list[str], file: str, line: int, problems: Problems) -> bool:
+def _header_is_good(
+    header: list[str], file: str, line: int, problems: Problems, *, required: Sequence[str], optional: Sequence[str]
+) -> bool:
     before = len(problems)
-    known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
-    for name in REQUIRED_COLUMNS:
+    known = (*required, *optional)
+    for name in required:
         if name not in header:
             problems.add(file, line, "header", f"has no column {name!r}: add it")
     for name in dict.fromkeys(header):
@@ -224,24 +241,25 @@ def _checked(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRo
     domain_of: dict[str, QuestionRow] = {}
     for row in rows:
         checked.append(row)
-        for field, limit in LONGEST.items():
-            if len(value := getattr(row, field)) > limit:
+        for name, limit in LONGEST.items():
+            if len(value := getattr(row, name)) > limit:
+                shown = row.text_column if name == "question" else name
                 problems.add(
-                    row.file, row.line, field, f"has {len(value):,} characters: at most {limit:,} can be stored"
+                    row.file, row.line, shown, f"has {len(value):,} characters: at most {limit:,} can be stored"
                 )
-        for field in ("id", "source"):
-            value = getattr(row, field)
+        for name in ("id", "source"):
+            value = getattr(row, name)
             if not value.strip():
-                problems.add(row.file, row.line, field, "is empty: give every question one")
+                problems.add(row.file, row.line, name, "is empty: give every question one")
             elif value != value.strip() or CONTROL.search(value):
                 problems.add(
                     row.file,
                     row.line,
-                    field,
+                    name,
                     f"{value[:60]!r} holds white space around it or control characters: remove them",
                 )
         if not plain_text(row.question):
-            problems.add(row.file, row.line, "question", "is empty: give every question a text")
+            problems.add(row.file, row.line, row.text_column, "is empty: give every question a text")
         first = first_of.setdefault(row.id, row)
         if first is not row and row.id.strip():
             problems.add(
@@ -284,6 +302,7 @@ def _write(rows: list[QuestionRow], name: str, *, sha256: str, source_file: str,
                 text=row.question,
                 answer=row.answer,
                 reason=row.reason,
+                extra=dict(row.extra),
             )
             for position, row in enumerate(rows)
         ],

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from survey.services.base.auditing import record
 from .importing import Problems, read_text_file
 
 COLUMNS = ("llm", "question_id", "correct")
+REPLY_COLUMNS = ("llm", "question_id", "response")
 YES_NO = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 BATCH = 2000
 
@@ -36,38 +37,68 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
         HunchError: the file's answers contradict stored ones.
     """
     problems = Problems()
-    ids = dict(bank.questions.values_list("external_id", "pk"))
     rows: dict[str, dict[int, tuple[bool, str]]] = {}
-    lines: dict[tuple[str, str], int] = {}
-    for line, row in _rows(path, problems):
+    for line, llm, question, row in _answers(path, problems, bank, COLUMNS):
         correct = YES_NO.get(row["correct"].strip().lower())
-        llm, question = row["llm"].strip(), row["question_id"].strip()
-        if not llm or len(llm) > 120:
-            problems.add(str(path), line, "llm", "is empty or longer than 120 characters: name the language model")
         if correct is None:
             problems.add(str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1")
-        if question not in ids:
-            problems.add(str(path), line, "question_id", f"{question[:60]!r} is no question of {bank}")
-        if (first := lines.setdefault((llm, question), line)) != line:
-            problems.add(str(path), line, "question_id", f"{llm} answered it already in line {first}: keep one")
-        if correct is not None and question in ids:
-            rows.setdefault(llm, {})[ids[question]] = (correct, row.get("response") or "")
+        elif question is not None:
+            rows.setdefault(llm, {})[question] = (correct, row.get("response") or "")
     if not rows and not problems:
         problems.add(str(path), 1, "file", "holds no answer: add at least one row")
     problems.raise_if_any()
     return _write(rows, bank, by=by, via=via)
 
 
-def _rows(path: Path | str, problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
+    """Import a CSV file (llm, question_id, response) of whole replies, of which nobody says whether they are right.
+
+    A reply is added to an answer of which only the verdict was imported.
+
+    Raises:
+        FileErrors: with every problem and its line; nothing is written.
+        HunchError: the file's replies contradict stored ones.
+    """
+    problems = Problems()
+    rows: dict[str, dict[int, str]] = {}
+    for line, llm, question, row in _answers(path, problems, bank, REPLY_COLUMNS):
+        if not row["response"].strip():
+            problems.add(str(path), line, "response", "is empty: leave the row out, or give the reply")
+        elif question is not None:
+            rows.setdefault(llm, {})[question] = row["response"]
+    if not rows and not problems:
+        problems.add(str(path), 1, "file", "holds no reply: add at least one row")
+    problems.raise_if_any()
+    return _write_replies(rows, bank, by=by, via=via)
+
+
+def _answers(
+    path: Path | str, problems: Problems, bank: Bank, columns: Sequence[str]
+) -> Iterator[tuple[int, str, int | None, dict[str, str]]]:
+    """Line, language model, question by primary key (None where it is none of the bank's) and row."""
+    ids = dict(bank.questions.values_list("external_id", "pk"))
+    lines: dict[tuple[str, str], int] = {}
+    for line, row in _rows(path, problems, columns):
+        llm, question = row["llm"].strip(), row["question_id"].strip()
+        if not llm or len(llm) > 120:
+            problems.add(str(path), line, "llm", "is empty or longer than 120 characters: name the language model")
+        if question not in ids:
+            problems.add(str(path), line, "question_id", f"{question[:60]!r} is no question of {bank}")
+        if (first := lines.setdefault((llm, question), line)) != line:
+            problems.add(str(path), line, "question_id", f"{llm} answered it already in line {first}: keep one")
+        yield line, llm, ids.get(question), row
+
+
+def _rows(path: Path | str, problems: Problems, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     text = read_text_file(path, problems)
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         header = reader.fieldnames or []
-        missing = [name for name in COLUMNS if name not in header]
+        missing = [name for name in columns if name not in header]
         if missing:
             if not problems:
                 problems.add(
-                    str(path), 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(COLUMNS)}"
+                    str(path), 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(columns)}"
                 )
             return
         line = reader.line_num + 1
@@ -91,7 +122,10 @@ def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any,
         stored = dict(
             ModelAnswer.objects.filter(language_model=model, question__bank=bank).values_list("question_id", "correct")
         )
-        different = [question for question, (correct, _) in answers.items() if stored.get(question, correct) != correct]
+        # A reply that nobody judged does not contradict a verdict; the verdict is added to it.
+        different = [
+            question for question, (correct, _) in answers.items() if stored.get(question) not in (correct, None)
+        ]
         if different:
             raise HunchError(
                 f"{llm}: {len(different)} of its answers differ from those that are stored for {bank}; nothing was "
@@ -103,6 +137,42 @@ def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any,
             if question not in stored
         ]
         ModelAnswer.objects.bulk_create(fresh, batch_size=BATCH)
+        unjudged = {question for question in answers if question in stored and stored[question] is None}
+        for right in (True, False):
+            these = [question for question in unjudged if answers[question][0] is right]
+            ModelAnswer.objects.filter(language_model=model, question__in=these).update(correct=right)
         new[llm], known[llm] = len(fresh), len(answers) - len(fresh)
     record("import_answers", bank, by=by, via=via, new=new, known=known)
+    return Imported(new=new, known=known)
+
+
+@transaction.atomic
+def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via: str) -> Imported:
+    new, known = {}, {}
+    for llm, replies in rows.items():
+        model, _created = LanguageModel.objects.get_or_create(name=llm)
+        of_bank = ModelAnswer.objects.filter(language_model=model, question__bank=bank)
+        stored = {answer.question_id: answer for answer in of_bank}
+        different = [
+            question
+            for question, reply in replies.items()
+            if question in stored and stored[question].response not in ("", reply)
+        ]
+        if different:
+            raise HunchError(
+                f"{llm}: {len(different)} of its replies differ from those that are stored for {bank}; nothing was "
+                "imported. Give it another name in the file (for instance with the date it was asked)"
+            )
+        fresh = [
+            ModelAnswer(language_model=model, question_id=question, correct=None, response=reply)
+            for question, reply in replies.items()
+            if question not in stored
+        ]
+        ModelAnswer.objects.bulk_create(fresh, batch_size=BATCH)
+        without = [stored[question] for question in replies if question in stored and not stored[question].response]
+        for answer in without:
+            answer.response = replies[answer.question_id]
+        ModelAnswer.objects.bulk_update(without, ["response"], batch_size=BATCH)
+        new[llm], known[llm] = len(fresh) + len(without), len(replies) - len(fresh) - len(without)
+    record("import_replies", bank, by=by, via=via, new=new, known=known)
     return Imported(new=new, known=known)

@@ -31,13 +31,16 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
-    by_kind: dict[str, list[Item]] = defaultdict(list)  # Not by study: there may be many.
+    # By kind and not by study, of which there may be many: which questions an item shows stands in its own row.
+    by_kind: dict[str, list[Item]] = defaultdict(list)
     for item in counted:
         by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
-    for kind, own in by_kind.items():
-        for counted_item, questions in zip(own, instruments.kind(kind)().questions_of(own), strict=True):
+    for name, own in by_kind.items():
+        if not instruments.is_known(name):  # What its items show cannot be read while it is missing.
+            continue
+        for counted_item, questions in zip(own, instruments.kind(name)().questions_of(own), strict=True):
             for question in questions:
                 found[question.pk] = question
                 counts[question.pk] += reports[counted_item.pk]

@@ -236,7 +236,8 @@ def _leave_finished_items(sitting: Sitting, now: datetime) -> None:
 
 def _accept_practice(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
     if shown.screen is None:
-        _enter_next_block(sitting, now)
+        if not practice.go_to_next_example(sitting, now):
+            _enter_next_block(sitting, now)
         return
     if (posted := data.get("screen")) and posted != shown.screen.name:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))

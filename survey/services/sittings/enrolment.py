@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from survey.contracts import panels
+from survey.contracts import instruments, panels
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, NotFound
 from survey.models import (
@@ -94,10 +94,12 @@ def stage_to_join(study: Study) -> Stage:
 
     Raises:
         EntryRefused: nothing is open, or the open stage is full.
+        InstrumentMissing: the study's items cannot be shown.
     """
     stage = study.admitting_stage()
     if stage is None:
         raise _closed()
+    instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
     if free_capacity(stage) < 1:
         raise _full()
     return stage

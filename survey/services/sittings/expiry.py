@@ -27,28 +27,53 @@ def expire_sittings(now: datetime | None = None) -> int:
     now = now or timezone.now()
     expired = 0
     stages = Stage.objects.filter(sittings__state=Sitting.State.LIVE).select_related("study").distinct()
-    for stage in stages:
+    for stage in filter(_can_be_asked, stages):
         silence = timedelta(minutes=stage.study.config.sitting.expires_after_minutes)
         silent = stage.sittings.filter(state=Sitting.State.LIVE, last_seen_at__lt=now - silence)
         expired += sum(
             expire_sitting(pk, seen_before=now - silence, now=now) for pk in silent.values_list("pk", flat=True)
         )
-    for stage in Stage.objects.filter(state__in=[Stage.State.OPEN, Stage.State.PAUSED]).select_related("study"):
+    collecting = Stage.objects.filter(state__in=[Stage.State.OPEN, Stage.State.PAUSED]).select_related("study")
+    for stage in filter(_can_be_asked, collecting):
         deal_make_up_booklets(stage)
     return expired
 
 
+def _can_be_asked(stage: Stage) -> bool:
+    """Whether the study's instrument is there. While it is missing nobody can answer, so nobody is silent either."""
+    return instruments.is_known(stage.study.instrument)
+
+
 @transaction.atomic
 def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = None) -> bool:
-    """Expire one live sitting and release its open assignments. False where the person was faster."""
-    sitting = Sitting.objects.select_for_update(no_key=True).filter(pk=pk, state=Sitting.State.LIVE).first()
+    """Expire one live sitting and release its open assignments, but for those whose instrument counts what was given so
+    far: they are complete. False where the person was faster."""
+    # Of the row alone: PostgreSQL refuses to lock the nullable side of a join.
+    live = Sitting.objects.select_for_update(of=("self",), no_key=True).filter(pk=pk, state=Sitting.State.LIVE)
+    sitting = live.select_related("stage__study__bank").first()
     if sitting is None or (seen_before is not None and sitting.last_seen_at >= seen_before):
         return False
     sitting.state = Sitting.State.EXPIRED
     sitting.expired_at = now
-    sitting.save(update_fields=["state", "expired_at"])
+    if instruments.is_known(sitting.stage.study.instrument) and _count_unfinished(sitting, now):
+        sitting.step += 1  # A page of what is complete now must not be taken for one of the next item.
+    sitting.save(update_fields=["state", "expired_at", "step"])
     sitting.assignments.filter(state=Assignment.State.LIVE).update(state=Assignment.State.RELEASED)
     return True
+
+
+def _count_unfinished(sitting: Sitting, now: datetime) -> int:
+    """Complete the begun assignments that count as they are; how many. Needs the sitting's lock."""
+    counted = 0
+    instrument = instruments.of_study(sitting.stage.study)
+    begun = sitting.assignments.filter(state=Assignment.State.LIVE, responses__isnull=False).distinct()
+    for assignment in begun.select_related("slot__item", "slot__stage", "sitting").order_by("position"):
+        if instrument.counts_unfinished(assignment):
+            assignment.state = Assignment.State.COUNTED
+            assignment.completed_at = now
+            assignment.save(update_fields=["state", "completed_at"])
+            counted += 1
+    return counted
 
 
 @transaction.atomic

@@ -4,6 +4,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from survey.contracts import instruments, panels
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Sitting
@@ -37,7 +39,10 @@ class CheckQuestion:
 
 @dataclass(frozen=True)
 class Step:
-    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known."""
+    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known.
+
+    `position` of `total` counts items, and practice examples where there are several.
+    """
 
     number: int
     kind: str
@@ -109,8 +114,10 @@ def current_step(sitting: Sitting) -> Step:
         if check := due_check(sitting, assignment):
             question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
             return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
-        screen = instruments.of_study(study).next_screen(assignment) if assignment else None
-        if assignment is None or screen is None:
+        if assignment is None:
+            return _welcome_back(sitting)
+        screen = instruments.of_study(study).next_screen(assignment)
+        if screen is None:
             raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
         return Step(
             number=sitting.step,
@@ -123,12 +130,36 @@ def current_step(sitting: Sitting) -> Step:
         )
     text = sitting.shown_config.block_text(block, sitting.levels())
     if block.kind == "practice":
-        screen, feedback = practice.shown(sitting)
+        shown = practice.shown(sitting)
+        several = shown.total > 1
         return Step(
-            number=sitting.step, kind="practice", block=block, text=text, screen=screen, feedback=tuple(feedback)
+            number=sitting.step,
+            kind="practice",
+            block=block,
+            text=text,
+            screen=shown.screen,
+            feedback=tuple(shown.feedback),
+            position=shown.number if several else 0,
+            total=shown.total if several else 0,
         )
     paid = panels.of_study(study).has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
+
+
+def words_while_missing() -> str:
+    """What respondents are told while the study's instrument is missing. The reason is nothing for them."""
+    return _(
+        "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
+        "Please try again later, or write to those who run the study."
+    )
+
+
+def _welcome_back(sitting: Sitting) -> Step:
+    """The last item counted as it was when the sitting expired. Who comes back continues with what is behind the items,
+    by a POST, as anybody does."""
+    text = _("All your answers are stored. Please continue with what is left of the study.")
+    block = BlockConfig(kind="instructions", title=_("Welcome back"), text=text)
+    return Step(number=sitting.step, kind="instructions", block=block, text=text)
 
 
 def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:

@@ -1,9 +1,10 @@
-"""The practice item: the instrument's own screens on an example, then how they work. It counts for nothing.
+"""The practice items: the instrument's own screens on each example, then how they work. They count for nothing.
 
-Core and pages know no more of it than the instrument's contract says.
+Core and pages know no more of them than the instrument's contract says.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,9 @@ from survey.contracts.instruments import Instrument
 from survey.contracts.screens import Screen
 from survey.models import PracticeAnswer, Sitting, Study
 from survey.study_file import Place
+
+# Stands for the page that closes an example, where another example follows. No screen of an instrument has this name.
+SUMMARY = "(summary)"
 
 
 def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:
@@ -22,23 +26,37 @@ def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]
         if instrument.practice is None:
             yield ("blocks", index, "kind"), f"{instrument.name} has no practice item: remove the block"
             continue
-        for name, message in instrument.practice.problems(block.example):
-            yield ("blocks", index, "example", name), message
+        for number, example in enumerate(block.all_examples):
+            place: Place = ("blocks", index, "examples", number) if block.examples else ("blocks", index, "example")
+            for name, message in instrument.practice.problems(example):
+                yield (*place, name), message
 
 
-def given(sitting: Sitting) -> list[dict[str, Any]]:
-    """The answers so far, in order."""
-    return [{"screen": answer.screen, **answer.data} for answer in sitting.practice_answers.order_by("number")]
+@dataclass(frozen=True)
+class Shown:
+    """What a sitting is shown of its practice: the screen to answer, or after an example's last one none and, in
+    sentences, what was entered. `number` of `total` examples, from 1."""
+
+    screen: Screen | None
+    feedback: Sequence[str]
+    number: int
+    total: int
 
 
-def shown(sitting: Sitting) -> tuple[Screen | None, Sequence[str]]:
-    """The screen to answer; after the last one none, and what was entered in sentences."""
+def shown(sitting: Sitting) -> Shown:
+    """By the stored answers alone. Between two examples stands the row of a summary that was read."""
     practice = instruments.of_study(sitting.stage.study).practice
     if practice is None:
         raise RuntimeError(f"{sitting} stands at a practice item that its instrument does not have")
-    answers = given(sitting)
-    screen = practice.screen(sitting=sitting, example=sitting.current_block.example, given=answers)
-    return screen, () if screen else practice.summary(answers)
+    examples = sitting.current_block.all_examples
+    done, given = 0, list[dict[str, Any]]()
+    for answer in sitting.practice_answers.order_by("number"):
+        if answer.screen == SUMMARY:
+            done, given = done + 1, []
+        else:
+            given.append({"screen": answer.screen, **answer.data})
+    screen = practice.screen(sitting=sitting, example=examples[done], given=given)
+    return Shown(screen, () if screen else practice.summary(given), done + 1, len(examples))
 
 
 def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:
@@ -47,11 +65,18 @@ def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: da
     Raises:
         FieldErrors: it was not accepted; nothing is stored.
     """
-    cleaned = screen.accepted(data)
-    PracticeAnswer.objects.create(
-        sitting=sitting,
-        number=sitting.practice_answers.count() + 1,
-        screen=screen.name,
-        data=cleaned,
-        at=now,
-    )
+    _store(sitting, screen.name, screen.accepted(data), now)
+
+
+def go_to_next_example(sitting: Sitting, now: datetime) -> bool:
+    """Store that the summary of an example was read. False after the last example. Needs the sitting's lock."""
+    now_at = shown(sitting)
+    if now_at.number == now_at.total:
+        return False
+    _store(sitting, SUMMARY, {}, now)
+    return True
+
+
+def _store(sitting: Sitting, screen: str, data: Mapping[str, Any], now: datetime) -> None:
+    number = sitting.practice_answers.count() + 1
+    PracticeAnswer.objects.create(sitting=sitting, number=number, screen=screen, data=data, at=now)

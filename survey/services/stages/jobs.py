@@ -10,12 +10,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from django.core.cache import cache
 from django.db import OperationalError, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
+from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
 from survey.services.base import leases
@@ -174,8 +176,11 @@ def due_steps(*, now: datetime | None = None) -> list[JobStep]:
             # The first of the two queues what is missing.
             if lifecycle.pipeline_is_done(stage) and lifecycle.open_if_automatic(stage.following()):
                 Stage.objects.filter(pk=stage.pk).update(settled_at=now)
+        except InstrumentMissing as exc:
+            if cache.add(f"survey.instrument_missing:{stage.pk}", True, timeout=3600):  # Once an hour is enough.
+                logger.warning("%s does not go on: %s", stage, exc.message)
         except Exception:
-            # One study that cannot go on (an instrument that is no longer installed) must not stop all others.
+            # One study that cannot go on must not stop all others.
             logger.exception("%s: cannot say what is next", stage)
     return leases.due(JobStep.objects.filter(tries_left__gt=0), now=now)
 

@@ -1,12 +1,15 @@
-"""A second instrument goes through a whole stage, and nothing in the core is told."""
+"""An instrument of somebody else's package goes through a whole stage, and no file of the core names it."""
 
 import csv
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from toy_instrument.models import Guess
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors
+from survey.contracts.reports import Given
+from survey.exceptions import FieldErrors, HunchError
 from survey.models import Response, Score, SnapshotAnswer, Stage
 from survey.services.results.export import files
 from survey.services.results.outcome_table import outcome_table
@@ -14,7 +17,6 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.expiry import deal_make_up_booklets
 from survey.services.stages import jobs, lifecycle
 from tests import cast
-from tests.toy_instrument.models import Guess
 
 TOY = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "stages": [{"sittings": 4}, {"sittings": 4}]}
 
@@ -43,26 +45,23 @@ def test_it_needs_no_key_and_no_predictor_and_goes_to_the_plan_of_the_next_stage
     jobs.run_inline(lifecycle.close_stage(stage))
     assert [step.kind for step in stage.job_steps.order_by("pk")] == ["freeze", "plan"]
     assert SnapshotAnswer.objects.filter(stage=stage).count() == 12
-    assert Response.objects.count() == Guess.objects.count() == Score.objects.count() == 36
+    assert Guess.objects.count() == Score.objects.count() == 36
+    assert Response.objects.count() == 48  # and a page of feedback an item, which asks nothing
     assert cast.stage_of(stage.study, 2).state == "planned"
 
 
 @pytest.mark.django_db
-def test_an_assignment_has_three_responses_each_with_its_points_on_the_next_screen() -> None:
+def test_an_assignment_has_three_guesses_each_with_its_points_on_the_next_screen() -> None:
     visitor = cast.Visitor(open_toy().study).to_items()
     assert set(visitor.step.screen.parts) == {"opening"}
     seen = []
-    for guess in ("what is", "the of nothing", "zebra", "zebra again"):
+    for guess in ("what is", "the of nothing", "zebra"):
         step = visitor.post(guess=guess)
         seen.append((step.position, step.screen.name, step.screen.parts["points"]["value"]))
-        assert step.screen.parts["last_guess"]["value"] == guess
-    assert [(position, screen) for position, screen, _points in seen] == [
-        (1, "guess_2"),
-        (1, "guess_3"),
-        (2, "guess_1"),
-        (2, "guess_2"),
-    ]
-    assert [points for _position, _screen, points in seen] == [2, 2, 0, 0]
+    assert seen == [(1, "guess_2", 2), (1, "guess_3", 2), (1, "feedback", 4)]
+    assert visitor.states() == ["live", "live", "live"]
+    step = visitor.post()
+    assert (step.position, step.screen.name, set(step.screen.parts)) == (2, "guess_1", {"opening"})
     assert visitor.states() == ["counted", "live", "live"]
     assert set(Score.objects.values_list("rule", "version")) == {("words_in_question", "2")}
 
@@ -96,6 +95,7 @@ def test_its_columns_and_points_are_exported(tmp_path: Path) -> None:
     first = cast.Visitor(stage.study).to_items()
     for guess in (text, "second", "third"):
         first.post(guess=guess)
+    first.post()
     play(first)
     files.write_export(stage.study, tmp_path)
     assert not (tmp_path / "belief_changes.csv").exists()
@@ -115,3 +115,22 @@ def test_its_outcome_is_shown_by_stratum() -> None:
     play(cast.Visitor(stage.study))
     table = outcome_table(stage)
     assert table is not None and table.answers == 3 and table.share is not None
+
+
+@pytest.mark.django_db
+def test_its_report_counts_what_was_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = open_toy()
+    (entry,) = instruments.of_study(stage.study).reports()
+    assert "no guess yet" in entry.load().obstacle(stage.study)
+    visitor = cast.Visitor(stage.study).to_items()
+    for guess in ("the river", "The sum", "zebra"):
+        visitor.post(guess=guess)
+    visitor.post()
+    assert entry.load().obstacle(stage.study) == ""
+    findings = entry.load().make(stage.study, Given({"least": ("2",)}))
+    (table,) = findings.tables
+    assert table.rows == [("the", 2)] and findings.data == {"guesses": 3, "words": {"the": 2}}
+    with pytest.raises(HunchError, match="least: 'two'"):
+        entry.load().make(stage.study, Given({"least": ("two",)}))
+    call_command("report", "toy", "guessed_words", "least=2")
+    assert "4 different words in 3 guesses" in capsys.readouterr().out

@@ -237,7 +237,7 @@ def checked(**overrides: Any) -> None:
     [
         ({"candidates": {"size": 5}}, "stage 1 cannot be drawn"),
         ({**TWO_STAGES, "candidates": {"size": 50}}, "stage 2 cannot be drawn"),
-        ({**TWO_STAGES, "instrument": {"kind": "toy"}}, "toy has no label to predict"),
+        ({**TWO_STAGES, "instrument": {"kind": "own_answers"}}, "own_answers has no label to predict"),
     ],
 )
 def test_a_study_that_could_never_be_drawn_is_refused_before_it_begins(

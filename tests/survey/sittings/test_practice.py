@@ -18,6 +18,7 @@ from survey.services.banks.importing import load_starter_bank
 from survey.services.results.export import contents
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
+from survey.services.studies import amending
 from survey.simulator import Crowd
 from survey.simulator.page import Page
 from tests import cast
@@ -163,6 +164,99 @@ def test_it_has_a_file_of_its_own() -> None:
     assert who == ["cast", 1, sitting.respondent.pseudonym, False]
     assert (number, screen, json.loads(answers)["value"]) == (1, "prior", 60)
     assert len(file.columns) == 8
+
+
+# Several examples
+
+
+OTHER = {"target": "<b>Is tin heavy?</b>", "evidence": "How many hours?", "outcome": "incorrect"}
+
+
+def several() -> list[dict[str, Any]]:
+    (made,) = (one for one in blocks() if one["kind"] == "practice")
+    made = {**{key: value for key, value in made.items() if key != "example"}, "examples": [EXAMPLE, OTHER, EXAMPLE]}
+    return [made if one["kind"] == "practice" else one for one in blocks()]
+
+
+def test_examples_follow_one_another_each_with_its_summary() -> None:
+    sitting = at_practice(cast.open_study(blocks=several()))
+    seen = []
+    while (step := step_of(sitting)).kind == "practice":
+        shown = step.screen.parts["target"]["value"] if step.screen else ""
+        seen.append((step.position, step.total, step.screen and step.screen.name, shown, len(step.feedback)))
+        post(sitting, **cast.answers_for(step))
+    assert seen == [
+        (number, 3, name, example["target"] if name else "", int(name is None))
+        for number, example in enumerate((EXAMPLE, OTHER, EXAMPLE), start=1)
+        for name in ("prior", "posterior", None)
+    ]
+    stored = PracticeAnswer.objects.order_by("number").values_list("number", "screen", "data")
+    assert [screen for _number, screen, _data in stored] == [
+        *("prior", "posterior", "(summary)"),
+        *("prior", "posterior", "(summary)"),
+        *("prior", "posterior"),
+    ]
+    assert [number for number, _screen, _data in stored] == list(range(1, 9))
+
+
+def test_a_repeated_continue_on_a_summary_skips_nothing() -> None:
+    sitting = at_practice(cast.open_study(blocks=several()))
+    for value in ("60", "70"):
+        post(sitting, **cast.answers_for(step_of(sitting), value=value))
+    number = step_of(sitting).number
+    for _click in range(2):
+        step = advance(sitting=sitting, step=number, data={})
+        assert (step.position, step.screen and step.screen.name) == (2, "prior")
+    assert PracticeAnswer.objects.filter(screen="(summary)").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("practice", "said"),
+    [
+        ({"examples": [EXAMPLE]}, "[blocks.example] and [[blocks.examples]] stand side by side: keep one of them"),
+        ({"example": {}, "examples": [EXAMPLE, {"target": "a"}]}, "blocks.3.examples.2.evidence: is missing"),
+        ({"example": {}, "examples": [EXAMPLE] * 11}, "blocks.3.examples: "),
+    ],
+)
+def test_bad_examples_are_refused_at_their_place(practice: dict[str, Any], said: str) -> None:
+    made = [one | practice if one["kind"] == "practice" else one for one in blocks()]
+    for one in made:
+        if not one.get("example", True):
+            del one["example"]
+    assert said in refusals(blocks=made)
+
+
+def test_pages_and_api_say_which_example_it_is(client: Client) -> None:
+    cast.open_study(blocks=several())
+    page = arrive(client)
+    seen = []
+    while page.main["data-kind"] != "checks":
+        if page.main["data-kind"] == "practice":
+            seen.append((page.parts["example"], "Another example follows" in page.text, "nobody judges" in page.text))
+        given = {"value": "60", "direction": "higher"} if "screen" in page.hidden else {}
+        if page.hidden.get("screen") == "posterior":
+            given["value"] = "70"
+        page = read(client.post(SITTING, {**page.hidden, **given}, follow=True).content.decode())
+    assert seen == [
+        *[("Example 1 of 3", False, False)] * 2,
+        ("Example 1 of 3", True, False),
+        *[("Example 2 of 3", False, False)] * 2,
+        ("Example 2 of 3", True, False),
+        *[("Example 3 of 3", False, False)] * 2,
+        ("Example 3 of 3", False, True),
+    ]
+
+
+def test_examples_are_kept_once_a_stage_is_open_and_exported_in_order() -> None:
+    study = cast.open_study(blocks=several())
+    sitting = at_practice(study)
+    changed = [one | {"examples": [OTHER]} if one["kind"] == "practice" else one for one in several()]
+    with pytest.raises(FileErrors, match=r"blocks\.3\.examples: it changes what is measured"):
+        amending.amend(study, text=cast.study_text(blocks=changed), source_name="cast.toml", reason="shorter")
+    while step_of(sitting).kind == "practice":
+        post(sitting, **cast.answers_for(step_of(sitting)))
+    (file,) = [extra for extra in contents.extra_files(study) if extra.name == "practice.csv"]
+    assert [row[5] for row in file.rows] == [*["prior", "posterior", "(summary)"] * 2, "prior", "posterior"]
 
 
 # Pages and API

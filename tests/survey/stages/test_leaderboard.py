@@ -164,8 +164,8 @@ def test_the_export_brings_it_along(study: Study) -> None:
 
 
 def test_an_instrument_without_a_label_has_no_leaderboard() -> None:
-    toy = cast.small_study("toy", instrument={"kind": "toy"})
-    assert "leaderboard.csv" not in [extra.name for extra in contents.extra_files(toy)]
+    made = cast.small_study("quiz", instrument={"kind": "own_answers"})
+    assert "leaderboard.csv" not in [extra.name for extra in contents.extra_files(made)]
 
 
 def test_the_api_serves_the_same_lines(study: Study) -> None:

@@ -182,9 +182,9 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
     lines = []
     for model in _models(study, llm):
         given = dict(
-            ModelAnswer.objects.filter(language_model=model, question__in=questions).values_list(
-                "question_id", "correct"
-            )
+            ModelAnswer.objects.judged()
+            .filter(language_model=model, question__in=questions)
+            .values_list("question_id", "correct")
         )
         known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
         outcome = np.asarray([given.get(first, False) for first, _second in pairs.tolist()], dtype=int)
@@ -231,10 +231,10 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
             notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
             continue
         given = np.full(len(questions), -1, dtype=np.int8)
-        stored = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id)
+        stored = ModelAnswer.objects.judged().filter(language_model=model, question__bank=study.bank_id)
         for question, correct in stored.values_list("question_id", "correct"):
             if question in place:
-                given[place[question]] = int(correct)
+                given[place[question]] = int(bool(correct))
         answered = (given[pairs.evidence] == pairs.outcome) & (given[pairs.target] >= 0)
         missing = int((given < 0).sum())
         if missing:

@@ -143,7 +143,8 @@ def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str])
     asked = {question.pk for question in eligible_questions(study)}
     rows = [
         row
-        for row in ModelAnswer.objects.filter(language_model__in=models, question__bank=study.bank_id)
+        for row in ModelAnswer.objects.judged()
+        .filter(language_model__in=models, question__bank=study.bank_id)
         .order_by("language_model", "question")
         .values_list("language_model", "question", "correct")
         if row[1] in asked

@@ -1,4 +1,4 @@
-"""The toy as the registry sees it."""
+"""The toy as the core sees it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from survey.contracts.instruments import CONTRACT, REPEAT, Candidates, Controls, Estimates, Instrument
+from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 
 from . import export, labels, people, screens
+from .learning import ToyLearning
 from .models import Guess, Passage
 
 ROW = np.dtype([("question", "<i4")])
@@ -31,6 +33,17 @@ class Toy(Instrument):
     columns = export.COLUMNS
     controls = ToyControls()
     estimates = ToyEstimates()
+    learning = ToyLearning()
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return (
+            ReportEntry(
+                name="guessed_words",
+                title="Guessed words",
+                summary="How often each word was guessed.",
+                path="toy_instrument.report.GuessedWords",
+            ),
+        )
 
     def universe_size(self, questions: Sequence[Question]) -> int:
         return len(questions)
@@ -65,9 +78,15 @@ class Toy(Instrument):
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         Guess.objects.create(response=response, text=cleaned["guess"])
 
-    def score(self, response: Response) -> Points:
+    def score(self, response: Response) -> Points | None:
+        if response.screen == screens.FEEDBACK:
+            return None
         passage = Passage.objects.select_related("question").get(item_id=response.assignment.slot.item_id)
         return labels.points_of(response.guess.text, passage.question.plain)
+
+    def counts_unfinished(self, assignment: Assignment) -> bool:
+        """Two guesses say enough."""
+        return len(labels.guesses_of(assignment)) >= 2
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         return labels.guesses_of(assignment)

@@ -1,0 +1,59 @@
+"""Banks of texts without a key: sentences, passages and prompts, each a CSV file of its own columns.
+
+A sentence's words are what stands between white space. `positions` says which of them may be asked, from 0 for the
+first one; without it an instrument may ask all.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .importing import Problems, QuestionRow, read_table
+
+FORMATS = ("sentences", "passages", "prompts")
+COLUMNS = ("id", "source", "text")
+POSITIONS = "positions"
+
+
+def read(path: Path, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
+    """The texts of a file as questions without a key; what is wrong goes to `problems`."""
+    file, first_of = str(path), dict[str, int]()
+    optional = (POSITIONS,) if format == "sentences" else ()
+    for line, values in read_table(path, problems, required=COLUMNS, optional=optional):
+        text = values["text"]
+        extra = {}
+        if format == "sentences" and text.strip():
+            words = text.split()
+            if (first := first_of.setdefault(" ".join(words), line)) != line:
+                problems.add(file, line, "text", f"the same sentence stands in line {first}: keep one")
+            if len(words) < 2:
+                problems.add(file, line, "text", "has one word: a sentence needs at least two")
+            extra = _positions(values.get(POSITIONS, ""), len(words), file, line, problems)
+        yield QuestionRow(
+            id=values["id"],
+            source=values["source"],
+            question=text,
+            answer="",
+            extra=extra,
+            text_column="text",
+            file=file,
+            line=line,
+        )
+
+
+def _positions(given: str, words: int, file: str, line: int, problems: Problems) -> dict[str, list[int]]:
+    if not given.strip():
+        return {}
+    found: list[int] = []
+    for part in given.split(","):
+        wanted = part.strip()
+        if not wanted.isdecimal() or not wanted.isascii():
+            problems.add(file, line, POSITIONS, f"{wanted[:40]!r} is no whole number: write them like 3,5,8")
+        elif int(wanted) >= words:
+            problems.add(
+                file, line, POSITIONS, f"{wanted} lies outside the sentence: its {words} words are 0 to {words - 1}"
+            )
+        elif int(wanted) in found:
+            problems.add(file, line, POSITIONS, f"{wanted} stands there twice: keep one")
+        else:
+            found.append(int(wanted))
+    return {POSITIONS: sorted(found)}
