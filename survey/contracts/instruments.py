@@ -423,11 +423,11 @@ class Instrument(ABC):
 
     @abstractmethod
     def draw_candidates(
-        self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
         """A uniform candidate set of `size` rows (or all there are), with the first phase's probability.
 
-        `leave_out`: keys of items that may not be drawn; what is no candidate anyway is passed over.
+        `exclude`: keys of items that may not be drawn; what is no candidate anyway is passed over.
         """
 
     @abstractmethod

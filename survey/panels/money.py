@@ -98,7 +98,7 @@ class Promised:
 
 
 def promised(study: Study, sitting: Sitting) -> Promised:
-    """What the person can earn: the higher of what two study files say, the sitting's first one and the one in force."""
+    """What the person can earn: the higher of what two study files say, the sitting's first and the one in force."""
     files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
     return Promised(
         reward=max(panel.reward or 0 for panel in files),

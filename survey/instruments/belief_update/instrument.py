@@ -124,13 +124,13 @@ class BeliefUpdate(Instrument):
         return every if self.real is None else every // 2  # A model has one outcome a question.
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
-        exclude = self.pairing.ranks_of(leave_out, questions)
+        ranks = self.pairing.ranks_of(exclude, questions)
         if self.real is None:
-            pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=exclude)
+            pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=ranks)
         else:
-            pool = self.real.pool(questions=questions, size=size, rng=rng, exclude=exclude)
+            pool = self.real.pool(questions=questions, size=size, rng=rng, exclude=ranks)
         return Candidates(
             rows=self.pairing.rows_of_pairs(pool.pairs), universe_size=pool.universe_size, probability=pool.probability
         )

@@ -78,13 +78,13 @@ class OwnAnswers(Instrument):
         return len(questions) * self.copies
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
         universe = np.empty(self.universe_size(questions), dtype=ROW)
         universe["question"], universe["copy"] = np.divmod(np.arange(len(universe)), self.copies)
         universe["copy"] += 1
-        if leave_out:
-            universe = universe[[self.item_key(row, questions) not in leave_out for row in universe]]
+        if exclude:
+            universe = universe[[self.item_key(row, questions) not in exclude for row in universe]]
         if size < 1 or not len(universe):
             raise DesignError(f"{len(universe)} questions are left to draw {size} from; add questions")
         count = min(size, len(universe))

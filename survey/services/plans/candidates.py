@@ -88,7 +88,7 @@ def draw_candidates(stage: Stage, questions: Sequence[Question]) -> instruments.
             questions=questions,
             size=stage.study.config.candidates.size,
             rng=generator(stage.seed, "candidates"),
-            leave_out=planned_before(stage),
+            exclude=planned_before(stage),
         )
     except DesignError as exc:
         raise PlanRefused(f"stage {stage.index} has no candidates: {exc}") from exc
@@ -205,14 +205,14 @@ class ListedPool:
 
 @dataclass(frozen=True, eq=False)
 class Everything:
-    """All items but `leave_out` (keys), and what they are cut by: nothing, factors, or factors and a shortlist.
+    """All items but `exclude` (keys), and what they are cut by: nothing, factors, or factors and a shortlist.
 
     `shortlist`: a structured array of ranks (increasing) and the predictor's own scores. `chosen`: how many of it make
     the better stratum. `drawn`: what the predictor gave the items that are drawn, by key.
     """
 
     universe_size: int
-    leave_out: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
     excluded: int = 0
     factors: FactoredScores | None = None
     shortlist: np.ndarray | None = None
@@ -236,7 +236,7 @@ class Drawn:
     replicates: int
 
 
-def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequence[Question]) -> ListedPool | Everything:
+def load_source(stored: CandidateSet, *, exclude: set[str], questions: Sequence[Question]) -> ListedPool | Everything:
     """What a stored candidate set draws from.
 
     Raises:
@@ -249,7 +249,7 @@ def load_source(stored: CandidateSet, *, leave_out: set[str], questions: Sequenc
     drawn = files.load_array(stored.drawn_sha256) if stored.drawn_sha256 else None
     return Everything(
         universe_size=stored.universe_size,
-        leave_out=frozenset(leave_out),
+        exclude=frozenset(exclude),
         excluded=stored.excluded,
         factors=unpacked(files.load_array(stored.file_sha256)) if stored.file_sha256 else None,
         shortlist=files.load_array(stored.shortlist_sha256) if stored.shortlist_sha256 else None,
@@ -339,7 +339,7 @@ def _uniformly(
     available = source.universe_size - source.excluded
     items = items_in(n, responses_per_item)
     design.allocate(items, (available,))
-    drawn = instrument.draw_candidates(questions=questions, size=items, rng=rng, leave_out=source.leave_out)
+    drawn = instrument.draw_candidates(questions=questions, size=items, rng=rng, exclude=source.exclude)
     order = rng.permutation(n)
     rows = np.repeat(drawn.rows, responses_per_item)[order]
     return Drawn(
@@ -365,7 +365,7 @@ def _from_everything(
     responses_per_item: int,
 ) -> Drawn:
     pairing = instruments.pairing_of(instrument)
-    exclude = pairing.ranks_of(source.leave_out, questions)
+    excluded = pairing.ranks_of(source.exclude, questions)
     if source.shortlist is not None and isinstance(design, EpsilonGreedy):
         # How many of a list make its top is the design's to say, be it a list of all or a short one.
         chosen = design.ends(len(source.shortlist)).highest
@@ -378,13 +378,13 @@ def _from_everything(
             rng=rng,
             epsilon=design.epsilon,
             floor=design.floor,
-            exclude=exclude,
+            exclude=excluded,
             outcome=factors.happened,
             responses_per_item=responses_per_item,
         )
     else:
         drawn = bandit.draw_exhaustively(
-            design=design, n=n, scores=factors, rng=rng, exclude=exclude, responses_per_item=responses_per_item
+            design=design, n=n, scores=factors, rng=rng, exclude=excluded, responses_per_item=responses_per_item
         )
     rows = pairing.rows_of_pairs(drawn.pairs)
     return Drawn(

@@ -206,11 +206,11 @@ def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
 def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
     """All items that the stage may draw from, not scored."""
     instrument = instruments.of_study(stage.study)
-    leave_out = planned_before(stage)
+    exclude = planned_before(stage)
     return Everything(
         universe_size=instrument.universe_size(questions),
-        leave_out=frozenset(leave_out),
-        excluded=len(instruments.pairing_of(instrument).ranks_of(leave_out, questions)) if leave_out else 0,
+        exclude=frozenset(exclude),
+        excluded=len(instruments.pairing_of(instrument).ranks_of(exclude, questions)) if exclude else 0,
     )
 
 
@@ -237,7 +237,7 @@ def _draft(
 ) -> tuple[Draft, Recipe]:
     study = stage.study
     candidates.stage = stage
-    source = load_source(candidates, leave_out=planned_before(stage), questions=questions)
+    source = load_source(candidates, exclude=planned_before(stage), questions=questions)
     try:
         recipe = stage_recipe(stage, short_booklets=short_booklets)
         drawn = draft(recipe, source, instrument=instruments.of_study(study), questions=questions)

@@ -117,7 +117,7 @@ def _file(sha256: str, what: str, found: Verification) -> np.ndarray | None:
 def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -> Draft | None:
     stored = _candidates(stage)
     try:
-        source = load_source(stored, leave_out=planned_before(stage), questions=questions)
+        source = load_source(stored, exclude=planned_before(stage), questions=questions)
     except FileNotFoundError as exc:
         found.differences.append(f"candidates: a file is not in the storage ({exc.filename})")
         return None

@@ -95,11 +95,11 @@ class Cloze(Instrument):
         return sum(len(self.positions_of(question)) for question in questions)
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
         places = [(index, place) for index, one in enumerate(questions) for place in self.positions_of(one)]
         universe = np.array(places, dtype=ROW)
-        left = universe[[self.item_key(row, questions) not in leave_out for row in universe]] if places else universe
+        left = universe[[self.item_key(row, questions) not in exclude for row in universe]] if places else universe
         if not len(left):
             raise DesignError("no gap is left to draw from: add sentences")
         count = min(size, len(left))

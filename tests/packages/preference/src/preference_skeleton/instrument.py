@@ -160,7 +160,7 @@ class Preference(Instrument):
         return sum(count * (count - 1) // 2 for count in counts)
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
         every = [
             (index, *pair)
@@ -168,7 +168,7 @@ class Preference(Instrument):
             for pair in combinations(sorted(self.replies[question.pk]), 2)
         ]
         universe = np.array(every, dtype=ROW)
-        left = universe[[self.item_key(row, questions) not in leave_out for row in universe]] if every else universe
+        left = universe[[self.item_key(row, questions) not in exclude for row in universe]] if every else universe
         if not len(left):
             raise DesignError("no pair of replies is left to draw from: add prompts or models")
         count = min(size, len(left))

@@ -49,9 +49,9 @@ class Toy(Instrument):
         return len(questions)
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
-        left = [index for index, question in enumerate(questions) if str(question.position) not in leave_out]
+        left = [index for index, question in enumerate(questions) if str(question.position) not in exclude]
         count = min(size, len(left))
         rows = np.empty(count, dtype=ROW)
         rows["question"] = np.sort(rng.choice(left, size=count, replace=False))
