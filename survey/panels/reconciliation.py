@@ -248,7 +248,7 @@ def _finding(
 
 
 def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
-    """Ask for a look at a person who finished but failed enough attention checks to be rejected, if it is not settled."""
+    """Ask for a look at a person who finished but failed enough attention checks to be rejected."""
     row = found.submission
     if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
         return found
