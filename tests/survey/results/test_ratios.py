@@ -135,7 +135,7 @@ def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
 
     answers = answers_of(study, 1)
     found = arrays_of(answers)
-    made = estimators.Part(
+    made = estimators.StagePart(
         stage=1,
         role="sampled",
         names=("all",),
