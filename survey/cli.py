@@ -49,8 +49,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "purge_identities": "Delete the panel's ids of people who have been paid.",
     },
     "What came out": {
-        "export": "Write answers, changes of belief and the codebook to files.",
-        "estimate": "Estimate shares and beliefs over the whole bank, with intervals.",
+        "export": "Write the answers and a codebook to files.",
+        "estimate": "Estimate, with intervals, what people would answer over the whole bank.",
         "compare_policies": "Estimate what another design or predictor would have found.",
         "leaderboard": "Compare a study's predictors on answers that they had not seen.",
         "evaluate_predictors": "Train and compare predictors on files, without a study.",

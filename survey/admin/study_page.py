@@ -31,6 +31,7 @@ from survey.models import (
     Study,
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
+from survey.services.results.comparing import design_words
 from survey.services.stages.leaderboard import all_answers, shown_metrics
 
 CHUNK = 2000  # answers
@@ -120,6 +121,12 @@ class StageSection:
     @property
     def live(self) -> int:
         return self.sittings.get(Sitting.State.LIVE, 0)
+
+    @property
+    def design(self) -> str:
+        """How it draws, in words."""
+        words = design_words(self.stage.config.design)
+        return f"pilot, {words}" if self.stage.is_pilot else words
 
     @property
     def complete(self) -> int:

@@ -140,11 +140,11 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
             answers += frozen_answers(earlier)
     if not held_out:
         return answers
-    keys = pair_keys([answer.slot.item for answer in answers], study)
+    keys = subject_keys([answer.slot.item for answer in answers], study)
     return [answer for answer, key in zip(answers, keys, strict=True) if key not in held_out]
 
 
-def pair_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
+def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     """What an item is about, in no order: equal for a pair, its reverse and its other outcome."""
     instrument = instruments.of_study(study)
     found: list[frozenset[Any]] = []
@@ -164,4 +164,4 @@ def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[
     if through is not None:
         slots = slots.filter(stage__index__lte=through)
     items = Item.objects.filter(pk__in=slots.filter(stage__in=stages).values("item"))
-    return set(pair_keys(list(items), study))
+    return set(subject_keys(list(items), study))

@@ -33,7 +33,7 @@ from survey.models import (
     Submission,
     Withdrawal,
 )
-from survey.services.answers.counting import frozen, frozen_stages, held_out_keys, pair_keys
+from survey.services.answers.counting import frozen, frozen_stages, held_out_keys, subject_keys
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 
@@ -160,7 +160,7 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
         .select_related("stage")
         .order_by("pk")
     )
-    keys = pair_keys([answer.slot.item for answer in learning], study)
+    keys = subject_keys([answer.slot.item for answer in learning], study)
     kept_back = {through: held_out_keys(study, through=through) for through in {run.kept_back_through for run in runs}}
     return [
         run

@@ -30,7 +30,7 @@ from survey.models import (
 )
 from survey.services.answers import counting
 from survey.services.answers.conditions import has_levels, in_words, relations_of
-from survey.services.answers.counting import frozen_answers, pair_keys, training_examples
+from survey.services.answers.counting import frozen_answers, subject_keys, training_examples
 from survey.services.base import files
 from survey.services.base.seeds import generator
 
@@ -223,8 +223,8 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
         seen: set[frozenset[Any]] = set()
         for through in {run.kept_back_through for run in runs}:
             trained = training_examples(runs[0].stage, kept_back_through=through)
-            seen.update(pair_keys([answer.slot.item for answer in trained], study))
-        keys = pair_keys([answer.slot.item for answer in held_out], study)
+            seen.update(subject_keys([answer.slot.item for answer in trained], study))
+        keys = subject_keys([answer.slot.item for answer in held_out], study)
         if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
             parts["holdout"] = Judged(unseen, {"holdout": _weights(unseen)})
     return parts
