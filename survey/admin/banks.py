@@ -1,4 +1,4 @@
-"""Banks, tasks and questions. A bank never changes once imported; only a question's flag does, with a reason."""
+"""Banks, tasks and questions. An imported bank never changes, except that questions can be flagged with a reason."""
 
 from typing import Any
 
@@ -50,14 +50,14 @@ class FlagForm(forms.ModelForm):
         if waiting is not None and "flag" in self.changed_data:
             self.add_error(
                 "flag",
-                f"The candidates of {waiting} are drawn and its plan is not: plan it first, so that both are of the "
-                "same questions.",
+                f"The candidates of {waiting} are drawn, but it is not planned yet. Plan it first, so that both use "
+                "the same questions.",
             )
         return cleaned
 
 
 class FlagActionForm(ActionForm):
-    """Beside the list's actions: which flag, and why."""
+    """Fields next to the list's actions: which flag, and why."""
 
     flag = forms.ChoiceField(choices=Question.Flag.choices, required=False)
     reason = forms.CharField(max_length=question_flags.LONGEST_REASON, required=False)

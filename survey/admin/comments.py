@@ -1,4 +1,4 @@
-"""What respondents found wrong with questions: counted by question, and each in their words."""
+"""Reports by respondents about questions: counts for each question, and their own words."""
 
 from typing import Any
 

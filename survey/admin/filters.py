@@ -1,4 +1,4 @@
-"""Filters of the lists: by study, stage and task, each in one query and without a query for every name."""
+"""Filters of the lists: by study, stage and task. Each needs one query, not a query for every name."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def deferred_study(path: str) -> tuple[str, ...]:
 
 
 class KnownValueFilter(admin.SimpleListFilter):
-    """A filter whose value must be one that it offers; anything else in the address is ignored."""
+    """A filter that accepts only the values it offers; any other value in the address is ignored."""
 
     path: str
 

@@ -20,7 +20,7 @@ OF_SITTING = ("sitting__respondent", "sitting__stage__study")
 
 
 class FlagFilter(admin.SimpleListFilter):
-    """By flags as they are now, which no table holds: they are read for all sittings that the other filters leave."""
+    """By the flags as they are now. No table stores them: they are computed for all sittings that are left to show."""
 
     title = "flag"
     parameter_name = "flag"
@@ -50,7 +50,7 @@ class FlagFilter(admin.SimpleListFilter):
 class FlaggedSittings(ReadOnlyAdmin):
     """Base of the sittings' admin: reads the flags of all rows of a list at once."""
 
-    # A study's rules are read with the rows, and not in a query of their own.
+    # A study's rules are read together with the rows, not in a separate query.
     deferred = ("stage__study__source_text",)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -62,7 +62,7 @@ class FlaggedSittings(ReadOnlyAdmin):
             found = marks_of(study, [row.pk for row in own])
             for row in own:
                 row.known_flags = found.get(row.pk, ())
-        changelist.result_list = rows  # Django walks through it and no more.
+        changelist.result_list = rows  # Django only iterates over it.
         return changelist
 
     @admin.display(description="flags")
@@ -92,7 +92,7 @@ class UnfinishedScreenInline(ReadOnlyInline):
 
 @dataclass(frozen=True)
 class FlagLine:
-    """One rule of a study: whom it flags, how many it has flagged by now, and whether that leaves answers out."""
+    """One rule of a study: whom it flags, how many sittings it flags now, and whether their answers are left out."""
 
     name: str
     rule: str
@@ -101,7 +101,7 @@ class FlagLine:
 
 
 def flag_lines(study: Study) -> list[FlagLine]:
-    """A line for each rule; kept for a minute, since all answers of the study are read for it."""
+    """A line for each rule; cached for a minute, since it needs all answers of the study."""
     rules = rules_in_words(study)
     if not rules:
         return []

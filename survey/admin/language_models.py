@@ -1,4 +1,4 @@
-"""Language models, their answers, and the collections that ask them: begun, watched, stopped and resumed here."""
+"""Language models, their answers, and collections that ask them. Start, watch, stop and resume collections here."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
 
 
 class CollectionForm(forms.ModelForm):
-    """Checked by the service that sets a collection up, so that form and command refuse the same."""
+    """The service that sets a collection up does the checks, so that form and command refuse the same things."""
 
     name = forms.CharField(
         max_length=120, required=False, help_text="What tables show; the model's own name if left empty."

@@ -1,4 +1,4 @@
-"""Links that let one person in each: which are used, and making new ones, which are shown once."""
+"""Links that let in one person each: which are used, and a page that makes new ones and shows them once."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ class EntryLinkAdmin(ReadOnlyAdmin):
 
     @staticmethod
     def _file(request: HttpRequest, study: Study, count: int) -> HttpResponse:
-        """The links as the answer itself: after a redirect they would have to be stored on the way. The admin's pages
+        """Show the links in the answer itself: a redirect would mean that they are stored in between. The admin's pages
         are never cached."""
         root = request.build_absolute_uri("/").rstrip("/")
         made = links.make_links(study, count=count, root=root, by=request.user, via="admin")

@@ -1,4 +1,4 @@
-"""Respondents, their sittings and answers, by pseudonym; and, apart from them, what a panel calls a person."""
+"""Respondents, their sittings and answers, by pseudonym; and, separately, the panel's ids of a person."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ class RespondentAdmin(ReadOnlyAdmin):
         return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Delete what a person gave, at their wish: shown first, done by POST alone."""
+        """Delete a person's answers at their request. GET shows what would be deleted, POST deletes it."""
         respondent = Respondent.objects.select_related("study").filter(pk=pk).first()
         if not request.user.has_perm("survey.withdraw_people") or not self.has_view_permission(request, respondent):
             raise PermissionDenied
@@ -277,7 +277,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 
 @admin.register(PanelIdentity)
 class PanelIdentityAdmin(ReadOnlyAdmin):
-    """The one place that shows what a panel calls a person. Looking at one is written down, each time."""
+    """The only place that shows the panel's ids of a person. The audit records each look."""
 
     list_display = ("respondent", "study", "panel", "created_at")
     list_filter = (study_filter(), "panel")
@@ -289,7 +289,7 @@ class PanelIdentityAdmin(ReadOnlyAdmin):
     readonly_fields = ("person", "panel_study", "submission", "created_at")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Not the model's view permission: whoever may look at everything may not look at this.
+        # Not the model's view permission: people who may see everything else may not see this.
         return bool(request.user.has_perm("survey.see_panel_identity"))
 
     def change_view(
@@ -304,7 +304,7 @@ class PanelIdentityAdmin(ReadOnlyAdmin):
         ids = unseal(bytes(identity.ids_encrypted).decode())
         if not identity.ids_encrypted:
             return "removed (purge_identities)"
-        return "cannot be read: the identity key is another one" if ids is None else getattr(ids, name) or "–"
+        return "cannot be read: the identity key has changed" if ids is None else getattr(ids, name) or "–"
 
     @admin.display(description="person's id")
     def person(self, identity: PanelIdentity) -> str:

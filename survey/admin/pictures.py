@@ -1,4 +1,4 @@
-"""Pictures of reports inside a page: SVG of which only what draws is left. Standard library."""
+"""Pictures of reports inside a page: SVG reduced to the parts that draw. Uses only the standard library."""
 
 from xml.etree import ElementTree
 
@@ -22,7 +22,7 @@ ELEMENTS = frozenset(
         ),
     )
 )
-# How things look, where they are, and names. No style sheet, no handler, nothing that loads.
+# Allowed: looks, positions and names. Not allowed: style sheets, event handlers, anything that loads.
 ATTRIBUTES = frozenset(
     (
         *(
@@ -62,15 +62,15 @@ ElementTree.register_namespace("xlink", XLINK)
 
 
 class NotAPicture(ValueError):
-    """The file is no SVG."""
+    """The file is not an SVG."""
 
 
 def inline(text: str) -> SafeString:
-    """An SVG file as a part of a page. Elements and attributes that do not draw are left out, and so is every address
-    outside the picture; texts are escaped anew.
+    """An SVG file as part of a page. Elements and attributes that do not draw are left out, and so is every address
+    outside the picture. Texts are escaped again.
 
     Raises:
-        NotAPicture: it is no SVG.
+        NotAPicture: it is not an SVG.
     """
     try:
         root = ElementTree.fromstring(text)  # noqa: S314 - drawn by installed code; texts in it cannot declare entities

@@ -1,4 +1,4 @@
-"""What a stage shows: candidate sets, strata, booklets, items and slots. All drawn before it opens, none changed."""
+"""What a stage shows: candidate sets, strata, booklets, items and slots. Drawn before it opens, never changed after."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class CandidateSetAdmin(ReadOnlyAdmin):
 
     @admin.display(description="fast scorer against predictor")
     def ranks_like_the_predictor(self, candidates: CandidateSet) -> str:
-        """Rank correlation with its interval on fresh uniform pairs, and on questions that it never saw."""
+        """Rank correlation with its interval, on fresh uniform pairs and on questions the fast scorer never saw."""
         parts = []
         for name, words in (("uniform", "fresh pairs"), ("unseen_questions", "unseen questions")):
             figures = candidates.fidelity.get(name)

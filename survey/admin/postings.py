@@ -1,6 +1,6 @@
-"""A study at its panel: the reconciliation page with what is done from it, and the rows behind it.
+"""A study at its panel: the reconciliation page with its actions, and the rows behind it.
 
-People stand here by pseudonym alone: what the panel calls them is in no list, page or search.
+People are shown only by pseudonym: the panel's ids are in no list, page or search.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,8 @@ RECRUIT, PAY = "survey.recruit", "survey.pay_people"
 
 @dataclass(frozen=True)
 class PostingAction:
-    """Something a researcher does to a posting: who may, which call of the panel it needs, when it is offered, what is
-    asked first, what it calls."""
+    """Something a researcher can do to a posting: who may do it, which call of the panel it needs, when it is offered,
+    the question that is asked first, and the function that does it."""
 
     name: str
     label: str
@@ -181,7 +181,9 @@ class PostingAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         posting = self._posting(object_id)
         if posting is None:
-            return super().change_view(request, object_id, form_url, extra_context)  # Says so, and goes to the list.
+            return super().change_view(
+                request, object_id, form_url, extra_context
+            )  # Shows a message and goes to the list.
         if not self.has_view_permission(request, posting) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         found = reconciliation.reconcile(posting)
@@ -207,7 +209,7 @@ class PostingAdmin(ReadOnlyAdmin):
         )
 
     def action_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """Ask first, act on POST alone."""
+        """GET asks first, POST acts."""
         action, posting = ACTION_BY_NAME.get(name), self._posting(pk)
         if action is None or posting is None:
             raise Http404
@@ -225,7 +227,7 @@ class PostingAdmin(ReadOnlyAdmin):
         )
 
     def settle_view(self, request: HttpRequest, pk: int, row: int) -> HttpResponse:
-        """What a person decided about one difference."""
+        """Store what somebody decided about one difference."""
         posting = self._posting(pk)
         submission = Submission.objects.filter(posting=posting, pk=row).first() if posting else None
         if posting is None or submission is None:
@@ -243,7 +245,7 @@ class PostingAdmin(ReadOnlyAdmin):
         return self._act(request, posting, "Settle", settle)
 
     def payment_view(self, request: HttpRequest, pk: int, batch: int) -> HttpResponse:
-        """What a person saw at the panel about a payment whose end is unknown."""
+        """Store what somebody saw at the panel about a payment whose outcome is unknown."""
         posting = self._posting(pk)
         found = PaymentBatch.objects.filter(posting=posting, pk=batch).first() if posting else None
         if posting is None or found is None:

@@ -1,4 +1,4 @@
-"""Predictor runs, evaluations, job steps and snapshots: written by workers, looked at here."""
+"""Predictor runs, evaluations, job steps and snapshots: workers write them, and this module shows them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -87,7 +87,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
             response = HttpResponse(f"{secret}\n", content_type="text/plain; charset=utf-8")
             response["Content-Disposition"] = f'attachment; filename="hunch-token-{token.prefix}.txt"'
             return response
-        # Not after a redirect: the secret would have to be stored on the way. The admin's pages are never cached.
+        # No redirect: it would mean that the secret is stored in between. The admin's pages are never cached.
         return self._page(request, "issued.html", title="Your API token", token=token, secret=secret)
 
     def revoke_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -97,7 +97,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return self._page(request, "revoke.html", title="Revoke an API token", token=token)
         with transaction.atomic():
-            # Once only: the first moment is the one that counts.
+            # Only once: the first time counts.
             if ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
                 record("revoke_token", token, by=request.user, via="admin", token_user=token.user.get_username())
         messages.success(request, f"The token {token.prefix}… is revoked.")

@@ -1,4 +1,4 @@
-"""One page for every report of a study: a form of what it can be asked, its tables, pictures and files."""
+"""One page for every report of a study: a form for its arguments, its tables, pictures and files."""
 
 import re
 import tempfile
@@ -20,13 +20,13 @@ from survey.services.results import reports
 from .pictures import NotAPicture, inline
 from .study_file import StudyFilePages
 
-# A number as people write it, with what may stand behind it: a unit, an interval; or a dash for none.
+# A number as people write it, maybe followed by a unit or an interval; or a dash for none.
 NUMBER = re.compile(r"[+−-]?\d[\d,.]*( |$|%)|[–-]$")
 
 
 @dataclass(frozen=True)
 class Field:
-    """An argument in the form, with what it may be and what is chosen."""
+    """An argument in the form, with its possible values and the chosen ones."""
 
     argument: Argument
     choices: Sequence[str]
@@ -39,7 +39,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Cell:
-    """`link` is empty where there is nothing to go to."""
+    """A cell of a table. `link` is empty if there is no page to go to."""
 
     text: str
     is_number: bool
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ShownLayout:
-    """`header` says of each column whether it holds numbers."""
+    """A table as the page shows it. `header` holds each column's title, and whether the column holds numbers."""
 
     title: str
     header: Sequence[tuple[str, bool]]
@@ -66,7 +66,7 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class ShownPicture:
-    """`svg` is empty where a page does not draw it; `why` says so then."""
+    """`svg` is empty if the page does not draw the picture; `why` then says the reason."""
 
     name: str
     title: str
@@ -89,7 +89,7 @@ class ReportPages(StudyFilePages):
         ]
 
     def report_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """The report as its address asks for it; its form leads to other addresses."""
+        """The report with the arguments in the address; its form leads to other addresses."""
         study = self._study(request, pk)
         entry, report = _found(study, name)
         given = reports.pages_arguments(study, report, _given(request))
@@ -111,7 +111,7 @@ class ReportPages(StudyFilePages):
         )
 
     def report_file_view(self, request: HttpRequest, pk: int, name: str, file: str) -> HttpResponse:
-        """One file of the report, made by the same arguments as the page."""
+        """One file of the report, made with the same arguments as the page."""
         study = self._study(request, pk)
         _entry, report = _found(study, name)
         try:
@@ -145,7 +145,7 @@ def _fields(study: Study, report: Report, given: Mapping[str, Sequence[str]]) ->
             given.get(argument.name) or ([argument.default] if argument.default else []),
         )
         for argument in report.arguments
-        # Of what can be listed and has nothing in it, nothing can be chosen.
+        # An argument whose list of choices is empty is not shown.
         if (choices := argument.choices_in(study)) or argument.choices is None
     ]
 
@@ -182,7 +182,7 @@ def _cell(cell: str | Linked, is_number: bool) -> Cell:
     meta = cell.row._meta
     try:
         address = reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[cell.row.pk])
-    except NoReverseMatch:  # The admin has no page of such rows.
+    except NoReverseMatch:  # The admin has no page for such rows.
         address = ""
     return Cell(cell.text, False, address)
 

@@ -54,7 +54,7 @@ LISTS = (
 
 @dataclass(frozen=True)
 class StageAction:
-    """Something a researcher does to a stage: where it is offered, what is asked first, what it calls."""
+    """Something a researcher can do to a stage: when it is offered, what is asked first, what function does it."""
 
     name: str
     label: str
@@ -65,7 +65,7 @@ class StageAction:
 
 
 def _is_next(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
-    """Whether nothing before the stage is still going on."""
+    """Whether all earlier stages are finished."""
     return all(other.stage.state == State.FROZEN for other in all_of_them if other.stage.index < section.stage.index)
 
 
@@ -202,7 +202,7 @@ class StudyAdmin(ReportPages):
 
     @admin.display(description="stages")
     def states(self, study: Study) -> str:
-        # Said once for stages that follow each other in one state: a study may have fifty.
+        # Stages in a row that have the same state are grouped: a study may have fifty.
         stages = sorted(study.stages.all(), key=lambda stage: stage.index)
         parts: list[list[Any]] = []
         for stage in stages:
@@ -227,7 +227,9 @@ class StudyAdmin(ReportPages):
     ) -> HttpResponse:
         study = self.get_object(request, object_id)
         if study is None:
-            return super().change_view(request, object_id, form_url, extra_context)  # Says so, and goes to the list.
+            return super().change_view(
+                request, object_id, form_url, extra_context
+            )  # Shows a message and goes to the list.
         if not self.has_view_permission(request, study):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
@@ -263,7 +265,7 @@ class StudyAdmin(ReportPages):
         )
 
     def action_view(self, request: HttpRequest, pk: int, index: int, name: str) -> HttpResponse:
-        """Ask first, act on POST alone."""
+        """GET asks first, POST acts."""
         action = ACTION_BY_NAME.get(name)
         stage = Stage.objects.select_related("study__bank").filter(study=pk, index=index).first()
         if not request.user.has_perm("survey.run_study") or not self.has_view_permission(request):
@@ -287,7 +289,7 @@ class StudyAdmin(ReportPages):
         )
 
     def export_view(self, request: HttpRequest, pk: int, name: str) -> Any:
-        """One file of the export, streamed. By POST, since each download is written down."""
+        """One file of the export, streamed. By POST, since the audit records each download."""
         if not request.user.has_perm("survey.export_study"):
             raise PermissionDenied
         if request.method != "POST":
@@ -345,7 +347,7 @@ def _files(study: Study) -> list[str]:
 
 
 def _export(study: Study, name: str) -> Any:
-    """The lines of one file of the export; None where there is no such file."""
+    """The lines of one file of the export; None if there is no such file."""
     if name == "answers.csv":
         return files.answers_csv(study)
     if name == "codebook.md":

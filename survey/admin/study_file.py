@@ -1,4 +1,4 @@
-"""The page on which a study's file is changed, and the rows that withdrawals and changes leave."""
+"""The page on which a study file is changed, and the lists of amendments and withdrawals."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class AmendForm(forms.Form):
     )
 
     def clean_text(self) -> str:
-        # Browsers send two characters for a line break; the file's hash must not depend on who sent it.
+        # Browsers send two characters for a line break; the file's hash must not depend on that.
         return str(self.cleaned_data["text"]).replace("\r\n", "\n")
 
 
@@ -54,7 +54,7 @@ class StudyFilePages(ReadOnlyAdmin):
         )
 
     def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Shows what would change first; only the second button changes it."""
+        """Show first what would change; only the second button changes it."""
         study = self._study(request, pk)
         if not request.user.has_perm("survey.amend_study"):
             raise PermissionDenied
@@ -107,7 +107,7 @@ class StudyFilePages(ReadOnlyAdmin):
 
 
 def file_facts(study: Study, user: Any) -> dict[str, Any]:
-    """What the study page says of the file: its lock, its amendments, until when data is kept."""
+    """What the study page says about the file: its lock, its amendments, and until when data is kept."""
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
         "may_amend": user.has_perm("survey.amend_study"),
@@ -149,7 +149,7 @@ class AmendmentAdmin(ReadOnlyAdmin):
 
 @admin.register(Withdrawal)
 class WithdrawalAdmin(ReadOnlyAdmin):
-    """That somebody took their answers back. What they were stands nowhere any more."""
+    """Records that somebody withdrew their answers. The answers themselves are deleted everywhere."""
 
     list_display = ("at", "respondent", "study", "answers", "reason_in_short")
     list_filter = (study_filter("respondent__study"),)

@@ -1,4 +1,4 @@
-"""Users are deactivated and not deleted: the audit must go on saying who did what."""
+"""Users are deactivated and not deleted: the audit must still say who did what."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""REST: views with their serializers. Parse, call a service, answer."""
+"""REST: views with their serializers. A view parses, calls a service, and answers."""

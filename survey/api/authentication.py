@@ -28,7 +28,7 @@ class ApiTokenAuthentication(BaseAuthentication):
         if token is None or token.revoked_at is not None or not token.user.is_active:
             raise AuthenticationFailed(_("The token is unknown or was revoked."))
         now = timezone.now()
-        # To the minute: a client that pages through an export must not write a row for every page.
+        # Updated at most once a minute: a client that pages through an export must not cause a write for every page.
         if token.last_used_at is None or (now - token.last_used_at).total_seconds() > 60:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
         return token.user, token

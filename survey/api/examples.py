@@ -1,6 +1,6 @@
-"""Examples of what the respondents' API takes and gives, each of one and the same study. Imports nothing of survey.
+"""Examples of what the respondents' API takes and gives, all from one study. Imports nothing from survey.
 
-A test walks that study: every step has one of these shapes, and every answer here is taken where it belongs.
+A test takes part in that study: every step has one of these shapes, and every answer here is accepted at its step.
 """
 
 from typing import Any
@@ -10,24 +10,24 @@ QUESTION, OTHER = "<b>What is 7 times 8?</b>", "<b>Which planet is nearest to th
 EXAMPLE, BESIDE = "Which is heavier, a litre of water or a litre of oil?", "How many minutes are there in a day?"
 
 
-def _field(name: str, kind: str, label: str, **told: Any) -> Json:
+def _field(name: str, kind: str, label: str, **more: Any) -> Json:
     nothing: Json = {"minimum": None, "maximum": None, "max_length": None, "initial": None}
     lists: Json = {"options": [], "labels": [], "exclusive": [], "hint": ""}
-    return {"name": name, "type": kind, "label": label, "required": True, **nothing, **lists, **told}
+    return {"name": name, "type": kind, "label": label, "required": True, **nothing, **lists, **more}
 
 
-def _percent(label: str, name: str = "value", **told: Any) -> Json:
-    return _field(name, "integer", label, minimum=0, maximum=100, **told)
+def _percent(label: str, name: str = "value", **more: Any) -> Json:
+    return _field(name, "integer", label, minimum=0, maximum=100, **more)
 
 
-def _step(number: int, kind: str, title: str, text: str = "", **told: Any) -> Json:
+def _step(number: int, kind: str, title: str, text: str = "", **more: Any) -> Json:
     item: Json = {"position": 0, "total": 0, "screen": None}
-    told = {**item, "checks": [], "attempt": 0, "hints": [], "feedback": [], "fields": [], **told}
-    return {"number": number, "kind": kind, "title": title, "text": text, **told, **_end(told)}
+    values = {**item, "checks": [], "attempt": 0, "hints": [], "feedback": [], "fields": [], **more}
+    return {"number": number, "kind": kind, "title": title, "text": text, **values, **_end(values)}
 
 
-def _end(told: Json) -> Json:
-    return {name: told.get(name, "") for name in ("outcome", "code", "completion_url")}
+def _end(step: Json) -> Json:
+    return {name: step.get(name, "") for name in ("outcome", "code", "completion_url")}
 
 
 def _part(value: str | int) -> Json:
@@ -36,8 +36,8 @@ def _part(value: str | int) -> Json:
 
 
 def _screen(name: str, title: str, parts: Json, words: Json, *fields: Json) -> Json:
-    told = {part: _part(value) for part, value in parts.items()}
-    return {"name": name, "title": title, "parts": told, "words": words, "fields": list(fields)}
+    shown = {part: _part(value) for part, value in parts.items()}
+    return {"name": name, "title": title, "parts": shown, "words": words, "fields": list(fields)}
 
 
 _SETTING = "answerer=model; models=different; evidence=hypothetical; language=en"
@@ -253,7 +253,7 @@ STEPS: dict[str, Json] = {
         9, "end", "The end", "Thank you for your time.", outcome="study_full", code="U2HG6Z8Y3N"
     ),
 }
-# What is sent at the step of the same name. What is only read needs its number alone.
+# What is sent at the step of the same name. A step that is only read needs just its number.
 ANSWERS: dict[str, Json] = {
     "form, before the items": {"step": 1, "adult": "yes"},
     "instructions": {"step": 2},

@@ -1,4 +1,4 @@
-"""What a body may be: JSON of few levels, whose names can be written back in an error. Imports rest_framework alone."""
+"""What a body may be: JSON with few levels, and names that an error can quote. Imports only rest_framework."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -6,11 +6,11 @@ from typing import IO, Any
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
-DEEPEST = 8  # No body that is documented has more than three levels.
+DEEPEST = 8  # No documented body has more than three levels.
 
 
 class PlainJSONParser(JSONParser):
-    """JSON as everybody writes it. What only Python's reader could tell apart is refused in words of our own."""
+    """Standard JSON. What Python's parser fails on is refused with an error of our own."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -28,7 +28,7 @@ class PlainJSONParser(JSONParser):
 def _refuse_odd(value: Any, levels: int) -> None:
     """
     Raises:
-        ParseError: too many levels, or a name with half a surrogate pair, in which no answer could be encoded.
+        ParseError: too many levels, or a name with half a surrogate pair, which no answer could quote.
     """
     if not isinstance(value, dict | list):
         return

@@ -1,4 +1,4 @@
-"""The researchers' side: studies, stages and answers for who may export, logged in by token or the admin's session."""
+"""The researchers' side: studies, stages and answers, for people who may export. They log in by token or session."""
 
 import json
 import re
@@ -57,10 +57,10 @@ class MayExport(BasePermission):
 
 class ResearcherView(APIView):
     permission_classes = (MayExport,)
-    filters: ClassVar[tuple[str, ...] | None] = ()  # What the query may hold; None: the view looks itself.
+    filters: ClassVar[tuple[str, ...] | None] = ()  # What the query may hold; None: the view checks it.
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A misspelt filter must not be taken for no filter: its figures would be those of all answers."""
+        """Refuse unknown filters. If a misspelt one were ignored, the figures would be about all answers."""
         super().initial(request, *args, **kwargs)
         if self.filters is None:
             return
@@ -136,7 +136,7 @@ class Leaderboard(ResearcherView):
     @extend_schema(
         operation_id="leaderboard",
         parameters=[
-            OpenApiParameter("condition", str, description="FACTOR=LEVEL: judged by the answers under it alone.")
+            OpenApiParameter("condition", str, description="FACTOR=LEVEL: judged only by the answers under this level.")
         ],
         responses={200: LeaderboardLineSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
@@ -199,7 +199,7 @@ class ReportList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The reports of a study: what each can be asked, and what keeps one from being made now."""
+        """The reports of a study: the arguments of each, and why one cannot be made now."""
         study = enrolment.study_of(slug)
         lines = [
             {**line, "url": request.build_absolute_uri(reverse("api:report", args=[slug, line["name"]]))}
@@ -209,7 +209,7 @@ class ReportList(ResearcherView):
 
 
 class ReportOfStudy(ResearcherView):
-    filters = None  # The report says itself what it can be asked.
+    filters = None  # Each report knows its own arguments.
 
     @extend_schema(
         operation_id="report",
@@ -219,8 +219,7 @@ class ReportOfStudy(ResearcherView):
                 {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
                 style="form",
                 explode=True,
-                description="What the report can be asked, by the names that the list of reports gives: "
-                "`?alpha=1&alpha=19`.",
+                description="The report's arguments, by the names that the list of reports gives: `?alpha=1&alpha=19`.",
             )
         ],
         responses={200: FindingsSerializer, **errors(400, 401, 403, 404, 409, 422, 429)},
@@ -269,7 +268,7 @@ class AnswerList(ResearcherView):
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):
-    """A client that asks for CSV alone must get it, and an error as JSON all the same."""
+    """Ignore what the client accepts. One that accepts only CSV gets it, and its errors still come as JSON."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
         return renderers[0], renderers[0].media_type

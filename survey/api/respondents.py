@@ -25,7 +25,7 @@ from survey.services.sittings.flow import Step, current_step, words_while_missin
 from survey.services.sittings.timing import record_unfinished
 
 from . import examples
-from .schema import REFUSALS  # which registers the ways of logging in with the OpenAPI schema as well
+from .schema import REFUSALS  # which also registers the ways of logging in with the OpenAPI schema
 from .serializers import (
     AnswerSerializer,
     BeginSerializer,
@@ -40,7 +40,7 @@ from .serializers import (
 )
 
 TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
-REFUSED_BODIES = (413, 415)  # Wherever something is sent: too large, or no JSON.
+REFUSED_BODIES = (413, 415)  # Wherever a body is sent: it may be too large, or not JSON.
 
 
 def errors(*statuses: int) -> dict[Any, Any]:
@@ -58,14 +58,14 @@ def errors(*statuses: int) -> dict[Any, Any]:
 
 
 class SittingToken(BaseAuthentication):
-    """Stands in the schema. Who may answer is decided by `sitting_for`, whose refusal says what to do."""
+    """Documents the header in the schema, nothing else. `sitting_for` decides who may answer."""
 
     def authenticate(self, request: Request) -> None:
         return None
 
 
 class RespondentView(APIView):
-    """Who asks stands in a header that no cache knows, so that nothing on the way may keep what is answered."""
+    """The token is in a header that caches do not look at. So every answer says that nothing may cache it."""
 
     authentication_classes: Any = ()
     permission_classes = (AllowAny,)
@@ -89,7 +89,7 @@ class StudyInfo(RespondentView):
         tags=["respondents"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """What somebody may know before taking part, the consent text included."""
+        """What people may know before they take part, including the consent text."""
         study = enrolment.study_of(slug)
         language = language_of(study, request.query_params.get("language", ""))
         config = study.config_in(language)
@@ -170,7 +170,7 @@ class SittingBegin(RespondentView):
 
 
 class CurrentStep(RespondentView):
-    """Tokens are checked by signature and every step is taken once, so there is nothing that a limit would protect."""
+    """Not throttled: tokens are signed and every step is stored only once, so a limit would protect nothing."""
 
     authentication_classes = (SittingToken,)
     throttle_classes = ()
@@ -202,19 +202,19 @@ class CurrentStep(RespondentView):
 
 class LeftScreens(RespondentView):
     authentication_classes = (SittingToken,)
-    throttle_classes = ()  # A few a step are kept, and no more.
+    throttle_classes = ()  # Only a few for each step are stored.
 
     @extend_schema(
         operation_id="sitting_left",
         request=LeftSerializer,
         responses={
-            204: OpenApiResponse(description="Taken note of, or nothing of it kept."),
+            204: OpenApiResponse(description="Stored, or ignored where enough of them are stored already."),
             **errors(400, 403, *REFUSED_BODIES),
         },
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
-        """Say that a step was left without an answer. Nothing moves, and the sitting is not kept alive by it."""
+        """Say that a step was left without an answer. The sitting stays at its step, and its time still runs out."""
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
         body = LeftSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -225,7 +225,7 @@ class LeftScreens(RespondentView):
 
 class QuestionReports(RespondentView):
     authentication_classes = (SittingToken,)
-    throttle_classes = ()  # Each sitting has so many, and no more.
+    throttle_classes = ()  # The number for each sitting is limited.
 
     @extend_schema(
         operation_id="sitting_report",
@@ -247,10 +247,10 @@ class QuestionReports(RespondentView):
 
 
 def language_of(study: Study, wanted: str) -> str:
-    """The language that was asked for; the study's first one where none was.
+    """The language that was asked for, or the study's first one.
 
     Raises:
-        FieldErrors: the study is not in that language.
+        FieldErrors: the study does not have that language.
     """
     languages = study.config.languages
     if wanted and wanted not in languages:
@@ -269,7 +269,7 @@ def _person(request: Request, study: Study, given: Mapping[str, Any]) -> PanelId
 
 
 def _as_a_form(body: Any) -> dict[str, str | list[str]]:
-    """Scalars as the texts that a page would send, and lists of them. Objects are no answer to anything."""
+    """Scalars become the texts that a page would send, and lists become lists of them. Objects are refused."""
     nested = [
         name
         for name, value in body.items()
@@ -291,7 +291,7 @@ def _without_consent() -> FieldErrors:
 
 
 def _ending(study: Study, outcome: str) -> dict[str, str]:
-    """What the pages show as well to those whom nothing is stored of."""
+    """What the pages, too, show to people of whom nothing is stored."""
     code = study.completion_code(outcome)
     return {"completion_code": code, "completion_url": study.config.panel.address_after(outcome, code)}
 

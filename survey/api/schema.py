@@ -1,15 +1,15 @@
-"""What the OpenAPI schema says of our own: the ways of logging in, and what each refusal means."""
+"""What we add to the OpenAPI schema: the ways of logging in, and what each refusal means."""
 
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 REFUSALS = {
-    400: "The body or the query cannot be read as what is asked for.",
+    400: "The body or the query does not have the form that this address expects.",
     401: "No token, or one that is unknown or was revoked.",
     403: "Not for this person: see `code`.",
-    404: "There is nothing of that name.",
-    409: "Not now: a step that has not been reached, or a study that is not so far.",
+    404: "There is nothing with that name.",
+    409: "Not possible yet: the step was not reached, or the study is not far enough.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Answers that were not accepted, by field. Nothing was stored; the step is still the same.",

@@ -1,4 +1,4 @@
-"""Where a panel posts its events: parse, call, answer. Not part of the documented API: nobody else is answered."""
+"""Where a panel posts its events: parse, call, answer. Not part of the documented API, since only panels post here."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
@@ -8,7 +8,7 @@ from survey.contracts.panels import EventRefused
 from survey.panels.webhooks import take
 
 
-@csrf_exempt  # Signed by the panel over its very bytes; no browser of ours posts here.
+@csrf_exempt  # Exempt from CSRF: the panel signs the exact bytes, and no browser posts here.
 @require_POST
 def panel_webhook(request: HttpRequest, panel: str) -> HttpResponse:
     try:
