@@ -133,7 +133,7 @@ def test_a_file_that_is_there_is_not_written_over(
 def test_there_is_nobody_to_approve_at_a_panel_that_cannot_be_asked(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "has no panel that could be told" in refused("reconcile", "cast", "--approve", capsys=capsys)
+    assert "has no panel that can be asked for this" in refused("reconcile", "cast", "--approve", capsys=capsys)
 
 
 def test_who_withdrew_keeps_the_ids_until_a_list_to_pay_from_was_made(

@@ -1,4 +1,4 @@
-"""`manage.py amend_study FILE --reason "..."`: a changed study file in the place of the one in force."""
+"""`manage.py amend_study FILE --reason "..."`: replace a study's file with a changed one."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,14 +11,14 @@ from survey.study_file import StudyFileError
 
 class Command(HunchCommand):
     help = (
-        "Put a changed study file in the place of a study's. Freely before the first main stage opens; then only keys "
-        "that change nothing that was drawn or measured. Every change is kept, with its reason."
+        "Replace a study's file with a changed one. Until the first main stage opens, any key may change. After that, "
+        "only keys that change nothing that was drawn or measured. Every change is kept, with its reason."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", metavar="FILE")
         parser.add_argument("--reason", default="", metavar="WHY", help="kept with the change and exported with it")
-        parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="only show what would change")
 
     def handle(self, *args: Any, path: str, reason: str, dry_run: bool, **options: Any) -> None:
         text = creating.read_study_file(path)

@@ -1,4 +1,4 @@
-"""`manage.py check_study FILE`: what would stop a study, what boards and panels ask for, what it costs."""
+"""`manage.py check_study FILE`: what would stop a study, what ethics boards and panels ask for, and what it costs."""
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
@@ -21,14 +21,18 @@ def share(text: str) -> float:
 
 class Command(HunchCommand):
     help = (
-        "Look a study file over before it becomes a study: refusals, pay, cost, texts, codes, slots by role. Writes "
-        "nothing. Status 1 where something would stop the study."
+        "Check a study file before it becomes a study: problems, pay, cost, texts, codes, slots by role. Writes "
+        "nothing. Ends with status 1 if something would stop the study."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", metavar="FILE")
         parser.add_argument(
-            "--fee", type=share, default=checking.PLATFORM_FEE, metavar="SHARE", help="what the panel takes of rewards"
+            "--fee",
+            type=share,
+            default=checking.PLATFORM_FEE,
+            metavar="SHARE",
+            help="the panel's fee, as a share of the rewards",
         )
         parser.add_argument("--json", action="store_true", help="as JSON")
 

@@ -38,7 +38,7 @@ class Command(HunchCommand):
 
 
 def stage_to_close(study: Study, index: int | None) -> Stage:
-    """The stage of that number; without one, the last that was opened, so that waiting can be taken up again."""
+    """The stage with that number, or else the last that was opened. So one can call the command again to wait on."""
     if index is None:
         opened = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED]).order_by("-index").first()
         index = opened.index if opened else 1

@@ -29,13 +29,13 @@ class Command(HunchCommand):
         parser.add_argument("model", metavar="MODEL", help="the server's name for it, or local:FOLDER")
         parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
         parser.add_argument("--name", default="", help="the name that tables show (the model's, if left out)")
-        parser.add_argument("--questions", type=int, metavar="N", help="only so many, drawn at random")
-        parser.add_argument("--seed", type=int, default=0, help="of that draw")
+        parser.add_argument("--questions", type=int, metavar="N", help="only this many questions, drawn at random")
+        parser.add_argument("--seed", type=int, default=0, help="of the random draw")
         parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
-        parser.add_argument("--max-tokens", type=int, default=5, metavar="N", help="of a reply (the paper: 5)")
+        parser.add_argument("--max-tokens", type=int, default=5, metavar="N", help="the most of a reply (the paper: 5)")
         parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
         parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
-        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once so much is spent")
+        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once this much is spent")
 
     def handle(
         self,
@@ -76,7 +76,7 @@ class Command(HunchCommand):
         try:
             ended = collecting.run_collection(collection.pk, progress=progress)
         except KeyboardInterrupt:
-            raise HunchError("stopped; what was collected is stored, and the same command goes on") from None
+            raise HunchError("stopped; what was collected is stored. Run the same command again to go on") from None
         finally:
             shown.close()
         if ended is None:

@@ -16,7 +16,7 @@ class Command(HunchCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username", metavar="USER")
-        parser.add_argument("--name", default="", help="what it is for, to tell tokens apart")
+        parser.add_argument("--name", default="", help="what it is for, to distinguish your tokens")
 
     def handle(self, *args: Any, username: str, name: str, **options: Any) -> None:
         user = get_user_model().objects.filter(username=username, is_active=True).first()

@@ -36,10 +36,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--exit", action="store_true", help="end after the table; the last line is one JSON object")
         parser.add_argument(
-            "--null", action="store_true", help="changes do not depend on the pair: no lift must be seen"
+            "--null", action="store_true", help="simulated changes do not depend on the pair, so no lift should appear"
         )
-        parser.add_argument("--respondents", type=int, metavar="N", help="in each stage; default: the file's")
-        parser.add_argument("--seed", type=int, metavar="S", help="of the study and its people; default: the file's")
+        parser.add_argument(
+            "--respondents", type=int, metavar="N", help="people in each stage; default: the study file's"
+        )
+        parser.add_argument(
+            "--seed", type=int, metavar="S", help="for the study and its people; default: the study file's"
+        )
         parser.add_argument("--port", type=int, default=settings.HUNCH_PORT)
 
     def handle(
@@ -107,8 +111,9 @@ class Command(BaseCommand):
             respondents=respondents,
             base_url=self.services.base_url,
             null=null,
-            # The same characters come to every stage, so that a lift cannot come from readier people. The test takes
-            # the stages for independent, which is on the safe side: without any effect it rejects in 1 run of 100.
+            # Every stage gets the same simulated people, so that a lift cannot come from people who change more easily.
+            # The test treats the stages as independent, which is on the safe side: without any effect it rejects in
+            # 1 run of 100.
             same_in_every_stage=True,
         )
         with bar(total=respondents, name=f"stage {stage.index}: respondents", unit=" people") as shown:
@@ -119,12 +124,12 @@ class Command(BaseCommand):
         wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services)
 
     def _check_services(self) -> None:
-        """Raises ProcessManagerError once the process manager has given up and ended everything."""
+        """Raise ProcessManagerError once the process manager has given up and ended everything."""
         if not self.services.process_ids():
             self.services.wait_healthy(timeout=0)
 
     def _serve(self) -> None:
-        """Say where everything is. The study is over, so a second one stays open for whoever wants to take it."""
+        """Print the addresses. The study is over, so a second one stays open for people who want to try it."""
         visit = create_demo_study(name="demo-open")
         lifecycle.open_stage(visit.stages.get(index=1))
         _token, secret = ApiToken.issue(user=self.researcher, name="demo")

@@ -1,4 +1,4 @@
-"""`manage.py estimate SLUG`: what a study's answers say about all items, with honest intervals."""
+"""`manage.py estimate SLUG`: what a study's answers say about all items, with intervals."""
 
 import csv
 import json
@@ -53,7 +53,7 @@ class Command(HunchCommand):
             type=thresholds_of,
             default=[],
             metavar="T,...",
-            help="what size of change still counts as none (points); the first one is what is shown by --by",
+            help="changes up to this size count as none (points); --by shows the first one",
         )
         add_condition(parser)
         parser.add_argument("--out", type=Path, metavar="DIR", help="write estimates.csv, slots.csv and estimates.json")
@@ -186,7 +186,7 @@ def _row(figure: Figure, title: str) -> list[str]:
 
 
 def _notes(figures: Sequence[Figure]) -> Iterator[str]:
-    """Each note once, with the figures that it is about."""
+    """Each note once, with the figures that it belongs to."""
     by_note: dict[str, list[str]] = {}
     for figure in figures:
         if figure.notes:
@@ -198,14 +198,14 @@ def _notes(figures: Sequence[Figure]) -> Iterator[str]:
 def _check(check: Figure) -> str:
     found = check.combined
     if found is None:
-        return f"Check: {check.title}: cannot be had ({check.notes})"
+        return f"Check: {check.title}: not available ({check.notes})"
     p = found.p_two_sided()
     verdict = "no more than chance makes" if p >= 0.05 else "MORE than chance makes: look for what went wrong"
     return f"Check: {check.title}: {_short(found, check.unit)} {check.unit}, p = {p:.3f}: {verdict}."
 
 
 def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[str]:
-    """Without the figures whose names end on `others`, the further thresholds: the files have them."""
+    """Leaves out the figures of further thresholds, whose names end with one of `others`: the files have them."""
     yield f"By {division.name}"
     if division.note:
         yield division.note
@@ -220,7 +220,7 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
     for figure in division.differences:
         if figure.combined is not None and not figure.name.endswith(others):
             yield (
-                f"{division.labels[1]} less {division.labels[0]}, {figure.title}: "
+                f"{division.labels[1]} minus {division.labels[0]}, {figure.title}: "
                 f"{_short(figure.combined, figure.unit)}, p = {figure.combined.p_two_sided():.3g}"
             )
     silent = [

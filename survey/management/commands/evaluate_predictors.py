@@ -1,4 +1,4 @@
-"""`manage.py evaluate_predictors --train FILE --test FILE`: predictors of belief change side by side, as in table 1."""
+"""`manage.py evaluate_predictors --train FILE --test FILE`: compare predictors of belief change, as in table 1."""
 
 import errno
 import json
@@ -29,7 +29,7 @@ Params = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Measurement:
-    """The rows to measure on, how a predictor comes to its predictions for them, and the training rows (None where
+    """The rows to measure on, a function that makes a predictor's predictions for them, and the training rows (None if
     each fold has its own)."""
 
     rows: PairTable
@@ -82,7 +82,7 @@ class Command(HunchCommand):
             help="CSV: q1, q2, source1, source2 and previous_correct, belief_change (optional: weight, responses, "
             "respondent), or pred_if_correct, pred_if_incorrect; may be given several times",
         )
-        parser.add_argument("--test", metavar="FILE", help="CSV of the same columns; without it see --folds")
+        parser.add_argument("--test", metavar="FILE", help="CSV with the same columns; without it see --folds")
         parser.add_argument(
             "--folds",
             type=whole_number(2),
@@ -91,16 +91,14 @@ class Command(HunchCommand):
             help="without --test: cross-validate the first training file, the others help to train (5)",
         )
         parser.add_argument(
-            "--question-disjoint", action="store_true", help="with --folds: no question on both sides either"
+            "--question-disjoint", action="store_true", help="with --folds: also keep every question on one side"
         )
-        parser.add_argument("--predictors", metavar="A,B,...", help="default: all that run on this machine alone")
+        parser.add_argument("--predictors", metavar="A,B,...", help="default: all that need nothing but this machine")
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")
         parser.add_argument(
             "--seeds", type=whole_number(1), metavar="N", help="networks in bert (2 on a CPU, 5 on a GPU)"
         )
-        parser.add_argument(
-            "--paper", action="store_true", help="5 networks in bert, as in the paper, whatever runs it"
-        )
+        parser.add_argument("--paper", action="store_true", help="5 networks in bert, as in the paper, on a CPU too")
         parser.add_argument(
             "--set",
             dest="overrides",
@@ -131,7 +129,7 @@ class Command(HunchCommand):
         seed: int,
         **options: Any,
     ) -> None:
-        # Predictors are trained one after another, each on all processors; torch reads this when it is imported.
+        # Predictors are trained one after another, each on all processors. Torch reads this when it is imported.
         limit_threads(_processors())
         try:
             named = [name.strip() for name in predictors.split(",")] if predictors else []
@@ -206,7 +204,7 @@ class Command(HunchCommand):
         return Measurement(own.take(tested), run, None)
 
     def _run_all(self, names: Sequence[str], measurement: Measurement) -> tuple[list[Predictions], dict[str, str]]:
-        """Each predictor in turn. One that fails is told of and does not keep the others from being measured."""
+        """Measure each predictor in turn. A failure is reported, and the others are still measured."""
         made, failures = [], {}
         for name in names:
             with ProgressBar(name) as shown:
@@ -218,7 +216,7 @@ class Command(HunchCommand):
                 except ImportError as exc:
                     failures[name] = f"{name}: {exc.name} is not installed; install requirements/ml.lock"
                 except Exception as exc:
-                    # A fault of ours: an hour of the other predictors' work must not be lost with it.
+                    # A bug in our code. It must not cost an hour of the other predictors' work.
                     failures[name] = f"{name}: failed unexpectedly ({type(exc).__name__}: {exc})"
                     self.stderr.write(traceback.format_exc())
             self.stderr.write(failures[name])
@@ -256,13 +254,13 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int, text: str) -> None:
         total = max(total, done, 1)
-        if total != self.shown.total or done < self.shown.n:  # Another piece of work: predicting after training.
+        if total != self.shown.total or done < self.shown.n:  # A different task has begun: predicting after training.
             self.shown.reset(total=total)
         self.shown.update(done - self.shown.n)
 
 
 def _processors() -> int:
-    """As many as this process may use, or as OMP_NUM_THREADS says."""
+    """The number of processors that this process may use, or OMP_NUM_THREADS if it is set."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
@@ -272,7 +270,7 @@ def _processors() -> int:
 def _params(
     names: Sequence[str], overrides: Sequence[tuple[str, str, Any]], *, seeds: int | None, paper: bool
 ) -> Params:
-    """The settings of each predictor, checked before hours are spent on the first of them."""
+    """The settings of each predictor, all checked before the first one trains for hours."""
     params: Params = {name: {} for name in names}
     if len(params) < len(names):
         raise PredictorError("--predictors: a name is there twice; give each once.")

@@ -1,4 +1,4 @@
-"""`manage.py fake_prolific`: a pretended Prolific on this machine, to try a whole study out on."""
+"""`manage.py fake_prolific`: a fake Prolific on this machine, for trying out a whole study."""
 
 import time
 from argparse import ArgumentParser
@@ -33,7 +33,7 @@ class Command(HunchCommand):
     def handle(self, *args: Any, port: int, seed: int, busy_every: int, signed: bool, **options: Any) -> None:
         if urlsplit(options["webhooks"]).hostname not in LOOPBACK:
             raise HunchError(
-                "--webhooks: a pretended panel posts to this machine alone: http://127.0.0.1:PORT/hooks/prolific"
+                "--webhooks: a fake panel posts only to this machine: http://127.0.0.1:PORT/hooks/prolific"
             )
         fake = FakeProlific(seed=seed, busy_every=busy_every, signs_entry=signed)
         with FakeServer(fake, port=port):

@@ -18,8 +18,8 @@ NONE = "none"
 
 class Command(HunchCommand):
     help = (
-        "Flag questions of a bank, all or none. They are in no plan that is drawn from then on; slots that are planned "
-        "already are shown and count."
+        "Flag questions of a bank, all or none. Plans that are drawn from then on leave them out; slots that are "
+        "planned already are still shown and count."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -27,14 +27,16 @@ class Command(HunchCommand):
             "questions",
             nargs="+",
             metavar="FILE|ID",
-            help="ids, or one file: an id a line, or CSV with a column id and perhaps reason",
+            help="ids, or one file: one id per line, or CSV with a column id and optionally reason",
         )
         parser.add_argument(
             "--bank", required=True, metavar="NAME", help="NAME for its newest version, or NAME@VERSION"
         )
         kinds = [*filter(None, Question.Flag.values), NONE]
-        parser.add_argument("--kind", required=True, choices=kinds, help="none takes the flags away")
-        parser.add_argument("--reason", default="", metavar="WHY", help="kept with each flag; a file may have its own")
+        parser.add_argument("--kind", required=True, choices=kinds, help="none removes the flags")
+        parser.add_argument(
+            "--reason", default="", metavar="WHY", help="kept with each flag; a file may give one for each question"
+        )
 
     def handle(self, *args: Any, questions: list[str], bank: str, kind: str, reason: str, **options: Any) -> None:
         found = find_bank(bank)

@@ -26,7 +26,7 @@ class Command(HunchCommand):
             help="evaluated (by stage and answers, the default), trained, predictor, n, or a metric of the instrument",
         )
         parser.add_argument(
-            "--condition", default="", metavar="FACTOR=LEVEL", help="judged by the answers under this level alone"
+            "--condition", default="", metavar="FACTOR=LEVEL", help="judge only by the answers under this level"
         )
         parser.add_argument(
             "--part", help="a part of the answers that the instrument names; all of them where none is given"

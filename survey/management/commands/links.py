@@ -27,7 +27,7 @@ class Command(HunchCommand):
         made: list[links.NewLink] = []
 
         def lines() -> Iterator[str]:
-            # Made once the file is there: links that cannot be written down could never be shown again.
+            # Links are made after the file is opened: links that cannot be written could never be shown again.
             made.extend(links.make_links(study, count=count, root=root or public_root()))
             yield csv_line(["number", "link"])
             yield from (csv_line([link.number, link.address]) for link in made)

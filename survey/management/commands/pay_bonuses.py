@@ -1,4 +1,4 @@
-"""`manage.py pay_bonuses SLUG`: what is owed beside the rewards, and paying it once."""
+"""`manage.py pay_bonuses SLUG`: show what is owed in addition to the rewards, and pay it once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +21,7 @@ class Command(HunchCommand):
             "--settle",
             nargs=2,
             metavar=("PAYMENT", "paid|not-paid"),
-            help="what you saw at the panel about a payment whose end is unknown",
+            help="what you saw at the panel about a payment whose outcome is unknown",
         )
 
     def handle(self, *args: Any, slug: str, pay: bool, settle: list[str] | None, **options: Any) -> None:

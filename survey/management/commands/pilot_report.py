@@ -1,4 +1,4 @@
-"""`manage.py pilot_report SLUG`: what a study's pilot taught; the report `pilot` under a name of its own."""
+"""`manage.py pilot_report SLUG`: what a study's pilot showed; the same as `report SLUG pilot`."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -10,7 +10,7 @@ from survey.services.studies import finding
 
 
 class Command(ReportCommand):
-    help = "What a pilot taught: minutes and losses by screen, checks that failed, remarks, the pay by the hour."
+    help = "What a pilot showed: minutes and drop-outs by screen, failed checks, remarks, and pay by the hour."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")

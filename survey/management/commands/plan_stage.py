@@ -18,12 +18,12 @@ class Command(HunchCommand):
         parser.add_argument(
             "--short-booklets",
             action="store_true",
-            help="where one question is in more slots than there are booklets: more, shorter ones, paid in full",
+            help="if one question is in more slots than there are booklets: make more, shorter ones, paid in full",
         )
         parser.add_argument(
             "--uniform",
             action="store_true",
-            help="where the stage before left its predictor nothing to learn from: draw uniformly instead, for good",
+            help="if the previous stage left its predictor nothing to learn from: draw uniformly, which is final",
         )
 
     def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, uniform: bool, **options: Any) -> None:

@@ -19,7 +19,9 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
         what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
         what.add_parser("show", help="what is posted, and what an hour is paid")
-        draft = what.add_parser("draft", help="make a draft at the panel; again after a failure it goes on with it")
+        draft = what.add_parser(
+            "draft", help="make a draft at the panel; call it again after a failure to continue the same draft"
+        )
         draft.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
         draft.add_argument("--places", type=int, metavar="N", help="default: as the study file says")
         draft.add_argument("--reward", type=int, metavar="CENTS", help="default: as the study file says")
@@ -28,7 +30,7 @@ class Command(HunchCommand):
         adopt.add_argument("external_id", metavar="PANEL_STUDY_ID")
         adopt.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
         for name, text in (
-            ("publish", "let the panel's people see it; its stage must be open"),
+            ("publish", "show it to the panel's people; its stage must be open"),
             ("pause", "nobody else is sent; those inside finish"),
             ("start", "go on after a pause, or when all places were used"),
             ("stop", "over for good"),
@@ -36,7 +38,7 @@ class Command(HunchCommand):
             what.add_parser(name, help=text).add_argument(
                 "--posting", type=int, metavar="N", help="default: the newest"
             )
-        places = what.add_parser("add-places", help="so many places more")
+        places = what.add_parser("add-places", help="how many places to add")
         places.add_argument("more", type=int, metavar="N")
         places.add_argument("--posting", type=int, metavar="N", help="default: the newest")
 

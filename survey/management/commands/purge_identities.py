@@ -1,4 +1,4 @@
-"""`manage.py purge_identities --older-than 90d`: forget what a panel calls people; what goes is shown first."""
+"""`manage.py purge_identities --older-than 90d`: remove panels' ids of people; shows first what would be removed."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,14 +13,18 @@ from survey.services.studies import finding
 
 class Command(HunchCommand):
     help = (
-        "Remove panels' ids of people, of studies that have nobody left to pay. The keyed hashes that bar a second "
-        "participation stay, but with --with-hashes once a study is over. Shows what would go."
+        "Remove panels' ids of people, in studies that have nobody left to pay. The keyed hashes that bar a second "
+        "participation stay; --with-hashes removes them too once a study is over. Shows what would be removed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--older-than", required=True, metavar="DAYS", help="of people who came before: 90d")
+        parser.add_argument(
+            "--older-than", required=True, metavar="DAYS", help="of people who came longer ago than this: 90d"
+        )
         parser.add_argument("--study", metavar="SLUG", help="default: every study")
-        parser.add_argument("--with-hashes", action="store_true", help="the keyed hashes too, of studies that are over")
+        parser.add_argument(
+            "--with-hashes", action="store_true", help="also remove the keyed hashes of studies that are over"
+        )
         parser.add_argument("--yes", action="store_true", help="do it")
 
     def handle(
@@ -44,7 +48,7 @@ class Command(HunchCommand):
                 self.stdout.write(f"  hashes kept: {found.why_keep_hashes}")
             elif not with_hashes and found.identities:
                 self.stdout.write(
-                    "  keyed hashes stay: by them nobody takes part twice (--with-hashes, once it is over)"
+                    "  keyed hashes stay, so that nobody takes part twice (--with-hashes once the study is over)"
                 )
         if not yes:
             self.stdout.write("nothing was removed; repeat with --yes to do it")

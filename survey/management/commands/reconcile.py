@@ -26,15 +26,17 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--approve", action="store_true", help="approve everybody who finished")
-        parser.add_argument("--ask-back", action="store_true", help="ask for a return where it is due, each once")
-        parser.add_argument("--person", metavar="PSEUDONYM", help="whom --reject or --settle is about")
+        parser.add_argument(
+            "--ask-back", action="store_true", help="ask people for a return where it is due, each person once"
+        )
+        parser.add_argument("--person", metavar="PSEUDONYM", help="the person that --reject or --settle is about")
         parser.add_argument("--reject", metavar="CATEGORY", help="for one of the panel's reasons")
-        parser.add_argument("--message", default="", metavar="TEXT", help="why, in as many words as the panel asks for")
+        parser.add_argument("--message", default="", metavar="TEXT", help="why, at least as long as the panel asks for")
         parser.add_argument("--out", type=Path, metavar="FILE.csv", help="other panels, links: who is owed what")
         parser.add_argument(
             "--with-panel-ids",
             action="store_true",
-            help="with the panel's ids, to pay by; that you asked is written down",
+            help="with the panel's ids, for paying; the audit records that you asked",
         )
         parser.add_argument("--settle", metavar="TEXT", help="what you decided about a difference, in a sentence")
 
@@ -60,9 +62,9 @@ class Command(HunchCommand):
             self._show(reconciliation.reconcile(one.posting))
 
     def _list(self, study: Study, *, out: Path | None, with_panel_ids: bool, **options: Any) -> None:
-        """Where no panel can be asked: what there is to pay, and to whom."""
+        """For studies without a panel that can be asked: what is to be paid, and to whom."""
         if any(options[name] for name in ("approve", "ask_back", "reject", "settle")):
-            raise HunchError(f"{study.slug} has no panel that could be told anything: see who is owed what with --out")
+            raise HunchError(f"{study.slug} has no panel that can be asked for this: use --out to see who is owed what")
         lines = owed_list.owed_list(study)
         counts = Counter((str(line.sitting.state), " ".join(line.flags), line.amount) for line in lines)
         rows = [[state, flags, str(amount), str(n)] for (state, flags, amount), n in sorted(counts.items())]

@@ -18,15 +18,15 @@ class Command(ReportCommand):
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> Any:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        # Arguments may stand on either side of --out; argparse alone takes them in one piece.
+        # Arguments may come before and after --out; argparse by default expects them together.
         parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
-        parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: which there are")
+        parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: list the reports")
         parser.add_argument(
-            "given", metavar="ARGUMENT=VALUE", nargs="*", help="what the report can be asked; the list says what"
+            "given", metavar="ARGUMENT=VALUE", nargs="*", help="arguments of the report; the list of reports shows them"
         )
         self.add_output_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print JSON instead, all of it")

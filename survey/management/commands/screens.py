@@ -1,4 +1,4 @@
-"""`manage.py screens SLUG --out DIR`: every screen, condition and language of a study, for those who must judge it."""
+"""`manage.py screens SLUG --out DIR`: every screen, condition and language of a study, for its reviewers."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -25,7 +25,7 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder to write to")
         parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only this one (all)")
-        parser.add_argument("--pdf", action="store_true", help="also one PDF a language, printed by a Chromium")
+        parser.add_argument("--pdf", action="store_true", help="also one PDF for each language, printed by a Chromium")
         parser.add_argument("--browser", default="", metavar="PATH", help="the Chromium to print with")
 
     def handle(

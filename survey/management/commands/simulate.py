@@ -27,7 +27,7 @@ class Command(HunchCommand):
         parser.add_argument("--respondents", type=int, required=True, metavar="N")
         parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL", help="a loopback address")
         parser.add_argument("--concurrency", type=int, default=4, metavar="K", help="people at a time")
-        parser.add_argument("--seed", type=int, metavar="S", help="of the people; default: the study's")
+        parser.add_argument("--seed", type=int, metavar="S", help="for the people; default: the study's")
         parser.add_argument("--null", action="store_true", help="changes do not depend on the pair")
         parser.add_argument("--through", choices=["pages", "api"], default="pages")
         for name, what in HABITS.items():
@@ -79,5 +79,5 @@ class Command(HunchCommand):
         for line in report.lines:
             self.stdout.write(f"  {line}")
         if report.differences:
-            raise SimulationError("\n".join(("the server has counted otherwise:", *report.differences)))
+            raise SimulationError("\n".join(("the server's counts differ:", *report.differences)))
         self.stdout.write("The server has counted the same: " + ", ".join(report.agreed))

@@ -1,4 +1,4 @@
-"""`manage.py study_status SLUG`: stages, answers and the work between them."""
+"""`manage.py study_status SLUG`: stages, answers and the work steps between stages."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,7 +14,7 @@ from survey.services.studies import finding
 
 
 class Command(HunchCommand):
-    help = "Show how far a study is."
+    help = "Show the progress of a study."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")

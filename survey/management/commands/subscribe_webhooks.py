@@ -1,4 +1,4 @@
-"""`manage.py subscribe_webhooks --workspace ID --url URL`: have the panel tell us of changes at once."""
+"""`manage.py subscribe_webhooks --workspace ID --url URL`: have the panel report changes at once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -23,9 +23,9 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, workspace: str, url: str, **options: Any) -> None:
         if not url.startswith("https://"):
-            raise HunchError("--url: the panel posts to https:// addresses alone")
+            raise HunchError("--url: the panel posts only to https:// addresses")
         with open_client() as client:
-            # Shown before anything else can fail: the one before is worth nothing from here on.
+            # Show it before anything else can fail: the previous secret stops working now.
             self.stdout.write(f"HUNCH_PROLIFIC_WEBHOOK_SECRET={client.new_webhook_secret(workspace)}")
             for event in EVENTS:
                 client.subscribe(workspace, event, url)

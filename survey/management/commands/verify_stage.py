@@ -9,7 +9,7 @@ from survey.services.studies import finding
 
 
 class Command(HunchCommand):
-    help = "Rebuild a stage's plan from its manifest and say whether the hashes agree; status 1 where they do not."
+    help = "Rebuild a stage's plan from its manifest and say whether the hashes agree; status 1 if they do not."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
@@ -27,4 +27,4 @@ class Command(HunchCommand):
         if found.answers is not None:
             rest = f" except {found.withdrawn} withdrawn" if found.withdrawn else ""
             self.stdout.write(f"snapshot: {found.answers} answers rebuilt{rest}, hash {stage.snapshot_sha256}")
-        self.stdout.write(f"{stage} is what its manifest says")
+        self.stdout.write(f"{stage} agrees with its manifest")

@@ -1,4 +1,4 @@
-"""`manage.py withdraw RESPONDENT`: delete what a person gave, at their wish; what goes is shown first."""
+"""`manage.py withdraw RESPONDENT`: delete a person's answers at their request; shows first what would be deleted."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from survey.services.sittings import withdrawal
 
 
 class Command(HunchCommand):
-    help = "Delete all that a person gave, at their wish. Shows what would go; with --yes it goes, for good."
+    help = "Delete all that a person gave, at their request. Shows what would be deleted; --yes deletes it for good."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("pseudonym", metavar="RESPONDENT", help="as exports and the admin name them: r-...")
