@@ -1,1 +1,1 @@
-"""What is asked: one folder an instrument, each a Django app with the same files. The core never imports one."""
+"""What is asked: one folder for each instrument, a Django app with the same files each. The core imports none."""

@@ -1,4 +1,4 @@
-"""Pairs and beliefs in the admin, for looking only."""
+"""Pairs and beliefs in the admin, read-only."""
 
 from typing import Any
 

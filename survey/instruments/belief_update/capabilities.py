@@ -1,4 +1,4 @@
-"""What the belief update can beside what every instrument is: practice, controls, estimates, signals."""
+"""The belief update's optional capabilities: practice, controls, estimates, signals."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -62,7 +62,7 @@ class BeliefControls(Controls):
 
 
 class BeliefEstimates(Estimates):
-    """Shares, changes and beliefs; `options` of the study, None where there is none."""
+    """Shares, changes and beliefs; `options` are the study's, None without a study."""
 
     def __init__(self, options: BeliefUpdateOptions | None, pairing: BeliefPairs) -> None:
         self._options = options
@@ -71,7 +71,7 @@ class BeliefEstimates(Estimates):
     @property
     def _threshold(self) -> int:
         if self._options is None:
-            raise RuntimeError("belief_update: estimates need the study whose threshold they go by")
+            raise RuntimeError("belief_update: estimates need a study, since they use its threshold")
         return self._options.threshold
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Which pairs measure noise: a target without evidence, and evidence that has nothing to do with its target."""
+"""Control pairs, which measure noise: a target without evidence, and evidence unrelated to its target."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from bandit.errors import DesignError
 
 
 def targets(*, count: int, n_questions: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` different questions to be asked about twice, with nothing in between; (count,)."""
+    """`count` different questions to ask about twice, with no evidence in between; (count,)."""
     if count > n_questions:
         raise DesignError(
             f"controls: {count} without evidence need as many questions, and there are {n_questions}; "
@@ -27,10 +27,10 @@ def unrelated_pairs(
     rng: np.random.Generator,
     outcome: np.ndarray | None = None,
 ) -> Pairs:
-    """`count` different pairs, uniformly drawn from those whose questions are of different domains.
+    """`count` different pairs, drawn uniformly from those whose questions are from different domains.
 
-    `places`: each question's domain and task. Where the bank has but one domain, of different tasks. `outcome`: the one
-    that each question really had (N,); without, both are drawn.
+    `places`: each question's domain and task. If the bank has only one domain, the tasks differ instead. `outcome`: the
+    real outcome of each question (N,); without it, both outcomes are drawn.
     """
     domains = [domain or task for domain, task in places]
     groups = domains if len(set(domains)) > 1 else [task for _domain, task in places]
@@ -44,7 +44,7 @@ def unrelated_pairs(
     names = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     group = np.array([names[name] for name in groups])
     drawn = np.empty(0, dtype=np.int64)
-    # The first different ones of an endless sequence of uniform pairs are a sample without replacement.
+    # The first distinct pairs of an endless sequence of uniform pairs are a sample without replacement.
     while drawn.size < count:
         ranks = rng.integers(outcomes * universe_size(len(groups)) // 2, size=2 * count + 64, dtype=np.int64)
         if outcome is not None:

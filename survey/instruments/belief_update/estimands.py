@@ -1,4 +1,4 @@
-"""What the belief update's answers are estimates of, and how its pairs are told apart. Beliefs in percentage points."""
+"""What the belief update's answers estimate, and into which parts its pairs divide. Beliefs in percentage points."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ def in_words(*, universe_size: int, n_questions: int) -> str:
 
 
 def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -> Estimands:
-    """Shares, changes and beliefs of n complete answers. A change of at most the threshold counts as none."""
+    """Shares, changes and beliefs of n complete answers. Changes up to the threshold count as none."""
     beliefs = [beliefs_of(answer) for answer in assignments]
     prior = np.array([belief.prior for belief in beliefs], dtype=np.float64)
     posterior = np.array([belief.posterior for belief in beliefs], dtype=np.float64)
@@ -66,7 +66,7 @@ def _measure(name: str, title: str, unit: str, values: np.ndarray, threshold: in
 
 
 def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
-    """By outcome, task and domain of evidence and target, and by both tasks; without evidence, that it is so."""
+    """By outcome, task and domain of evidence and target, and by both tasks. Pairs without evidence are a part too."""
     pairs = [item.pair for item in items]
     evidence = [_task(pair.evidence.task) if pair.evidence else (NO_EVIDENCE, NO_EVIDENCE) for pair in pairs]
     target = [_task(pair.target.task) for pair in pairs]
@@ -109,5 +109,5 @@ def candidate_features(rows: np.ndarray, questions: Sequence["Question"]) -> np.
 
 
 def _task(task: "Task") -> tuple[str, str]:
-    """Its name, and its domain or, where it has none, itself."""
+    """A task's name, and its domain; a task without a domain stands for its own."""
     return task.name, task.domain or task.name

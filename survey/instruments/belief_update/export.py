@@ -109,7 +109,7 @@ def values(assignment: "Assignment", threshold: int, setting: Setting) -> list[A
 
 
 def _how(assignment: "Assignment", setting: Setting) -> list[Any]:
-    """How the answers were asked for and given, and what was answered beside them."""
+    """How the answers were asked for and given, and further answers of the item."""
     given = {response.screen: response for response in assignment.responses.all()}
     prior, posterior = (getattr(given.get(kind), "belief", None) for kind in (PRIOR, POSTERIOR))
     last: Belief | None = posterior or prior

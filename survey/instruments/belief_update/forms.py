@@ -14,22 +14,22 @@ from .models import Belief
 LONGEST_ANSWER = 200
 DIRECTIONS = ("lower", "same", "higher")
 KEEP = "yes"
-# What pages send beside a number: how it was entered, the first one, and how often it was set.
+# What pages send along with a number: how it was entered, the first number, and how often it was set.
 FACTS = ("by", "first", "changes")
 MOST_CHANGES = 10_000
 TYPED = {str(entry) for entry in Belief.Entry} - {"", str(Belief.Entry.BUTTON)}
 
 
 class NumberInput(forms.TextInput):
-    """A field joined to a track by script; without scripts the field alone."""
+    """A number field that a script joins to a track. Without scripts only the field is shown."""
 
     template_name = "belief_update/number.html"
 
     def __init__(self, *, shown_with: str = "", prefilled: bool = False) -> None:
         """
         Args:
-            shown_with: the radio buttons with whose "lower" and "higher" alone the number is wanted.
-            prefilled: whether the number that stands there at the start may be left.
+            shown_with: radio buttons; the number is asked for only with their "lower" and "higher".
+            prefilled: whether the number that is filled in at the start may be left as it is.
         """
         super().__init__(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"})
         self.shown_with = shown_with
@@ -52,13 +52,13 @@ class NumberInput(forms.TextInput):
 
 
 class KeepButton(forms.Widget):
-    """A second button that sends the form; pages show it beside the first one."""
+    """A second button that sends the form; pages show it next to the first one."""
 
     is_button = True
 
 
 class PercentField(forms.IntegerField):
-    needed_at_times = True  # Also where it is not required: something else was chosen then.
+    needed_at_times = True  # Also checked where it is not required: then something else was chosen.
 
     def __init__(self, *, label: Any, required: bool = True, initial: int | None = None, widget: NumberInput) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class PercentField(forms.IntegerField):
         )
 
     def to_python(self, value: Any) -> int | None:
-        """The unit stands beside the field, and some people write it all the same."""
+        """Accept a number with its unit: the unit is shown next to the field, but some people type it anyway."""
         return super().to_python(value.strip().removesuffix("%") if isinstance(value, str) else value)
 
 
@@ -97,7 +97,7 @@ class BeliefForm(forms.Form):
         return given
 
     def settle(self, given: dict[str, Any]) -> None:
-        """Make one value of what was given, or say what does not go together."""
+        """Combine what was given into one value, or say what contradicts it."""
 
     def keeps(self, given: dict[str, Any], contradiction: str) -> None:
         """The earlier number stays, unless another one was entered."""
@@ -107,7 +107,7 @@ class BeliefForm(forms.Form):
 
 
 class DirectionForm(BeliefForm):
-    """Lower, the same or higher; and a number where it is not the same."""
+    """Lower, the same or higher; and a number unless it is the same."""
 
     field_order = ("direction", "value")
 
@@ -133,7 +133,7 @@ class DirectionForm(BeliefForm):
 
 
 class KeepForm(BeliefForm):
-    """A number, or the button that says that the earlier one stays."""
+    """A number, or the button that keeps the earlier one."""
 
     def settle(self, given: dict[str, Any]) -> None:
         if given.get("keep"):
@@ -146,10 +146,10 @@ class KeepForm(BeliefForm):
 
 
 def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[BeliefForm]:
-    """The form for the second number, in the language of the moment.
+    """The form for the second number, in the active language.
 
     Args:
-        order: of the directions, as they are shown.
+        order: the order in which the directions are shown.
     """
     again = _("Your answer now in percent, from 0 to 100")
     if mode == "direction":
@@ -210,7 +210,7 @@ def explanation_form(*, required: bool, characters: int) -> type[forms.Form]:
 
 
 def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
-    """By the letters of the question's options, where it has some, else in a few words."""
+    """One of the letters if the question has options, else a few words."""
     options = options_of(question)
     fields: dict[str, forms.Field] = {}
     if len(options) > 1:
@@ -243,5 +243,5 @@ def _form(base: type[BeliefForm], earlier: int, **fields: forms.Field) -> type[B
 
 
 def _whole(text: str, *, most: int) -> int | None:
-    """What a script reports of a number; None for anything else, which is no answer and no error."""
+    """What a script reports about a number; None for anything else, which is neither an answer nor an error."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 and int(text) <= most else None

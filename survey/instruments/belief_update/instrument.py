@@ -83,14 +83,14 @@ class BeliefUpdate(Instrument):
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:
-        """What a language model really answered, where only that is evidence."""
+        """What a language model really answered, if only real answers are evidence."""
         if self._study is None or not self.evidence_model:
             return None
         return real_evidence.RealOutcomes(language_model=self.evidence_model, bank_id=self.study.bank_id)
 
     @property
     def evidence_model(self) -> str:
-        """The language model whose real outcomes the items show; empty where they show none's."""
+        """The language model whose real outcomes the items show; empty if they show no real ones."""
         return self.options.language_model if self.options.evidence == "real" else ""
 
     def reports(self) -> Sequence[ReportEntry]:
@@ -121,7 +121,7 @@ class BeliefUpdate(Instrument):
 
     def universe_size(self, questions: Sequence[Question]) -> int:
         every = universe_size(len(questions))
-        return every if self.real is None else every // 2  # A model has one outcome a question.
+        return every if self.real is None else every // 2  # A model has one outcome for each question.
 
     def draw_candidates(
         self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
@@ -176,7 +176,7 @@ class BeliefUpdate(Instrument):
         return screens.next_screen(assignment, self.setting(assignment))
 
     def setting(self, assignment: Assignment) -> screens.Setting:
-        """In which form this person sees this item, by the study file that their sitting began with."""
+        """The form in which this person sees this item, by the study file that their sitting began with."""
         config = self.study.as_of(assignment.sitting.study_sha256)
         levels = assignment.levels() if config.conditions else {}
         return settings.of_assignment(assignment, self.options_under(config, levels), levels)

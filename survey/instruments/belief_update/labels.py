@@ -1,4 +1,4 @@
-"""The label: did the belief change by more than the threshold. Reads only what `beliefs_of` is handed."""
+"""The label: did the belief change by more than the threshold. Reads only what `beliefs_of` is given."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ def beliefs_of(assignment: "Assignment") -> Beliefs:
 
 
 def further_values(assignment: "Assignment") -> list[Any]:
-    """What was given beside the beliefs, for the snapshot's hash; nothing where the study asks for nothing else."""
+    """What was given besides the beliefs, for the snapshot's hash; empty if the study asks for nothing else."""
     found: list[Any] = []
     for response in assignment.responses.all():
         if hasattr(response, "explanation"):

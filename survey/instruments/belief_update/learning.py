@@ -1,4 +1,4 @@
-"""The label, did the belief change, and how predictors of it are judged: overall and by the outcome of the evidence."""
+"""The label (did the belief change), and how predictors of it are judged: overall and by the evidence's outcome."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from .labels import beliefs_of
 
 
 class BeliefLearning(Learning):
-    """`threshold`: a change counts where it exceeds this, in points; None where no study says it."""
+    """`threshold`: a change counts if it exceeds this, in points; None without a study."""
 
     metrics = (
         Metric("nll", "Negative log likelihood", highest_first=False, chance="a coin toss has 0.693"),
@@ -84,9 +84,9 @@ class BeliefLearning(Learning):
         return {metric: dict(cells) for metric, cells in found.items()}
 
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
-        """Place, pair and label of every complete assignment that showed evidence; a re-asking control has none."""
+        """Index, pair and label of every complete assignment that showed evidence. Re-asking controls show none."""
         if self._threshold is None:
-            raise RuntimeError("belief_update: labels need the study whose threshold they go by")
+            raise RuntimeError("belief_update: labels need a study, since they use its threshold")
         for index, assignment in enumerate(assignments):
             pair = assignment.slot.item.pair
             changed = beliefs_of(assignment).changed(self._threshold)

@@ -1,4 +1,4 @@
-"""Pairs and beliefs: the typed rows beside core items and responses. Beliefs are integer percentage points."""
+"""Pairs and beliefs: typed rows that belong to core items and responses. Beliefs are integer percentage points."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -49,7 +49,7 @@ class Belief(models.Model):
         POSTERIOR = "posterior", "posterior"
 
     class Entry(models.TextChoices):
-        """By which means the value came about. Without scripts it is not known."""
+        """How the value was entered. Without scripts it is not known."""
 
         UNKNOWN = "", "unknown"
         TYPED = "typed", "typed into the field"
@@ -97,7 +97,7 @@ class Belief(models.Model):
 
 
 class Explanation(models.Model):
-    """What a person wrote about why the belief changed or stayed; empty where it was left empty."""
+    """What a person wrote about why the belief changed or stayed; empty if left empty."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="explanation", primary_key=True)
     text = models.TextField(blank=True)

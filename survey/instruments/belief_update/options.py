@@ -1,5 +1,5 @@
-"""The belief update's options in the study file. Imports pydantic, the registry's base class and the study
-file's errors alone."""
+"""The belief update's options in the study file. Imports only pydantic, the registry's base class and the study
+file's errors."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,9 +12,9 @@ from survey.study_file import WrongKey
 AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
 SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'
 
-# How studies were that were created before there were these options: the pages must stay as their people saw them.
+# The options of studies created before these options existed: their pages must stay as people saw them.
 OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid"}
-# What a condition may change. Not the threshold, which is one label's, nor what decides which items there are.
+# What a condition may change. Not the threshold, since there is one label, and nothing that decides on the items.
 BY_CONDITION = frozenset(
     {
         "answer_mode",
@@ -52,7 +52,7 @@ class BeliefUpdateOptions(Options):
     @model_validator(mode="before")
     @classmethod
     def real_answers_are_those_of_one_model(cls, given: Any) -> Any:
-        """Where nothing else is said; the pages may not say of one model's answers that they are those of many."""
+        """The default if the file says nothing; pages must not say that one model's answers come from many."""
         if isinstance(given, dict) and given.get("evidence") == "real" and "models" not in given:
             return {**given, "models": "one"}
         return given

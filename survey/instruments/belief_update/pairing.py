@@ -11,13 +11,13 @@ from survey.models import Question
 
 from .real_evidence import RealOutcomes
 
-# A row without evidence, a control, has -1 for evidence and outcome.
+# In a row without evidence, which is a control, evidence and outcome are -1.
 ROW = np.dtype([("evidence", "<i4"), ("target", "<i4"), ("outcome", "i1")])
 KEY = re.compile(r"^(\d+):([01])>(\d+)$")
 
 
 class BeliefPairs(Pairing):
-    """`real`: what a language model really answered, where only that is evidence."""
+    """`real`: what a language model really answered, if only real answers are evidence."""
 
     def __init__(self, real: RealOutcomes | None) -> None:
         self.real = real

@@ -1,7 +1,7 @@
-"""What a simulated person answers, over the same pages as a real one: all it knows is what a screen shows.
+"""What a simulated person answers on the same pages as a real one. They know only what a screen shows.
 
-The truth (how likely this pair is to change a belief) is `bandit.simulation`'s; here texts are turned back into the
-bank's questions, since the truth depends on tasks and ids, which no page shows.
+`bandit.simulation` knows the truth: how likely a pair is to change a belief. The truth depends on tasks and ids, which
+no page shows, so this module finds the bank's questions by their texts.
 """
 
 import random
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from survey.models import Question, Study
 
 
-# Logits between pairs, a third of it in no text: clear enough that a few hundred answers teach a predictor something.
+# Logits between pairs, a third of it not in any text: clear enough for a predictor to learn from a few hundred answers.
 PAIR_SD = 2.0
-# What is said differs by a step now and then although nothing was learnt: the noise that controls measure.
+# Now and then an answer differs by a step although the person learnt nothing: the noise that controls measure.
 FALSE_CHANGE = 0.08
 WOBBLE = 0.3
-# What is said on an example, which is in no bank, and where words are asked for.
+# Answers to a practice example, which is in no bank, and texts for questions that ask for words.
 EXAMPLE = 50
 REASONS = "It seemed so to me. (This person is simulated.)"
 GUESS = "I do not know"
@@ -46,7 +46,7 @@ class World:
 
 
 def readable(text: str) -> str:
-    """A text as it can be read off a page: white space does not count."""
+    """A text as a page shows it: white space does not count."""
     return " ".join(text.split())
 
 
@@ -60,14 +60,14 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World
     )
     by_text: dict[str, Known] = {}
     for index, question in enumerate(questions):
-        # Some banks hold one text under several ids: the first one stands for all.
+        # Some banks hold one text under several ids: take the first one.
         by_text.setdefault(readable(question.plain), Known(index, question.external_id, question.task.name))
     return World(truth=truth, by_text=by_text)
 
 
 @lru_cache(maxsize=4)
 def _world(study_id: int, created_at: datetime, null: bool) -> World:
-    """The world of a study. Its time of creation tells it from a deleted one whose number it got."""
+    """The simulated truth of a study. Its time of creation is in the key: a deleted study's number may come again."""
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions
 
@@ -76,7 +76,7 @@ def _world(study_id: int, created_at: datetime, null: bool) -> World:
 
 
 def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
-    """A second number in the fields of the answer mode that a screen's variant names."""
+    """A second number, in the fields of the answer mode that the screen's variant names."""
     if "answer_mode=direction" in variant and value == stated:
         return {"direction": "same"}
     if "answer_mode=direction" in variant:
@@ -107,7 +107,7 @@ class BeliefPerson(SimulatedPerson):
         if target is None:
             return EXAMPLE
         prior = self.person.prior(target_id=target.external_id, target_task=target.task)
-        if target.index in self._asked:  # The item comes a second time, and nobody remembers exactly.
+        if target.index in self._asked:  # The item is asked a second time, and nobody remembers their answer exactly.
             prior = self._a_step_off(prior, chance=WOBBLE)
         self._asked.add(target.index)
         return prior

@@ -1,4 +1,4 @@
-"""The practice item: the instrument's own screens on an example of the researcher's, which is in no bank."""
+"""The practice item: the instrument's usual screens with the researcher's example, which is in no bank."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -52,7 +52,7 @@ def next_screen(setting: Setting, *, example: Mapping[str, str], given: Sequence
 
 
 def summary(given: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was entered. Whether a belief was a good one is nobody's business here."""
+    """Repeats what was entered, without saying whether a belief was good."""
     answers = {answer["screen"]: answer for answer in given}
     prior, posterior = answers[PRIOR]["value"], answers[POSTERIOR]["value"]
     if prior == posterior:

@@ -1,7 +1,7 @@
 """Real answers as evidence: only outcomes that a language model really had can be drawn and shown.
 
-A model has one outcome a question, so that N questions give N (N - 1) pairs. Questions that it has not answered are no
-part of the study.
+A model has one outcome for each question, so N questions give N (N - 1) pairs. Questions that it has not answered are
+not part of the study.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,12 +49,12 @@ class RealOutcomes:
         return np.array([self.known[question.pk][1] for question in questions], dtype=np.int8)
 
     def facts(self) -> list[Any]:
-        """What the draw follows from, by the bank's positions."""
+        """What the draw depends on, by the bank's positions."""
         rows = self.rows.order_by("question__position").values_list("question__position", "correct")
         return [self.language_model, [[position, int(correct)] for position, correct in rows]]
 
     def pool(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: np.ndarray) -> Pool:
-        """Uniform pairs with the outcome that happened."""
+        """Uniform pairs with their real outcome."""
         return uniform_pool(
             n_questions=len(questions), size=size, rng=rng, exclude=exclude, outcome=self.outcome_of(questions)
         )
@@ -65,7 +65,7 @@ class RealOutcomes:
 
 
 def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> Iterator[tuple[Place, str]]:
-    """What of these options cannot be done; `filtered` are the questions that the study's filters leave."""
+    """Which of these options are not possible, and why; `filtered` are the questions that the study's filters leave."""
     if options.evidence != "real":
         for name in ("language_model", "show_answer"):
             if getattr(options, name):
@@ -98,7 +98,7 @@ def _of_answers(
         )
         return
     if options.show_answer:
-        # What was collected is there as it came, be it empty; what was imported may lack its text.
+        # Collected answers are stored as they came, even if empty; imported ones may lack their text.
         imported = outcomes.rows.filter(response="", stated="", request_sha256="")
         silent = set(imported.values_list("question_id", flat=True))
         ids = [question.external_id for question in usable if question.pk in silent]

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from survey.models import Assignment
 
 Parts = dict[str, dict[str, Any]]
-# What a screen is called, and what its response is.
+# Names of the screens, which are also those of their responses.
 PRIOR, POSTERIOR, EXPLANATION, OWN_ANSWER = "prior", "posterior", "explanation", "own_answer"
-# What makes the track of a number move with its field; without it the field alone is there.
+# The script that joins a number's field to a track; without it only the field is shown.
 SCRIPTS = ("frontend/number.js",)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """In which form a person sees an item: the options of their conditions, and what was drawn for them.
+    """The form in which a person sees an item: the options of their conditions, and what was drawn for them.
 
-    `order`: of the directions. `explained`: whether reasons are asked for at this item.
+    `order`: the order of the directions. `explained`: whether reasons are asked for at this item.
     """
 
     options: BeliefUpdateOptions
@@ -35,7 +35,7 @@ class Setting:
     explained: bool = False
 
     def variant(self, screen: str) -> str:
-        """The form of a screen, readably."""
+        """The form of a screen in readable words."""
         facts = {
             "answerer": self.options.answerer,
             "models": self.options.models,
@@ -49,7 +49,7 @@ class Setting:
         return "; ".join(f"{name}={value}" for name, value in facts.items())
 
     def is_older(self, screen: str) -> bool:
-        """Whether the screen is as it was before there were variants, and keeps its hash."""
+        """Whether the screen is as before variants existed, so that it keeps its hash."""
         return self.options.models == "unsaid" and (
             screen == PRIOR or (screen == POSTERIOR and self.options.answer_mode == "blank")
         )
@@ -66,7 +66,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What happened at another question; `answer` is what a model really wrote, where it is shown."""
+    """What happened at another question; `answer` is what a model really wrote, if it is shown."""
 
     question: str
     correct: bool
@@ -74,7 +74,7 @@ class Evidence:
 
 
 def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
-    """The screen after the responses that are stored."""
+    """The screen that follows the stored responses."""
     given = {response.screen: response for response in assignment.responses.select_related("belief")}
     pair = Pair.objects.select_related("target").get(item_id=assignment.slot.item_id)
     if PRIOR not in given:
@@ -136,7 +136,7 @@ def posterior_screen(setting: Setting, *, target: str, prior: int, evidence: Evi
 def explanation_screen(
     setting: Setting, *, target: str, prior: int, posterior: int, evidence: Evidence | None
 ) -> Screen:
-    """The same words whether the answer changed or not: to ask only after a change would teach people not to change."""
+    """The same words whether the answer changed or not: asking only after a change would teach people not to change."""
     return Screen(
         name=EXPLANATION,
         title=_("Why?"),
@@ -229,7 +229,7 @@ def posterior_words(options: BeliefUpdateOptions, evidence: Evidence | None) -> 
 
 
 def evidence_words(options: BeliefUpdateOptions, evidence: Evidence | None) -> Mapping[str, str]:
-    """Whether it really happened is said, since what is only supposed is no fact about any model."""
+    """The sentences say whether it really happened: a supposed outcome is not a fact about a model."""
     if evidence is None:
         return {}
     said = "unsaid" if options.models == "unsaid" else options.evidence

@@ -1,6 +1,6 @@
-"""In which form a person sees an item: what conditions say, and what is drawn for the sitting and the item.
+"""The form in which a person sees an item: from the conditions, and from draws for the sitting and the item.
 
-Every draw follows from seeds and places alone, so that it is decided before anything is answered and can be had again.
+Every draw depends only on seeds and positions. So it is fixed before anything is answered, and can be repeated.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ SEEDS = 2**53  # `derive` gives seeds below this, all equally likely.
 def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels: Mapping[str, str]) -> Setting:
     """
     Args:
-        options: as the levels change them already.
+        options: already changed by the conditions' levels.
     """
     sitting, seed = assignment.sitting, assignment.slot.stage.seed
     drawn = derive(seed, "explanation", sitting.public_id.hex, assignment.position)
@@ -37,7 +37,7 @@ def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels
 
 
 def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
-    """As the items will be; reasons are practised wherever they may be asked for."""
+    """Like the items; reasons are practised if the study may ask for them."""
     return Setting(
         options=_framed(options, sitting.levels()),
         order=order_of(sitting, seed=sitting.stage.seed),
@@ -47,7 +47,7 @@ def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
 
 
 def order_of(sitting: "Sitting", *, seed: int) -> tuple[str, ...]:
-    """Of the directions, one way round or the other for the whole sitting: most people take the first that fits."""
+    """The order of the directions, drawn once per sitting: most people take the first direction that fits."""
     reversed_ = derive(seed, "directions", sitting.public_id.hex) % 2
     return DIRECTIONS[::-1] if reversed_ else DIRECTIONS
 

@@ -1,1 +1,1 @@
-"""Own answers: people answer a bank's questions themselves, to be judged as language models are."""
+"""Own answers: people answer a bank's questions themselves, and are judged like language models."""

@@ -1,4 +1,4 @@
-"""People's own answers in the admin, for looking only."""
+"""People's own answers in the admin, read-only."""
 
 from typing import Any
 

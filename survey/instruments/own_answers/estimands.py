@@ -1,4 +1,4 @@
-"""What people's own answers are estimates of: the share that is right, and how sure people are."""
+"""What people's own answers estimate: the share that is right, and how sure people are."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def correct_of(assignments: Sequence["Assignment"]) -> np.ndarray:
 
 
 def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
-    """Share correct; and, over the answers that say how sure they are, confidence and how far it lies too high."""
+    """Share correct; and, over the answers with a confidence, confidence and how much too high it is."""
     correct = correct_of(assignments)
     given = [answer and answer.confidence for answer in map(answer_of, assignments)]
     said = np.array([one is not None for one in given], dtype=bool)

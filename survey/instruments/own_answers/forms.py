@@ -1,4 +1,4 @@
-"""The form of one question: radio buttons where it lists options, else a short text. Nothing is chosen beforehand."""
+"""The form of one question: radio buttons if it lists options, else a short text. Nothing is preselected."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -33,7 +33,7 @@ def confidence_field() -> forms.IntegerField:
 
 
 def answer_field(question: str, key: str) -> forms.Field:
-    """The field for a question's text. Of the key it tells no more than what kind of answer is asked for."""
+    """The field for a question's text. It reveals nothing about the key except what kind of answer is asked for."""
     options = options_of(question)
     if len(options) > 1:
         return forms.ChoiceField(

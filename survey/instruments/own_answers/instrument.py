@@ -49,14 +49,14 @@ class AnswerSignals(Signals):
         return {item: words[question] for item, question in asked.items()}
 
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, str]]:
-        """The options chosen or words given; who always takes the first option is perhaps not reading."""
+        """The options chosen or words given: a person who always takes the first option may not be reading."""
         answers = OwnAnswer.objects.filter(response__assignment__sitting__in=sittings).order_by()
         for sitting, text in answers.values_list("response__assignment__sitting", "text").iterator():
             yield sitting, "answer", text
 
 
 class OwnAnswers(Instrument):
-    """A question and its copies: each is an item of its own, drawn with its own chance."""
+    """A question and its copies: each is a separate item with its own chance of being drawn."""
 
     name = "own_answers"
     title = "Own answers"
@@ -71,7 +71,7 @@ class OwnAnswers(Instrument):
 
     @property
     def copies(self) -> int:
-        """How many answers a question may get in a stage; 1 where no study says so."""
+        """How many answers a question may get in a stage; 1 without a study."""
         return 1 if self._study is None else self.options.answers_per_question
 
     def universe_size(self, questions: Sequence[Question]) -> int:
@@ -109,7 +109,7 @@ class OwnAnswers(Instrument):
         return [(asked[item.pk].question,) for item in items]
 
     def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
-        """Every booklet gets its share of each task, so that the same person answers questions of all of them."""
+        """Every booklet gets its share of each task, so that every person answers questions of all tasks."""
         return (questions[row["question"]].task_id,)
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
@@ -136,7 +136,7 @@ class OwnAnswers(Instrument):
         )
 
     def score(self, response: Response) -> Points:
-        """A point for a right answer; shown to nobody, paid where the panel pays for points."""
+        """A point for a right answer; not shown to anybody, and paid if the panel pays for points."""
         return labels.points_of(response.own_answer)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:

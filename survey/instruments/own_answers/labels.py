@@ -1,4 +1,4 @@
-"""The verdict on a person's answer, by the same rules as a language model's."""
+"""Whether a person's answer is right, by the same rules as for a language model's."""
 
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def points_of(answer: "OwnAnswer") -> Points:
 
 
 def answer_of(assignment: "Assignment") -> "OwnAnswer | None":
-    """The stored answer; None where it was not given (yet)."""
+    """The stored answer; None if it was not given (yet)."""
     return next(
         (response.own_answer for response in assignment.responses.all() if hasattr(response, "own_answer")), None
     )

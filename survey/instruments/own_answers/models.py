@@ -1,4 +1,4 @@
-"""Asked questions and people's answers: the typed rows beside core items and responses."""
+"""Asked questions and people's answers: typed rows that belong to core items and responses."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from survey.models import Item, Question, Response
 
 
 class AskedQuestion(models.Model):
-    """A question to be answered by one person. Several people answer it through several copies."""
+    """A question for one person to answer. Several people answer it through several copies."""
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="asked_question", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
@@ -21,7 +21,7 @@ class AskedQuestion(models.Model):
 
 
 class OwnAnswer(models.Model):
-    """What a person answered, and whether that is right, judged as a language model's answer is."""
+    """What a person answered, and whether that is right, judged like a language model's answer."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="own_answer", primary_key=True)
     text = models.TextField(help_text="Exactly as it was given.")

@@ -1,4 +1,4 @@
-"""What a simulated person answers: the better they are and the easier the question, the likelier the key.
+"""What a simulated person answers: better people and easier questions give the right answer more often.
 
 The key is on no page, so it is looked up by the text that the page shows.
 """
@@ -16,13 +16,13 @@ from survey.services.banks.answer_checking import kind_of, options_of
 if TYPE_CHECKING:
     from survey.models import Question, Study
 
-# Logits: how far people and questions are apart, and what an average person gets right of an average question.
+# Logits: the spread of people and of questions, and how often an average person is right on an average question.
 PERSON_SD, QUESTION_SD, EASE = 0.7, 1.2, 0.8
 WRONG_WORD = {"yes": "no", "no": "yes", "valid": "invalid", "invalid": "valid", "true": "false", "false": "true"}
 
 
 def readable(text: str) -> str:
-    """A text as it can be read off a page: white space does not count."""
+    """A text as a page shows it: white space does not count."""
     return " ".join(text.split())
 
 
@@ -38,7 +38,7 @@ def _questions(study_id: int) -> "dict[str, Question]":
 
 
 def ease_of(text: str) -> float:
-    """How easy a question is to all, in logits: the same for everybody who reads it."""
+    """How easy a question is, in logits: the same for everybody."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     return random.Random(seed).gauss(EASE, QUESTION_SD)  # noqa: S311 - reproducible on purpose
 

@@ -19,7 +19,7 @@ class AnswerRows:
 
 
 def answer_rows(assignments: Sequence[Assignment]) -> AnswerRows:
-    """Who answered which question how, of n complete answers, in order."""
+    """Who answered which question, and whether rightly, for n complete answers in order."""
     return AnswerRows(
         question=np.array([one.slot.item.asked_question.question_id for one in assignments], dtype=np.int64),
         correct=correct_of(assignments).astype(np.int8),

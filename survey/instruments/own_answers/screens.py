@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from survey.models import Assignment
 
 
-# What makes the track of a number move with its field; without it the field alone is there.
+# The script that joins a number's field to a track; without it only the field is shown.
 SCRIPTS = ("frontend/number.js",)
 
 

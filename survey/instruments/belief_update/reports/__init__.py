@@ -1,1 +1,1 @@
-"""What only belief studies have: alignment of language models, human calibration, budgets."""
+"""Reports that only belief studies have: alignment of language models, human calibration, budgets."""

@@ -1,8 +1,8 @@
 """Language models on trial in a study: do they perform the way this study's people expect?
 
 Joins the pairs that a predictor scored for a stage, the study's own average beliefs, and what language models answered.
-A pool is uniform over pairs and outcomes, so the pairs of it that have a model's real outcome are a uniform sample of
-the pairs (x', x) that people would meet with this model: nothing has to be scored anew.
+A pool is uniform over pairs and outcomes. So its pairs that have a model's real outcome are a uniform sample of the
+pairs (x', x) that people would meet with this model, and nothing has to be scored again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ FEWEST_PAIRS = 30
 
 @dataclass(frozen=True)
 class DeploymentTable:
-    """Human-deployed performance under one rule, with the beliefs it rests on; `note` where it deploys nothing."""
+    """Human-deployed performance under one rule, with the beliefs it is based on; `note` says if it deploys nothing."""
 
     rule: Rule
     beliefs: str
@@ -53,7 +53,7 @@ class DeploymentTable:
 
 @dataclass(frozen=True, eq=False)
 class StudyAlignment:
-    """All of it. `predictor` says whose predictions, `pairs` how many candidates of that stage were looked at."""
+    """The whole report. `predictor` made the predictions; `pairs` is how many candidates of the stage were used."""
 
     study: str
     predictor: str
@@ -75,7 +75,7 @@ class StudyAlignment:
 
 @dataclass(frozen=True)
 class FailureLine:
-    """One pair that led people astray, with its texts for a reader."""
+    """One pair that misled people, with its texts."""
 
     llm: str
     evidence: Question
@@ -85,7 +85,7 @@ class FailureLine:
 
 
 def obstacle(study: Study) -> str:
-    """Why there is no alignment of this study yet, with what to do; empty where nothing is known to be missing."""
+    """Why this study has no alignment report yet, and what to do; empty if nothing seems to be missing."""
     try:
         _scored_pool(study)
     except StateRefused as exc:
@@ -103,11 +103,11 @@ def alignment_of(
 ) -> StudyAlignment:
     """Alignment of every language model that has answered enough of the study's questions.
 
-    `condition`: FACTOR=LEVEL, any number of times, to rest on the beliefs under these levels alone. Predictions are
-    those that the study was planned by, whatever the level.
+    `condition`: FACTOR=LEVEL, any number of times, to use only the beliefs under these levels. Predictions are always
+    those that the study was planned by.
 
     Raises:
-        StateRefused: no scored pool yet, no answers of people or models, or another instrument; with what to do.
+        StateRefused: no scored pool yet, no answers of people or models, or another instrument; says what to do.
     """
     levels = read_condition(study, condition)
     stored = _scored_pool(study)
@@ -126,7 +126,7 @@ def alignment_of(
     averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
-    # Respondents move the averages about the study's own estimates, which are weighted stage by stage.
+    # Resampled respondents vary the averages around the study's estimates, which are weighted stage by stage.
     draws = np.clip(draws - draws.mean(axis=0) + averages_as_row(averages), 1e-6, 1 - 1e-6)
     comparison = AlignmentComparison(
         trials,
@@ -221,13 +221,13 @@ def _models(study: Study, name: str = "") -> list[LanguageModel]:
 
 
 def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[list[Trial], list[str]]:
-    """A model's rows: the pairs whose outcome is the one it really had, and whose target question it has answered."""
+    """A model's rows: pairs that show its real outcome, and whose target question it has answered."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
     shown = belief_update_of(study).evidence_model
     for model in _models(study):
         if shown and model.name != shown:
-            # Its pairs in the pool are those where it did as the model that was shown: no uniform sample of its own.
+            # Its pairs in the pool would be those where it did the same as the shown model: not a uniform sample.
             notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
             continue
         given = np.full(len(questions), -1, dtype=np.int8)
@@ -316,8 +316,8 @@ def _averages(study: Study, condition: Sequence[str]) -> Averages:
 def _regression(
     answers: _Answered, rng: np.random.Generator
 ) -> tuple[BeliefComparison | None, BeliefRegression | None, str]:
-    """Mixture and regression compared, and the regression; from answers whose change was predicted before they were
-    given."""
+    """The comparison of mixture and regression, and the regression; from answers whose change was predicted before
+    they were given."""
     predicted = _rows(answers, np.isfinite(answers.score))
     if len(predicted) < 2 * FEWEST_ROWS:
         return None, None, f"{len(predicted)} answers with a prediction are too few for beliefs by regression"
@@ -357,7 +357,7 @@ def _deployment(
 
 
 def _plain(value: Any) -> Any:
-    """As JSON: arrays as lists, data classes as objects, numbers that are none as null."""
+    """As JSON: arrays as lists, data classes as objects, NaN as null."""
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(inner) for name, inner in asdict(value).items()}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""How far language models perform as people expect: tables 2 and 5 of the paper, with intervals. numpy alone.
+"""How far language models perform as people expect: tables 2 and 5 of the paper, with intervals. Imports only numpy.
 
 Notation (sections 2 and 5): for pair i = (x', x), `outcome` is t(x', f(x')), whether the model answered the evidence
 question correctly; `correct` is t(x, f(x)) on the target question; `change` is the predicted probability that a person
@@ -32,7 +32,7 @@ class Averages:
                 raise ValueError(f"{name}: {value!r} is not a belief; give a fraction above 0 and below 1, such as 0.6")
 
 
-# Section 3: over all responses of the authors' survey.
+# From section 3 of the paper: over all responses of the authors' survey.
 PAPER_AVERAGES = Averages(prior=0.629, posterior_correct=0.663, posterior_incorrect=0.551)
 
 
@@ -91,9 +91,9 @@ def weighted_accuracy(correct: ArrayLike, belief: ArrayLike, alphas: ArrayLike =
 
 
 def weighted_cross_entropy(correct: ArrayLike, belief: ArrayLike, alphas: ArrayLike = PAPER_ALPHAS) -> Floats:
-    """The same with losses -log b and -log(1 - b) instead (table 5), in nats; lower is better; shape (k,).
+    """Like `weighted_accuracy`, with losses -log b and -log(1 - b) (table 5), in nats; lower is better; shape (k,).
 
-    A belief of exactly 0 or 1 that is wrong costs infinitely much.
+    A wrong belief of exactly 0 or 1 has an infinite loss.
 
     Raises:
         ValueError: as `weighted_accuracy`.
@@ -106,7 +106,7 @@ def weighted_cross_entropy(correct: ArrayLike, belief: ArrayLike, alphas: ArrayL
 class Trial:
     """One language model's row for n pairs; the same n pairs, in the same order, for every model of a comparison.
 
-    `answered` says where the model has answers to both questions; elsewhere outcome and correct are ignored.
+    `answered` says for which pairs the model has answers to both questions; for others outcome and correct are ignored.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Score:
-    """One model: both measures for k weights, their intervals (k, 2), and how many pairs they rest on."""
+    """One model: both measures for k weights, their intervals (k, 2), and how many pairs they are based on."""
 
     name: str
     pairs: int
@@ -134,8 +134,8 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """First model less second, for k weights: differences (k,), intervals (k, 2), p (k,); `pairs` are those that both
-    have answered."""
+    """First model minus second, for k weights: differences (k,), intervals (k, 2), p (k,); `pairs` are those that
+    both have answered."""
 
     first: str
     second: str
@@ -152,9 +152,9 @@ class Difference:
 class AlignmentComparison:
     """Language models on the same pairs: scores, intervals and paired differences from one set of resamples.
 
-    Pairs are resampled with replacement, the same resample for every model, numerator and denominator together. The
-    predictions are taken as given. Averages are too, unless `averages_draws` brings resamples of them (a study's own,
-    resampled by respondent): then draw s of the pairs goes with draw s of the averages.
+    Pairs are resampled with replacement: the same resample for every model, numerator and denominator together. The
+    predictions are treated as fixed. So are the averages, unless `averages_draws` gives resamples of them (a study's
+    averages, resampled by respondent): then draw s of the pairs is used with draw s of the averages.
 
     Args:
         trials: m models over n pairs.
@@ -205,12 +205,12 @@ class AlignmentComparison:
         if draws is not None and draws.shape != (samples, 3):
             raise ValueError(f"averages_draws: shape {draws.shape} for {samples} resamples; give (samples, 3)")
         self._draws = draws
-        # Counts of a multinomial are what drawing n pairs with replacement leaves; float32 holds them exactly.
+        # Drawing n pairs with replacement gives multinomial counts; float32 holds them exactly.
         self._counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float32)
 
     @property
     def resampled(self) -> str:
-        """Over what the intervals are, in words."""
+        """What was resampled for the intervals, in words."""
         return "pairs" if self._draws is None else "pairs and respondents"
 
     def belief(self, name: str) -> Floats:
@@ -241,11 +241,11 @@ class AlignmentComparison:
         """Paired: both models are resampled alike.
 
         Args:
-            common: over the pairs that both have answered. False: each over its own, which is right where a pair is a
-                row for one outcome, so that pairs in common are those on which the two models did alike.
+            common: over the pairs that both have answered. False: each model over its own pairs. That is right if a row
+                is a pair with one outcome: common rows would be those on which both models had the same outcome.
 
         Raises:
-            ValueError: the two models have no pair in common, where that is asked for.
+            ValueError: `common`, and the two models have no pair in common.
         """
         one, other = self.trials[first], self.trials[second]
         both = one.answered & other.answered

@@ -1,7 +1,7 @@
 """The files that alignment is computed from: a sample of pairs with predictions, answers of language models, questions.
 
-Standard library, numpy and survey's exceptions. Every cell is taken as text: in published files an option may read
-"nan".
+Imports only the standard library, numpy and survey's exceptions. Every cell is read as text: in published files an
+option may be the word "nan".
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Matched:
-    """The models' rows for a sample, and in words what could not be matched."""
+    """The models' rows for a sample, and notes on what could not be matched."""
 
     trials: list[Trial]
     notes: list[str]
@@ -136,11 +136,11 @@ class Matched:
 def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: Answers) -> Matched:
     """Find every model's answers to a sample's pairs, by the questions' source and text.
 
-    A text may stand under several ids: for each model the first one, in the order of the questions, that it has an
-    answer to. A model without answers to a pair's questions is scored on its other pairs, which the notes say.
+    A text may have several ids: each model uses the first one, in the order of the questions, that it has answered. A
+    model without answers to a pair's questions is scored on its other pairs, and a note says so.
 
     Raises:
-        FileErrors: a pair's question is not among the questions; or the answers are to other questions altogether.
+        FileErrors: a pair's question is not among the questions; or all answers are to other questions.
     """
     wanted = {*sample.evidence, *sample.target}
     ids: dict[tuple[str, str], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Tables and figure of language models on trial, of a study or from files. Imports contracts and charts alone."""
+"""Tables and figure of language models on trial, of a study or from files. Imports only contracts and charts."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -49,7 +49,7 @@ DIFFERENCES = (
 
 
 def scores_table(scores: Sequence[Score], *, pairs: int, note: str = "") -> Table:
-    """`pairs`: how many were looked at."""
+    """`pairs`: how many pairs were used."""
     alphas = list(scores[0].alphas)
     header = ["model", "pairs", *(f"{alpha:g} ({100 * threshold_of(alpha)[0]:.1f} %)" for alpha in alphas)]
     return Table(
@@ -90,7 +90,7 @@ def _score_row(score: Score, place: int) -> list[Any]:
 
 
 def differences_table(differences: Sequence[Difference], alphas: Sequence[float]) -> Table:
-    """`alphas` are those of the differences, of which there may be none."""
+    """`alphas` are the weights of the differences; there may be no differences."""
     header = ["first", "second", "pairs", *(f"{alpha:g}" for alpha in alphas)]
     return Table(
         "differences",

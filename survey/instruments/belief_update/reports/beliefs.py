@@ -1,4 +1,4 @@
-"""What people come to believe, predicted: the paper's mixture, and a regression that goes beyond it. numpy alone.
+"""Predicting what people come to believe: the paper's mixture, and a regression that adds to it. Imports only numpy.
 
 The mixture (appendix C) knows the outcome and the predicted chance of a change, and gives everybody the same average
 beliefs. The regression adds what people expect of the target question before any evidence. Which one predicts real
@@ -26,7 +26,7 @@ class Answers:
     """n complete answers: beliefs, what was shown, who answered, and the design's weights.
 
     `change` is a predictor's probability of a change, made before the answer was given; `target`, `task`, `respondent`
-    and `pair` are any integers that tell them apart.
+    and `pair` are any integers that identify them.
     """
 
     prior: Floats
@@ -74,10 +74,10 @@ def averages_of(answers: Answers) -> Averages:
 
 
 def resampled_averages(answers: Answers, *, samples: int, rng: np.random.Generator) -> Floats:
-    """(samples, 3) averages with respondents resampled; a resample without answers after an outcome is drawn anew.
+    """(samples, 3) averages with respondents resampled; a resample without answers after an outcome is drawn again.
 
     Raises:
-        ValueError: fewer than two respondents, or answers after one of the outcomes from hardly any of them.
+        ValueError: fewer than two respondents, or too few of them have answers after one of the outcomes.
     """
     _people, person = np.unique(answers.respondent, return_inverse=True)
     count = len(_people)
@@ -113,8 +113,8 @@ def _averages(answers: Answers, multiplicity: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class TargetPriors:
-    """What people expect of a target question before evidence: its own answers drawn towards its task's mean, and that
-    towards the mean of all (normal shrinkage, the strength from the spread between groups)."""
+    """What people expect of a target question before evidence: the mean of its answers, shrunk towards its task's mean,
+    which is shrunk towards the mean of all (normal shrinkage; its strength comes from the spread between groups)."""
 
     overall: float
     by_task: dict[int, float]
@@ -129,7 +129,7 @@ class TargetPriors:
         return cls(overall, by_task, _shrunk(prior, target, weight, towards))
 
     def predict(self, *, task: Ints, target: Ints) -> Floats:
-        """(n,) of questions that were asked, else of their task, else of all."""
+        """(n,) expectations: of the question if it was asked, else of its task, else of all."""
         return np.asarray(
             [
                 self.by_target.get(one, self.by_task.get(kind, self.overall))
@@ -148,7 +148,7 @@ def _shrunk(values: Floats, group: Ints, weight: Floats, towards: dict[int, floa
     within_sum = float((weight * (values - means[place]) ** 2).sum() / weight.mean())
     degrees = max(1.0, len(values) - len(names))
     within = max(within_sum / degrees, 1e-9)
-    # Moments: a group's mean varies by its own spread and by what chance leaves in it.
+    # Method of moments: a group's mean varies by the spread between groups and by chance.
     between = max(float(np.mean((means - centre) ** 2 - within / counts)), 0.0)
     share = between / (between + within / counts)
     shrunk = centre + share * (means - centre)
@@ -175,7 +175,7 @@ class BeliefRegression:
         expected = _leave_one_out(answers, priors)
         features = _features(answers.outcome, answers.change, expected)
         root = np.sqrt(answers.weight / answers.weight.mean())
-        # A hint of ridge keeps constant columns (one outcome only, a predictor of one value) from blowing up.
+        # A tiny ridge penalty keeps the solution finite for constant columns (one outcome, or constant predictions).
         gram = (features * root[:, None]).T @ (features * root[:, None]) + 1e-6 * np.eye(features.shape[1])
         return cls(priors, np.linalg.solve(gram, (features * (root**2)[:, None]).T @ answers.posterior))
 
@@ -187,7 +187,7 @@ class BeliefRegression:
 
 
 def _leave_one_out(answers: Answers, priors: TargetPriors) -> Floats:
-    """Each row's expected prior without its own answer: else the regression would lean on what it will not have."""
+    """Each row's expected prior without its own answer, which would not be known when predicting."""
     _names, place = np.unique(answers.target, return_inverse=True)
     mass = np.bincount(place, weights=answers.weight)
     total = np.bincount(place, weights=answers.weight * answers.prior)
@@ -208,7 +208,7 @@ def _features(outcome: NDArray[np.generic], change: Floats, expected: Floats) ->
 
 @dataclass(frozen=True)
 class BeliefComparison:
-    """Weighted squared errors of posteriors, out of sample: mixture, regression, and how much less the second has."""
+    """Weighted squared errors of posteriors, out of sample: mixture, regression, and the first minus the second."""
 
     n: int
     respondents: int
@@ -221,7 +221,7 @@ class BeliefComparison:
 def compare_beliefs(
     answers: Answers, *, rng: np.random.Generator, folds: int = 5, samples: int = 2000, level: float = 0.95
 ) -> BeliefComparison:
-    """Mixture against regression by cross-validation: a row is predicted from answers of other people on other pairs.
+    """Compare mixture and regression by cross-validation. No fit sees the people or the pairs that it is tested on.
 
     The interval is over respondents, of the paired difference of mean squared errors (positive: the regression is
     better).
@@ -258,7 +258,7 @@ def compare_beliefs(
 def _crossed_folds(
     answers: Answers, folds: int, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Every row is tested once, by a fit that has seen neither its respondent nor its pair."""
+    """Every row is tested once, by a fit without its respondent and without its pair."""
     by = []
     for name, group in (("respondents", answers.respondent), ("pairs", answers.pair)):
         names, place = np.unique(group, return_inverse=True)

@@ -1,8 +1,8 @@
-"""What a study would find, and how sure it would be, by simulating it. Imports neither Django nor models.
+"""What a study would find, and how precise it would be, by simulation. Imports neither Django nor models.
 
-Joins `bandit` (designs, estimates, simulated people) and `predictors.evaluation` over plain arrays. Every study has the
-same truth for all policies, people of its own, and a predictor that is trained again after each stage: a logistic
-regression on outcome, sameness of task and domain, and both domains.
+Combines `bandit` (designs, estimates, simulated people) and `predictors.evaluation` on plain arrays. In each simulated
+study all policies meet the same truth, with different people. After each stage the predictor is trained again: a
+logistic regression on outcome, same task, same domain, and both domains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
 from survey.services.results.estimators import StagePart, combine, difference, estimate
 
-TRUTHS = 2  # different ones, so that a policy is not judged on one bank's luck
+TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000
 POWER = 0.8
 MEASURES = ("changed", "change", "size")
@@ -36,8 +36,8 @@ class World:
     """The bank, by task and domain of each question, and the truth about its pairs and the people.
 
     `rates`: shares that change after an incorrect and after a correct answer; `pair_sd`, `respondent_sd`: standard
-    deviations of logits; `hidden_share`: of the pairs' variance, what no text tells; `false_change`: the share that
-    changes without evidence.
+    deviations of logits; `hidden_share`: the share of the pairs' variance that no text shows; `false_change`: the share
+    that changes without evidence.
     """
 
     tasks: tuple[str, ...]
@@ -51,8 +51,8 @@ class World:
 
 @dataclass(frozen=True)
 class Setting:
-    """A study: sittings by stage, items a sitting, candidates a stage, roles, and the shares of people who leave, who
-    come back after their sitting has expired, and who answer at random."""
+    """A study: sittings by stage, items per sitting, candidates per stage, roles, and the shares of people who leave,
+    who come back after their sitting has expired, and who answer at random."""
 
     sittings: tuple[int, ...]
     items: int
@@ -64,21 +64,21 @@ class Setting:
     speeders: float = 0.0
 
     def share_that_changes(self, world: World) -> float:
-        """Over all pairs and people, those who answer at random among them: what the study estimates."""
+        """The true values over all pairs and people, including those who answer at random: what the study estimates."""
         return (1 - self.speeders) * sum(world.rates) / 2 + self.speeders * bandit.RANDOM_CHANGE
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A design for every stage but the first, which is uniform; or `by_stage`, a design for each stage in
-    order, of which the first is not looked at."""
+    """A design for every stage except the first, which is uniform; or `by_stage`, a design for each stage in
+    order, of which the first is ignored."""
 
     name: str
     design: Design
     by_stage: tuple[Design, ...] = ()
 
     def of_stage(self, index: int) -> Design:
-        """The design of a stage, from 0. Nothing is scored before the first one, so that it is uniform always."""
+        """The design of a stage, from 0. The first is always uniform, since nothing is scored before it."""
         if index == 0:
             return bandit.Uniform()
         return self.by_stage[index] if self.by_stage else self.design
@@ -86,12 +86,12 @@ class Policy:
 
 @dataclass(frozen=True)
 class SimulatedStudy:
-    """What one simulated study came to.
+    """The results of one simulated study.
 
     By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
     pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
     95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
-    `errors`, `freedom`: of the differences in `EFFECTS`, NaN where the study has nothing to tell of one.
+    `errors`, `freedom`: of the differences in `EFFECTS`, NaN if the study has no data for one.
     """
 
     answers: tuple[int, ...]
@@ -144,7 +144,7 @@ def simulate(
     jobs: int = 1,
     progress: Callable[[], None] = lambda: None,
 ) -> list[PolicyOutlook]:
-    """Simulate `studies` studies of each policy and say what they come to; `progress` is called after each study.
+    """Simulate `studies` studies of each policy and summarise them; `progress` is called after each study.
 
     The same seed gives the same figures, whatever the number of `jobs` (processes).
 
@@ -166,7 +166,7 @@ def _run(tasks: Sequence[tuple[World, Setting, Policy, int, int]], jobs: int) ->
     if jobs == 1:
         yield from map(_one, tasks)
         return
-    limit_threads(1)  # Read by the processes that are started here: studies run side by side instead.
+    limit_threads(1)  # One thread for each process that is started here: studies run in parallel instead.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(_one, tasks)
 
@@ -238,7 +238,7 @@ def _ids(count: int) -> tuple[str, ...]:
 
 
 def features(world: World, pairs: bandit.Pairs) -> NDArray[np.float64]:
-    """What the predictor knows of pairs: an intercept, outcome, same task, same domain, both domains; (M, 4 + 2 D)."""
+    """The predictor's features of pairs: an intercept, outcome, same task, same domain, both domains; (M, 4 + 2 D)."""
     task, domain = _codes(world.tasks), _codes(world.domains)
     count = int(domain.max()) + 1
     columns = np.zeros((len(pairs), 4 + 2 * count))
@@ -300,7 +300,7 @@ def one_study(
 
 @dataclass(frozen=True, eq=False)
 class _Collected:
-    """One part's answers: the candidates at, what they expected, values by `MEASURES`; and those to its controls."""
+    """One part's answers: which candidates, the expected values, values by `MEASURES`; and its controls' answers."""
 
     part: StagePart
     at: NDArray[np.int64]
@@ -324,12 +324,12 @@ def _answers(
     name: str,
     rng: np.random.Generator,
 ) -> _Collected:
-    """Deals the part's slots to people at random, controls after the items in number, and has them answered."""
+    """Deals the part's slots to people at random and has them answered. Controls are numbered after the items."""
     order = rng.permutation(role.booklets * setting.items)
     came = bandit.attend(
         people=role.booklets, items=setting.items, dropout=setting.dropout, returners=setting.returners, rng=rng
     )
-    stays = came.in_time.ravel()  # Late answers are stored, and no estimate knows them.
+    stays = came.in_time.ravel()  # Late answers are stored, but estimates ignore them.
     speeder = rng.random(role.booklets) < setting.speeders if setting.speeders else np.zeros(role.booklets, dtype=bool)
     person = np.repeat(np.arange(role.booklets), setting.items)
     slot = order[stays]
@@ -350,7 +350,7 @@ def _answers(
         respondent_sd=world.respondent_sd,
         speeder=speeder,
     )
-    # Nobody takes part twice: people of other stages and parts have other numbers.
+    # Nobody takes part twice: people of other stages and parts have different numbers.
     cluster = person + 1_000_000 * (2 * stage + (name == "holdout"))
     whole = bool(pool.probability == 1)
     part = StagePart(
@@ -451,7 +451,7 @@ def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
 
 
 def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
-    """Evidence against none: the share against that of the controls, as if their people were others."""
+    """Evidence against none: the items' share against the controls' share, as if different people had answered them."""
     changed = np.concatenate([one.control_changed for one in collected])
     cluster = np.concatenate([one.control_cluster for one in collected])
     if share is None or np.unique(cluster).size < 2:

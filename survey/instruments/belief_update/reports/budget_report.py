@@ -1,7 +1,7 @@
 """The report `budget`: what a study would find by its own study file, and what it costs.
 
-Sizes, designs, bank, pay and minutes are the study's. The truth about people cannot be read anywhere and is stated:
-`plan_budget` takes all of it, and other studies, from a file.
+Sizes, designs, bank, pay and minutes are the study's. The truth about people is unknown, so the user states it.
+`plan_budget` reads all of it from a file, for any study.
 """
 
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ from .budgeting import (
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
 MOST_STUDIES = 100
-# So many candidates stand for all pairs where a study draws from all of them.
+# If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
 PLANNED, UNIFORM = "as planned", "uniform"
 
 
 class BudgetReport(Report):
-    """The study as it is planned beside the same study drawn uniformly, each simulated several times."""
+    """The planned study next to the same study drawn uniformly, each simulated several times."""
 
     arguments = (
         Argument("studies", "simulated studies of each policy", default="10", on_pages="4"),

@@ -1,4 +1,4 @@
-"""What a budget comes to, as tables, figures and sentences: of a study, or from a file."""
+"""The results of a budget as tables, figures and sentences: for a study, or from a file."""
 
 import math
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Planning a budget: a TOML file with a truth, a study, its prices and policies; what they come to, by simulation.
+"""Planning a budget: a TOML file with a truth, a study, its prices and policies, and the results of simulating them.
 
-The simulation is that of `budget`. `budget_report` plans the budget of a study by its own study file.
+`budget` is the simulation. `budget_report` plans the budget of an existing study by its study file.
 """
 
 import math
@@ -25,7 +25,7 @@ OUTCOME, CONDITION, EVIDENCE = budget.EFFECTS
 
 
 class BankShape(Strict):
-    """An imported bank by name, or the shape of one: questions over tasks over domains, as evenly as they go."""
+    """An imported bank by name, or the shape of one: questions spread evenly over tasks, and tasks over domains."""
 
     name: str = ""
     questions: int | None = Field(default=None, ge=2, le=100_000)
@@ -112,7 +112,7 @@ class BudgetConfig(Strict):
 class Costs:
     """People, hours and money, in expectation: the same under every policy.
 
-    `people` begin, `complete` finish and are paid; `hours` are all people's, who leave half-way on average.
+    `people` begin, `complete` finish and are paid; `hours` are all people's: those who leave spend half the time.
     """
 
     people: int
@@ -129,21 +129,21 @@ class Costs:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a file's policies come to."""
+    """The results of a file's policies."""
 
     config: BudgetConfig
     costs: Costs
     outlooks: tuple[PolicyOutlook, ...]
 
     def sentences(self) -> list[str]:
-        """A sentence a policy, to paste into a plan or a preregistration."""
+        """One sentence for each policy, to paste into a plan or a preregistration."""
         return [_sentence(self.config, self.costs, one) for one in self.outlooks]
 
 
 def read_budget(path: Path) -> BudgetConfig:
     """
     Raises:
-        FileErrors: the file cannot be read, is no TOML, or holds something wrong; with every problem.
+        FileErrors: the file cannot be read, is not TOML, or holds wrong values; lists every problem.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -172,7 +172,7 @@ def plan_budget(
     """Simulate every policy of the file; `progress` is called after each of policies x studies.
 
     Args:
-        world: the bank and its truth, where they are not those that the file describes.
+        world: the bank and its truth, to replace those that the file describes.
         policies: instead of the file's.
 
     Raises:
@@ -219,7 +219,7 @@ def world_of(config: BudgetConfig) -> World:
 
 
 def kinds_of(questions: Iterable[Question]) -> list[tuple[str, str]]:
-    """Task and domain of each question; a task without a domain is one of its own."""
+    """Task and domain of each question; a task without a domain counts as its own domain."""
     return [(question.task.name, question.task.domain or question.task.name) for question in questions]
 
 
@@ -237,7 +237,7 @@ def world_over(kinds: Sequence[tuple[str, str]], truth: TruthShape) -> World:
 
 
 def costs_of(config: BudgetConfig) -> Costs:
-    """People, hours and money. Who leaves is not paid, and has spent half the time on average."""
+    """People, hours and money. People who leave are not paid, and spend half the time on average."""
     study, money = config.study, config.money
     people = sum(study.sittings)
     complete = people * (1 - study.dropout)

@@ -1,7 +1,7 @@
 """Are people calibrated about people and about models: a belief study's posteriors against what was really answered.
 
-Answerers are the people of a study in which they answer questions themselves, and language models; both by the same
-bank's questions.
+Answerers are language models, and the people of a study in which they answer questions themselves. Both answer
+questions of the same bank.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ PEOPLE, MODELS = "people", "language models"
 
 @dataclass(frozen=True)
 class HumanCalibration:
-    """The lines of figure 7, from how many beliefs and people they come, and what a reader should know."""
+    """The lines of figure 7, how many beliefs and people they come from, and notes for the reader."""
 
     lines: tuple[Calibration, ...]
     beliefs: int
@@ -62,11 +62,11 @@ def human_calibration(
 ) -> HumanCalibration:
     """
     Args:
-        models: names of language models; none given means all that have answered questions of the study.
+        models: names of language models; empty means all that have answered questions of the study.
         condition: FACTOR=LEVEL, any number of times, to take only the beliefs under these levels.
 
     Raises:
-        StateRefused: a study has another instrument, other questions or no answers; with what to do.
+        StateRefused: a study has another instrument, other questions or no answers; says what to do.
         NotFound: there is no such language model.
         HunchError: no such condition, or nobody answered both questions of any pair.
     """
@@ -123,7 +123,7 @@ def _people(study: Study) -> RealAnswers:
     answers = study_answers(study)
     rows = answer_rows(answers)
     who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
-    # In a repeated measurement somebody can meet a question again: the first answer is the fresh one.
+    # In a repeated measurement a person can get a question again: use the first answer.
     first = np.sort(np.unique(np.stack([who, rows.question]), axis=1, return_index=True)[1])
     return RealAnswers(answerer=who[first], question=rows.question[first], correct=rows.correct[first].astype(np.int64))
 

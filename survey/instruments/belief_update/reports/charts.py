@@ -12,7 +12,7 @@ from survey.services.results.line_chart import Axes, Line, line_chart
 from .alignment import AlignmentComparison, alpha_of
 from .budget import PolicyOutlook
 
-# 50 % to 99.9 %, evenly spaced in log odds: the thresholds at which people deploy crowd towards 1.
+# 50 % to 99.9 %, evenly spaced in log odds, since the thresholds of interest lie close to 1.
 THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0), 60)))
 MARKS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
 
@@ -36,7 +36,7 @@ def accuracy_curves(comparison: AlignmentComparison, path: Path) -> None:
 
 
 def found_by_stage(outlooks: Sequence[PolicyOutlook], path: Path) -> None:
-    """Expected changes found so far, after each stage, a line a policy; one SVG file."""
+    """Expected changes found so far, after each stage, one line for each policy; one SVG file."""
     lines = [Line(one.name, list(enumerate(accumulate(one.found), start=1))) for one in outlooks]
     axes = Axes(x="after stage", y="changes so far", ticks=_stages(outlooks), from_zero=True)
     _write(path, line_chart(name="found", title="Changes of belief found, expected", axes=axes, lines=lines))

@@ -1,8 +1,9 @@
-"""What people get from a model that they deploy by their beliefs: human-deployed performance (eq. 2). numpy alone.
+"""What people get from a model that they deploy by their beliefs: human-deployed performance (eq. 2). Only numpy.
 
 People see a model answer x', form a belief about x, and deploy it there or not. The performance of a model is the mean
-over pairs (x', x), x' drawn uniformly with the model's real outcome, of h(b) t(x): h the chance of deploying at belief
-b, t whether the model answers x correctly. A better model can do worse, since h depends on the model (appendix B).
+of h(b) t(x) over pairs (x', x), with x' drawn uniformly and the model's real outcome. h is the chance of deploying at
+belief b; t says whether the model answers x correctly. A better model can do worse, since h depends on the model
+(appendix B).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def deployed_performance(belief: ArrayLike, correct: ArrayLike, rule: Rule) -> f
 
 
 def why_nothing_is_deployed(belief: ArrayLike, rule: Rule) -> str:
-    """In words, where a threshold lies above every belief; empty otherwise."""
+    """A sentence if the threshold lies above every belief; else empty."""
     highest = float(np.max(np.asarray(belief, dtype=np.float64)))
     if rule.kind == "proportional" or highest > rule.threshold:
         return ""
@@ -166,8 +167,8 @@ def _pair(values: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair on which people were led astray by a model: it got the evidence right, they became more confident, and it
-    then failed. `gain` is their mean change in belief, `answers` how many it rests on."""
+    """A pair on which a model misled people: it got the evidence right, they became more confident, and it then failed.
+    `gain` is their mean change in belief, `answers` the number of answers behind it."""
 
     row: int
     gain: float
@@ -180,7 +181,7 @@ def failures_of_generalization(
     """The pairs of figure 4, largest gain first (ties: more answers first, then the pairs' order).
 
     All arguments have n entries: the model's outcome on the evidence and on the target question, people's mean change
-    after a correct answer (NaN where nobody answered), the number of answers, and whether the model has both answers.
+    after a correct answer (NaN if nobody answered), the number of answers, and whether the model has both answers.
     """
     t, y = np.asarray(outcome), np.asarray(correct)
     g, n = np.asarray(gain, dtype=np.float64), np.asarray(answers, dtype=np.int64)

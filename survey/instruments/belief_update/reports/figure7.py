@@ -1,9 +1,9 @@
-"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). numpy alone.
+"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). Imports only numpy.
 
-A respondent sees that somebody answered x' correctly or not and states how likely the same one is right on x. An
-answerer, a person or a language model, bears that out or not where it really answered both: its outcome on x' must
-be the one that was shown. The accuracy of a region of posterior belief is the mean, over the beliefs in that region, of
-how often matching answerers are right on x.
+A respondent sees whether somebody answered x' correctly, and states how likely the same one is right on x. An answerer
+is a person or a language model. An answerer matches a belief if it really answered both questions, and its outcome on
+x' is the one that was shown. The accuracy of a region of posterior belief is the mean, over the beliefs in that region,
+of how often matching answerers are right on x.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Percentage points. The last region holds its upper end; a belief of 30 or 70 belongs to the region above.
+# Percentage points. A belief of 30 or 70 belongs to the region above; 100 belongs to the last one.
 REGIONS = ((0, 30), (30, 70), (70, 100))
 
 
 @dataclass(frozen=True, eq=False)
 class BeliefsAboutOthers:
     """n stated posteriors in percentage points: who stated them, about which target question, after which outcome (0 or
-    1) on which evidence question, and what each counts; arrays of n."""
+    1) on which evidence question, and the weight of each; arrays of n."""
 
     posterior: Floats
     respondent: Ints
@@ -69,7 +69,7 @@ class RealAnswers:
 @dataclass(frozen=True)
 class RegionAccuracy:
     """One point of the figure. `beliefs`: stated posteriors with a matching answerer; `matches`: pairs of a belief and
-    an answerer. Accuracy and standard error are NaN where nothing matches, the error also where it has no ground."""
+    an answerer. Accuracy and standard error are NaN if nothing matches, the error also if it cannot be estimated."""
 
     lower: int
     upper: int
@@ -93,7 +93,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class _Matches:
-    """Every belief with every answerer that bears on it: the belief's place, the answerer, and whether it was right."""
+    """Every belief with every answerer that matches it: the belief's index, the answerer, and whether it was right."""
 
     belief: Ints
     answerer: Ints
@@ -103,12 +103,12 @@ class _Matches:
 def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> Calibration:
     """Accuracy of the answerers by region of posterior belief (eq. 10).
 
-    A belief with several matching answerers counts once, its weight shared among them. The standard error allows any
-    dependence between matches that share the respondent, the question answered or the answerer: the answerers are
-    taken for a sample, too, as in resampling whole ones.
+    A belief with several matching answerers counts once; they share its weight. The standard error allows any
+    dependence between matches that share the respondent, the question answered or the answerer. So the answerers,
+    too, count as a sample.
 
     Raises:
-        ValueError: no belief, or none that any answerer bears on.
+        ValueError: no belief, or none that any answerer matches.
     """
     if not len(beliefs.posterior):
         raise ValueError("posterior: there is no belief")
@@ -163,10 +163,10 @@ def _region(beliefs: BeliefsAboutOthers, found: _Matches, lower: int, upper: int
 def clustered_error(values: Floats, weight: Floats, clusters: Sequence[Ints]) -> float:
     """Standard error of a weighted mean of n values that depend on each other within clusters of several kinds.
 
-    To first order, the variances by each kind of cluster added up, those by two kinds at once taken off, and so on
-    (Cameron, Gelbach and Miller, "Robust inference with multiway clustering", 2011), each with its G / (G - 1). No
-    smaller than by any single kind: the sum can fall short of that by chance. A kind with a single cluster, such as one
-    answerer, says nothing of how such clusters differ and is left out; NaN where no kind has two.
+    To first order: add the variances by each kind of cluster, subtract those by two kinds at once, and so on (Cameron,
+    Gelbach and Miller, "Robust inference with multiway clustering", 2011), each with its G / (G - 1). The result is at
+    least that of any single kind, since the sum can be smaller by chance. A kind with a single cluster, such as one
+    answerer, shows nothing about how such clusters differ and is left out; NaN if no kind has two.
     """
     kinds = [np.unique(kind, return_inverse=True)[1].reshape(-1) for kind in clusters]
     kinds = [kind for kind in kinds if len(kind) and kind.max() > 0]
@@ -196,7 +196,7 @@ COLUMNS = (
 
 
 def calibration_rows(lines: Sequence[Calibration]) -> list[list[str | int | float | None]]:
-    """One row a line and region, as `COLUMNS` has them; None where a figure is not defined."""
+    """One row for each line and region, in the order of `COLUMNS`; None if a figure is not defined."""
     return [
         [line.name, *(value if np.isfinite(value) else None for value in asdict(region).values())]
         for line in lines
@@ -206,7 +206,7 @@ def calibration_rows(lines: Sequence[Calibration]) -> list[list[str | int | floa
 
 WIDTH, HEIGHT = 640, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 60
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, told apart by the colour-blind
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, which colour-blind people can distinguish
 _MARKS = (
     "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",  # a disc
     "M-5,-5h10v10h-10z",  # a square
@@ -218,7 +218,7 @@ _MARKS = (
 def calibration_svg(lines: Sequence[Calibration]) -> str:
     """Accuracy of the answerers by region of posterior belief, one line each for people and for models, as SVG.
 
-    The same lines give the same text. It has no script and no style of its own, so that a page may hold it as it is.
+    The same lines give the same text. It holds no script and no style sheet, so a page may include it unchanged.
     """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '

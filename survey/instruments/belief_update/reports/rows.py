@@ -15,8 +15,8 @@ from ..labels import beliefs_of
 
 @dataclass(frozen=True, eq=False)
 class BeliefRows:
-    """What n people expected of a language model on a target question, before and after they saw it at an evidence
-    question: beliefs in percentage points, outcomes 0 or 1, questions and tasks by primary key; arrays of n."""
+    """What people expected of a language model on a target question, before and after they saw its outcome on an
+    evidence question. Beliefs in percentage points, outcomes 0 or 1, questions and tasks by primary key; n each."""
 
     prior: np.ndarray
     posterior: np.ndarray
@@ -41,10 +41,10 @@ def belief_rows(assignments: Sequence[Assignment]) -> BeliefRows:
 
 
 def belief_update_of(study: Study) -> BeliefUpdate:
-    """The study's instrument, where it is the belief update.
+    """The study's instrument, which must be the belief update.
 
     Raises:
-        StateRefused: it is another one.
+        StateRefused: it is a different one.
     """
     found = instruments.of_study(study)
     if not isinstance(found, BeliefUpdate):

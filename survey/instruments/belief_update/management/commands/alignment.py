@@ -1,6 +1,6 @@
 """`manage.py alignment`: do language models perform as people expect? Tables 2 and 5, from files or of a study.
 
-Of a study it is the report `alignment` under a name of its own.
+With --study it is the same as the report `alignment`.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
@@ -186,7 +186,7 @@ def _from_files(
     differences = []
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
-            with suppress(ValueError):  # No pair in common: there is nothing to compare.
+            with suppress(ValueError):  # The two models have no pair in common to compare.
                 differences.append(comparison.difference(first, second, alphas))
     return Findings(
         title="Do language models perform as people expect?",

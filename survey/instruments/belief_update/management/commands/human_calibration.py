@@ -1,6 +1,6 @@
 """`manage.py human_calibration SLUG --people-study SLUG2`: do people foresee what people and models get right?
 
-The report `human_calibration` under a name of its own.
+The same as the report `human_calibration`.
 """
 
 from argparse import ArgumentParser
@@ -42,6 +42,6 @@ class Command(ReportCommand):
         **options: Any,
     ) -> None:
         study = finding.find_study(slug)
-        finding.find_study(people_study)  # Says which there are, whatever else is in the way.
+        finding.find_study(people_study)  # If there is none, the error lists the existing studies.
         given = {"people_study": [people_study], "model": models, "condition": condition}
         self.show(study, "human_calibration", given, out=out)

@@ -1,4 +1,4 @@
-"""`manage.py plan_budget FILE.toml`: what a study would find, how sure it would be and what it costs, by simulation."""
+"""`manage.py plan_budget FILE.toml`: simulates what a study would find, how precise it would be and what it costs."""
 
 import os
 from argparse import ArgumentParser
