@@ -1,1 +1,1 @@
-"""What instruments and panels must be, and where they are found by name. Leaves: no model, no service."""
+"""What instruments and panels must provide, and where to find them by name. Imports no model and no service."""

@@ -1,4 +1,4 @@
-"""What can be estimated from answers. Imports nothing of survey."""
+"""What can be estimated from answers. Imports nothing from survey."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure that can be estimated: one value an answer, whose mean over all candidates is meant.
+    """A figure that can be estimated: one value for each answer. The figure is their mean over all candidates.
 
-    `where`, where given, is true for the answers to the part of the candidates that the mean is over. `per`, where
-    given, makes the figure a ratio: the sum of `values` over the sum of `per`, each one number an answer, such as right
-    guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words.
+    `where`, if given, restricts the mean to a part of the candidates: it is true for answers to that part. `per`, if
+    given, makes the figure a ratio: the sum of `values` over the sum of `per`, with one number of each per answer, such
+    as right guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Check:
-    """A difference that only chance should make: the mean of `values` where `second` less that where `first`."""
+    """A difference that should be due to chance only: the mean of `values` where `second`, minus that where `first`."""
 
     name: str
     title: str
@@ -41,10 +41,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Estimands:
-    """What a study's answers are estimates of; arrays of one entry an answer.
+    """What a study's answers estimate; arrays with one entry per answer.
 
-    The first of `measures` is the one that a predictor predicts, where the instrument has one. `retested` names those
-    that are compared between an item and its repeat.
+    The first of `measures` is the one that a predictor predicts, if there is a predictor. `retested` names those that
+    are compared between an item and its repeat.
     """
 
     measures: Sequence[Measure]

@@ -49,8 +49,8 @@ NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P
 class PanelError(HunchError):
     """A call to the panel that did not do what it should. The message holds no id of a person and no token.
 
-    `outcome_is_known` is False where the panel may have done what it was asked all the same: whoever spends money must
-    not ask again.
+    `outcome_is_known` is False if the panel may have done what it was asked anyway: a call that spends money must not
+    be repeated then.
     """
 
     code = "panel"
@@ -63,11 +63,11 @@ class PanelError(HunchError):
 
 
 class PanelUnreachable(PanelError):
-    """No answer, or none that can be used, after all tries that were safe."""
+    """No usable answer, after all tries that were safe."""
 
 
 class PanelRefused(PanelError):
-    """The panel understood and said no: asking again in the same words does not help."""
+    """The panel understood the request and refused it: the same request will fail again."""
 
 
 class PanelMissing(PanelRefused):
@@ -75,15 +75,15 @@ class PanelMissing(PanelRefused):
 
 
 class PanelCannot(PanelRefused):
-    """The panel's API has no such call, so a person does it on the panel's own pages."""
+    """The panel's API has no such call: do it by hand on the panel's own pages."""
 
 
 class PanelBusy(PanelUnreachable):
-    """Too many requests, and it asks for more patience than we have."""
+    """Too many requests, and the panel asks for a longer wait than we allow."""
 
 
 class PanelUnknown(HunchError, LookupError):
-    """No panel of that name can be used here."""
+    """No panel with that name can be used here."""
 
     code = "panel_unknown"
     status = 503
@@ -442,7 +442,7 @@ class Panel:
             return None
         for what, value in given.items():
             name = names[what]
-            # Everybody whom a broken link brings carries the same word, and would be taken for one person.
+            # A broken link gives everybody the same word in place of an id, and they would all count as one person.
             unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
             if unfilled or not self.id_pattern.match(value):
                 raise EntryRefused(

@@ -1,6 +1,6 @@
 """Plug-ins by name: our own by dotted string, those of installed packages by entry point. Imported on first use.
 
-If a plug-in cannot be used, a warning names it, and all others still work. Imports nothing of survey.
+If a plug-in cannot be used, a warning names it, and all others still work. Imports nothing from survey.
 """
 
 import logging

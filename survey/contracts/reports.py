@@ -1,6 +1,6 @@
-"""A report of a study: tables, figures and files under one name. Imports contracts alone.
+"""A report of a study: tables, figures and files under one name. Imports only contracts.
 
-A report is written once. The command, the admin page, the API address and, where it says so, every export show it.
+A report is written once. The command, the admin page and the API show it, and every export if the report says so.
 """
 
 import math
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Argument:
-    """What a report can be asked. It comes as text; `many`: it may be given several times.
+    """An argument of a report. Its value is text; `many`: it may be given several times.
 
-    `choices` lists what may be given in a study, for people to choose from; None where it cannot be listed. The report
-    itself refuses what it does not know. `on_pages` is what a page starts with instead of `default`, where it should
-    answer sooner.
+    `choices` lists the values for a study, for people to choose from; None if they cannot be listed. The report itself
+    refuses unknown values. `on_pages` replaces `default` on pages, if a page should load faster.
     """
 
     name: str
@@ -37,15 +36,15 @@ class Argument:
     choices: Callable[["Study"], Sequence[str]] | None = None
 
     def choices_in(self, study: "Study") -> Sequence[str]:
-        """What may be given in this study; nothing where it cannot be listed."""
+        """The possible values in this study; empty if they cannot be listed."""
         return self.choices(study) if self.choices is not None else ()
 
 
 class Given(dict[str, tuple[str, ...]]):
-    """What a report was asked: the texts that were given for each of its arguments, or its default; by name."""
+    """A report's arguments by name: the given texts of each, or its default."""
 
     def one(self, name: str) -> str:
-        """The text of an argument that is given once; empty where it is not given."""
+        """The text of an argument that is given once; empty if it is not given."""
         return self[name][0] if self[name] else ""
 
     def whole(self, name: str, *, lowest: int, highest: int) -> int:
@@ -69,7 +68,7 @@ class Given(dict[str, tuple[str, ...]]):
         return _number(name, self.one(name), lowest, highest)
 
     def numbers(self, name: str, *, lowest: float, highest: float) -> list[float]:
-        """Of an argument that may be given several times.
+        """The numbers of an argument that may be given several times.
 
         Raises:
             HunchError: one is not a number in these limits.
@@ -89,7 +88,7 @@ def _number(name: str, text: str, lowest: float, highest: float) -> float:
 
 @dataclass(frozen=True)
 class Linked:
-    """A cell of a layout about a row of the database: a page links it to that row."""
+    """A cell that is about a row of the database: a page links it to that row."""
 
     text: str
     row: Any
@@ -100,7 +99,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Layout:
-    """How people read a table, or a part of it, in words and rounded numbers: a page and the terminal show it."""
+    """A table, or a part of it, for people: in words and rounded numbers. Pages and the terminal show it."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | Linked]]
@@ -110,8 +109,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Table:
-    """A table as its file has it, with every digit. `name` is the file's name without the ending; `note` is a sentence
-    below it. Without layouts, people read its columns as they are."""
+    """A table as in its file, with every digit. `name` is the file's name without the ending; `note` is a sentence
+    below it. Without layouts, pages show its columns as they are."""
 
     name: str
     title: str
@@ -125,8 +124,8 @@ class Table:
 class Picture:
     """A figure. `draw` writes it as SVG; it imports what it draws with. `text` says in words what it shows.
 
-    `heavy`: drawing it loads a large library such as matplotlib. Web processes stay without it: a page then names the
-    command that draws the figure.
+    `heavy`: drawing it loads a large library such as matplotlib, which web processes must not load. A page then names
+    the command that draws the figure.
     """
 
     name: str
@@ -138,7 +137,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class ReportFile:
-    """A further file, in its own layout; `name` with its ending."""
+    """A further file in its own format; `name` includes the ending."""
 
     name: str
     content: Callable[[], bytes]
@@ -146,7 +145,7 @@ class ReportFile:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a report found. `lines` come first; `notes` is what a reader should know; `data` is all of it as JSON."""
+    """What a report found. `lines` come first; `notes` are what a reader should know; `data` is everything as JSON."""
 
     title: str
     lines: Sequence[str] = ()
@@ -161,13 +160,13 @@ class Report(ABC):
     """One report. A subclass is imported when somebody asks for it."""
 
     arguments: ClassVar[Sequence[Argument]] = ()
-    # The tables that every export of a study brings along, by name with their columns: the codebook lists these before
-    # anything is made. Such a table is made without arguments, or with `condition` alone where the report has that one.
+    # The tables that every export of a study includes, by name with their columns: the codebook lists these before
+    # anything is made. Such a table is made without arguments, or only with `condition` if the report has it.
     exported: ClassVar[Mapping[str, Sequence[Column]]] = {}
 
     def obstacle(self, study: "Study") -> str:
-        """Why this study has no such report now, in a sentence that says what to do; empty where it has one. Asked for
-        every list of reports: a few quick queries."""
+        """Why this study has no such report now, in a sentence that says what to do; empty if it has one. Every list of
+        reports calls this, so it must take only a few quick queries."""
         return ""
 
     @abstractmethod
@@ -175,14 +174,14 @@ class Report(ABC):
         """Read the study's answers and say what they show.
 
         Raises:
-            HunchError: an argument cannot be used, or the study has nothing to show; with what to do.
+            HunchError: an argument cannot be used, or the study has nothing to show; says what to do.
         """
 
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """A report by name, for lists and addresses: small letters, digits, underscores, hyphens. `path` is its class, as
-    module.Class, imported when it is asked for."""
+    """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `path`: its class
+    as module.Class, imported when the report is asked for."""
 
     name: str
     title: str

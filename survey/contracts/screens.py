@@ -1,4 +1,4 @@
-"""What a respondent is shown of an item, and what somebody simulated answers. Imports the exceptions alone."""
+"""What a respondent is shown of an item, and what a simulated person answers. Imports only the exceptions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from survey.exceptions import FieldErrors
 class Screen:
     """One screen of an item: what it shows and what may be answered.
 
-    `parts` is all that pages and API may show, by name: `{"kind": ..., "value": ...}`. The core shows "question" as a
-    bank's text with its markup, and every other kind as plain text; an instrument may have kinds of its own, which its
-    template shows. `words` are the sentences around them. The part `variant` says readably in which form a screen is
-    shown.
+    `parts` is everything that pages and API may show, by name: `{"kind": ..., "value": ...}`. The core shows "question"
+    as a bank's text with its markup, and every other kind as plain text. An instrument may add kinds that its template
+    shows. `words` are the sentences around the parts. The part `variant` says in readable words in which form the
+    screen is shown.
 
-    `form` is None on a screen that asks nothing, such as feedback: it is left by "Continue", which is stored as a
-    response without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with
-    `defer`; a screen must work without them.
+    `form` is None on a screen that asks nothing, such as feedback: "Continue" leaves it, and is stored as a response
+    without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with `defer`; a
+    screen must work without them.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Screen:
     scripts: Sequence[str] = ()
 
     def fields(self, data: Mapping[str, Any] | None = None) -> Form | None:
-        """Its form, empty or with what was sent; None where it asks nothing."""
+        """Its form, empty or with what was sent; None if it asks nothing."""
         if self.form is None:
             return None
         return self.form() if data is None else self.form(data)
 
     def accepted(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What was sent, as its form accepts it; nothing where it asks nothing.
+        """What was sent, cleaned by its form; empty if it asks nothing.
 
         Raises:
             FieldErrors: the form did not accept it.
@@ -53,15 +53,15 @@ class Screen:
         return dict(form.cleaned_data)
 
     def content(self) -> dict[str, Any]:
-        """What the screen's hash is taken of. Without a variant the words are not in it, as they were not before there
-        were variants: such screens keep their hashes."""
+        """The content that the screen's hash is made from. Without a variant it leaves out the words, as it did before
+        variants existed: such screens keep their hashes."""
         content = {"screen": self.name, "title": str(self.title), "parts": self.parts}
         return {**content, "words": self.words} if "variant" in self.parts else content
 
 
 @dataclass(frozen=True)
 class Points:
-    """What a response is worth, and the rule that says so."""
+    """A response's points, and the rule that gave them."""
 
     value: Decimal
     rule: str

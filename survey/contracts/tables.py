@@ -1,4 +1,4 @@
-"""Tables as they are exported: their columns, and files of them. Imports nothing of survey."""
+"""Exported tables: their columns and files. Imports nothing from survey."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Column:
 
 @dataclass(frozen=True)
 class ExtraFile:
-    """A further file of an export, such as the layout of a paper. A row may be an answer, a response or anything else:
-    `columns` say what a row holds. `rows` are walked through once, as they are written."""
+    """A further file of an export, for example in the layout of a paper. A row may be an answer, a response or anything
+    else: `columns` say what it holds. `rows` are iterated once, while they are written."""
 
     name: str
     columns: Sequence[Column]
