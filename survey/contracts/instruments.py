@@ -323,8 +323,8 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
-    # What a stored study has for an option that it does not name: it was created before there was that option, and its
-    # screens stay as they were. New studies are stored with all options.
+    # Values for options that a stored study does not name: it was created before the option existed, and its screens
+    # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
     columns: ClassVar[Sequence[Column]] = ()
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is

@@ -74,21 +74,21 @@ class Plan:
     def lines(self) -> list[str]:
         """In words, for whoever decides."""
         study = self.respondent.study.slug
-        told = [f"{self.respondent} in {study}: {self.answers} complete answers"]
-        told += [f"  deleted: {rows} {table}" for table, rows in self.removed.items()]
+        lines = [f"{self.respondent} in {study}: {self.answers} complete answers"]
+        lines += [f"  deleted: {rows} {table}" for table, rows in self.removed.items()]
         for part in self.stages:
             became = (
                 f"frozen: {part['answers']} keyed hashes stay and are marked as withdrawn"
                 if part["frozen"]
                 else "its slots are dealt again while the stage is open"
             )
-            told.append(f"  stage {part['stage']}: {became}")
-        told += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
-        told.append(
+            lines.append(f"  stage {part['stage']}: {became}")
+        lines += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
+        lines.append(
             "  kept: pseudonym, consent, conditions and the plan's rows without content; the panel's ids until the "
             "payment is settled (purge_identities)"
         )
-        return told
+        return lines
 
 
 def find_respondent(pseudonym: str) -> Respondent:
