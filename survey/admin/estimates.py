@@ -1,4 +1,4 @@
-"""The estimates of a study as a page: what `manage.py estimate` prints, without the noise of its files."""
+"""The estimates of a study as a page: shows what `manage.py estimate` prints, without the files that it writes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from survey.services.results.estimators import Figure
 
 @dataclass(frozen=True)
 class Row:
-    """A figure in words: its estimate with the 95 % interval, the naive figure, and what to know of it."""
+    """A figure in words: its estimate with the 95 % interval, the naive figure, and notes about it."""
 
     title: str
     value: str
@@ -28,7 +28,7 @@ class Row:
 
 
 def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> dict[str, Any]:
-    """What the page shows: all figures and, inside each part of the divisions in `by`, the first threshold's."""
+    """What the page shows: all figures and, for each part of the divisions in `by`, those of the first threshold."""
     if problem := instruments.problem_with(study.instrument):
         return {"problem": problem}
     shown: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The leaderboard of a study as a page: a table that sorts by the links in its head, without any script."""
+"""The leaderboard of a study as a page: links in the table's head sort it, without a script."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ HEADS = {
 
 @dataclass(frozen=True)
 class MetricHead:
-    """The columns of a metric: over all answers, over each further part, and less the main predictor's."""
+    """The columns of a metric: over all answers, over each further part, and minus the main predictor's."""
 
     head: Head
     parts: Sequence[str]
 
 
 def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
-    """What the page shows, sorted as its address says; an address that means nothing sorts by stage."""
+    """What the page shows, sorted as its address says; an unknown sort order means by stage."""
     learning = learning_of(study)
     sorts = sorts_of(learning)
     sort = query.get("sort", "")

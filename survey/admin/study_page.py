@@ -1,6 +1,6 @@
 """What the study page shows. Read in a fixed number of queries, however many stages and answers there are.
 
-Only the outcomes need the answers themselves, in chunks; they are kept for as long as no other answer counts.
+Only the outcomes need the answers themselves. They are read in chunks and cached until the counted answers change.
 """
 
 from collections import defaultdict
@@ -53,7 +53,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """An instrument's first outcome over a stage's counted, sampled answers; `name` is empty where there is none."""
+    """An instrument's first outcome over a stage's counted, sampled answers; `name` is empty if there is none."""
 
     name: str = ""
     overall: Mean | None = None
@@ -62,7 +62,7 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """Metrics by part: the parts are columns, a metric is a row. What has no parts stands under the first."""
+    """Metrics by part: each part is a column, each metric a row. A metric without parts is in the first column."""
 
     parts: list[str]
     rows: list[tuple[str, list[str]]]
@@ -90,7 +90,7 @@ class RunLine:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How the study's predictor did on a stage's answers, which it had not seen: a table for each way of counting."""
+    """How well the predictor did on a stage's answers, which it had not seen: a table for each way of weighting."""
 
     run: PredictorRun
     tables: list[tuple[str, MetricTable]]
@@ -100,7 +100,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class StageSection:
-    """A stage as it stands."""
+    """A stage in its present state, for one section of the page."""
 
     stage: Stage
     slots: int
@@ -262,7 +262,7 @@ def _run_line(
     )
 
 
-# What `Evaluation.metrics` calls a way of counting the answers, and what the page does. The first one leads.
+# The ways of weighting answers: their names in `Evaluation.metrics`, and on the page. The first one is preferred.
 COUNTED = {
     "weighted": "By the design's weights, which makes it a figure over all candidates",
     "naive": "The answers as they came",
@@ -292,14 +292,14 @@ def _judgement(
 
 
 def leading(metrics: Mapping[str, Any], name: str, part: str) -> float | None:
-    """A metric over all answers, counted as well as it can be."""
+    """A metric over all answers, weighted in the best way there is (see `COUNTED`)."""
     counted: Mapping[str, Any] = next((metrics[way] for way in COUNTED if way in metrics), {})
     value = (counted.get(name) or {}).get(part)
     return float(value) if isinstance(value, int | float) else None
 
 
 def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> MetricTable:
-    """Each metric with its interval, where there is one."""
+    """Each metric, with its interval if there is one."""
     heads = {"n": "answers", **{metric.name: metric.head for metric in shown_metrics(learning)}}
     intervals = metrics.get("intervals") or {}
     shown = {name: value for name, value in metrics.items() if name != "intervals"}
@@ -344,8 +344,8 @@ class _Kept:
 def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | None = None) -> dict[int, Outcomes]:
     """The first outcome of each stage, by the stage's key.
 
-    Those whose answers did not change come from the cache; those that were just read do so for a little while though
-    their answers did, since reloading the page of an open stage must not read all of its answers each time.
+    Cached outcomes are used if the stage's answers did not change. If they did, the cached ones are still used for a
+    little while: reloading the page of an open stage must not read all of its answers each time.
     """
     now = now or timezone.now()
     counted = counting(stages, roles=TRAINED, pilots=True)
@@ -372,7 +372,7 @@ def _cache_key(stage: int) -> str:
 
 
 def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
-    # A withdrawal changes the count, a new answer the time.
+    # A withdrawal changes the count, and a new answer changes the time.
     return kept.mark == mark or now - kept.read_at < LITTLE_WHILE
 
 
@@ -382,8 +382,8 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}
-    # An outcome is of the responses. What an item shows (two long questions) would take three times as long to read;
-    # an instrument whose outcome needs it gets it all the same, by a query an answer.
+    # Outcomes come from the responses. Reading the items too (two long questions each) would take three times as long.
+    # An instrument whose outcomes need the items still gets them, with one query for each answer.
     relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]
     answers = counted.select_related("slot").prefetch_related("responses", *relations).order_by("pk")
     rows = answers.iterator(chunk_size=CHUNK)
@@ -413,7 +413,7 @@ def _outcomes(name: str, values: Mapping[int | None, list[float]]) -> Outcomes:
 
 
 def addresses(study: Study, root: str) -> list[tuple[str, str]]:
-    """Where the study is found from outside, with what each address is for. `root` is scheme and host, no slash."""
+    """The study's public addresses, with what each is for. `root` is scheme and host, without a slash."""
     survey = root + study.get_absolute_url()
     panel = panels.of_study(study)
     given = panel.address(study.config, survey)

@@ -25,7 +25,7 @@ class ErrorBodySerializer(serializers.Serializer[Any]):
         help_text="Messages by field, where fields were not accepted.",
     )
     completion_code = serializers.CharField(
-        required=False, help_text="For people of a panel who do not agree, or find all places taken: what they earned."
+        required=False, help_text="For people of a panel who do not agree, or who find all places taken: their code."
     )
     completion_url = serializers.CharField(
         required=False, allow_blank=True, help_text="The panel's address for that code."
@@ -33,7 +33,7 @@ class ErrorBodySerializer(serializers.Serializer[Any]):
 
     def get_fields(self) -> dict[str, Any]:
         declared = super().get_fields()
-        declared["fields"] = declared.pop("fields_")  # `fields` itself is taken by the class
+        declared["fields"] = declared.pop("fields_")  # the class uses the name `fields` itself
         return declared
 
 
@@ -75,18 +75,17 @@ class ConsentTextSerializer(serializers.Serializer[Any]):
 class StudyInfoSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField()
     title = serializers.CharField()
-    language = serializers.CharField(help_text="Of these texts.")
-    languages = serializers.ListField(child=serializers.CharField(), help_text="Those that can be asked for.")
-    bank_language = serializers.CharField(allow_blank=True, help_text="Of the questions, where it is another one.")
+    language = serializers.CharField(help_text="The language of these texts.")
+    languages = serializers.ListField(child=serializers.CharField(), help_text="The languages that can be asked for.")
+    bank_language = serializers.CharField(allow_blank=True, help_text="The questions' language, if different.")
     welcome = serializers.CharField()
-    minutes = serializers.IntegerField(help_text="What a sitting takes.")
+    minutes = serializers.IntegerField(help_text="How long a sitting takes.")
     contact = serializers.CharField(allow_blank=True)
     panel = serializers.CharField(
-        help_text="Where people come from, by the panel's name. open: anybody may begin. links: whoever has one of the "
-        "study's links."
+        help_text="The panel that people come from. open: anybody may begin. links: people with a link of the study."
     )
     parameters = serializers.ListField(
-        child=serializers.CharField(), help_text="What an entry address carries, by its names."
+        child=serializers.CharField(), help_text="Names of the parameters in an entry address."
     )
     consent = ConsentTextSerializer()
     open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
@@ -111,12 +110,12 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
 class BeginSerializer(serializers.Serializer[Any]):
     consent = serializers.BooleanField(help_text="true: the consent text was read and agreed to.")
     language = serializers.CharField(
-        required=False, max_length=10, help_text="That the consent text was read in; all of the sitting is in it."
+        required=False, max_length=10, help_text="The language of the consent text; the whole sitting is in it."
     )
     person = serializers.RegexField(
         r"^[0-9a-f]{32}$",
         required=False,
-        help_text="Open studies: who this is, 32 hexadecimal digits that the client keeps. Left out, one is made.",
+        help_text="Open studies: who this is, 32 hexadecimal digits that the client keeps. Made if left out.",
     )
     PROLIFIC_PID = serializers.CharField(required=False, max_length=64)
     STUDY_ID = serializers.CharField(required=False, max_length=64)
@@ -124,22 +123,22 @@ class BeginSerializer(serializers.Serializer[Any]):
     parameters = serializers.DictField(
         child=serializers.CharField(max_length=200),
         required=False,
-        help_text="Other panels and links: what the address carries, by the names that the study gives.",
+        help_text="Other panels and links: the address's parameters, by the names that the study gives.",
     )
     prolific_token = serializers.CharField(
-        required=False, max_length=8192, help_text="As the panel put it into the address, where the study asks for it."
+        required=False, max_length=8192, help_text="As the panel put it into the address, if the study asks for it."
     )
 
 
 class PartSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        choices=["question", "text", "number"], help_text="question: <b>, </b> and <br> are markup, all else is text."
+        choices=["question", "text", "number"], help_text="question: <b>, </b> and <br> are markup, the rest is text."
     )
     value = serializers.JSONField()
 
 
 class StepFieldSerializer(serializers.Serializer[Any]):
-    """Something to be answered: a key of the next POST."""
+    """Something to answer: a key of the next POST."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(
@@ -150,9 +149,9 @@ class StepFieldSerializer(serializers.Serializer[Any]):
     required = serializers.BooleanField()  # type: ignore[assignment]
     minimum = serializers.IntegerField(allow_null=True)
     maximum = serializers.IntegerField(allow_null=True)
-    max_length = serializers.IntegerField(allow_null=True, help_text="Characters of a text.")
+    max_length = serializers.IntegerField(allow_null=True, help_text="The most characters of a text.")
     initial = serializers.IntegerField(
-        allow_null=True, help_text="The number that stands there at the start, where the study prefills one."
+        allow_null=True, help_text="The number that is filled in at the start, if the study prefills one."
     )
     options = serializers.ListField(child=serializers.CharField(), help_text="What may be sent.")
     labels = serializers.ListField(
@@ -160,7 +159,7 @@ class StepFieldSerializer(serializers.Serializer[Any]):
         help_text="What is shown for each option; empty at a scale's points between its labelled ends.",
     )
     exclusive = serializers.ListField(
-        child=serializers.CharField(), help_text="Of a multiple choice: options that go with no other one."
+        child=serializers.CharField(), help_text="multiple: options that cannot be chosen together with another one."
     )
     hint = serializers.CharField(allow_blank=True)
 
@@ -179,7 +178,7 @@ class ScreenSerializer(serializers.Serializer[Any]):
 
 
 class CheckOptionSerializer(serializers.Serializer[Any]):
-    value = serializers.CharField(help_text="What to send: the place at which this sitting sees the option.")
+    value = serializers.CharField(help_text="What to send: the option's position as shown in this sitting.")
     text = serializers.CharField()
 
 
@@ -193,9 +192,9 @@ class CheckSerializer(serializers.Serializer[Any]):
     examples=[OpenApiExample(name, value=step, response_only=True) for name, step in examples.STEPS.items()]
 )
 class StepSerializer(serializers.Serializer[Any]):
-    """What a sitting is shown now."""
+    """What the person is shown now."""
 
-    number = serializers.IntegerField(help_text="Goes back with the POST, so that a repeated one is known.")
+    number = serializers.IntegerField(help_text="Send it back with the POST, so that a repeated POST is recognised.")
     kind = serializers.ChoiceField(
         choices=["instructions", "practice", "checks", "item", "attention", "form", "debriefing", "end"]
     )
@@ -250,9 +249,11 @@ class BegunSerializer(serializers.Serializer[Any]):
     examples=[OpenApiExample(name, value=answer, request_only=True) for name, answer in examples.ANSWERS.items()]
 )
 class AnswerSerializer(serializers.Serializer[Any]):
-    """`step` and, beside it, one key for each check or field of the step; a page to read has none. How a number in the
-    field `value` came about may be told as `value_by` (typed, track, track_keys, prefilled), `value_first` and
-    `value_changes`; anything else there is dropped. What was measured may be told as in `sitting_left`."""
+    """`step`, and one key for each check or field of the step; a page to read has none.
+
+    Optional keys say how a number in the field `value` was entered: `value_by` (typed, track, track_keys, prefilled),
+    `value_first` and `value_changes`; other values of these are dropped. What the client measured may be sent as in
+    `sitting_left`."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
 
@@ -267,7 +268,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     ]
 )
 class LeftSerializer(serializers.Serializer[Any]):
-    """`step` and, beside it, what was measured; what is left out was not."""
+    """`step`, and what the client measured. Leave out what was not measured."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
 
@@ -291,8 +292,8 @@ class LeftSerializer(serializers.Serializer[Any]):
 class ReportSerializer(serializers.Serializer[Any]):
     """Something is wrong with an item that the sitting was shown."""
 
-    position = serializers.IntegerField(min_value=1, max_value=9999, help_text="Of the item, as its step says.")
-    screen = serializers.CharField(max_length=40, help_text="The name of the screen that it is about.")
+    position = serializers.IntegerField(min_value=1, max_value=9999, help_text="The item's position, as its step says.")
+    screen = serializers.CharField(max_length=40, help_text="The name of the screen that the report is about.")
     report = serializers.CharField(
         trim_whitespace=False, help_text=f"What is wrong, in up to {LONGEST_REPORT} characters."
     )
@@ -345,7 +346,7 @@ def study_field(field: FieldConfig) -> dict[str, Any]:
 
 
 def fields_of(step: Step) -> list[dict[str, Any]]:
-    """What a step asks for beside an item and checks."""
+    """What a step asks for, apart from an item and checks."""
     if step.kind != "debriefing" or not step.block.asks_to_use:
         return [study_field(field) for field in step.block.fields]
     question = debriefing.question(paid=step.paid)
@@ -368,7 +369,7 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
 
 
 def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
-    """All of a step that leaves the server. Whatever is not listed here stays."""
+    """Everything of a step that leaves the server. What is not listed here stays on it."""
     screen = step.screen
     return {
         "number": step.number,
@@ -429,7 +430,7 @@ class StudySerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     instrument = serializers.CharField()
     bank = serializers.CharField()
-    stages = serializers.IntegerField(help_text="How many the study file plans.")
+    stages = serializers.IntegerField(help_text="How many stages the study file plans.")
     created_at = serializers.DateTimeField()
     url = serializers.CharField(help_text="Where respondents go.")
 
@@ -462,14 +463,14 @@ class StageSerializer(serializers.Serializer[Any]):
     stage = serializers.IntegerField(help_text="From 1.")
     state = serializers.ChoiceField(choices=["draft", "planned", "open", "paused", "closing", "frozen"])
     design = serializers.CharField()
-    pilot = serializers.BooleanField(help_text="A trial: its answers enter nothing but `answers.csv`.")
+    pilot = serializers.BooleanField(help_text="A trial: its answers are in `answers.csv` and nowhere else.")
     slots = serializers.IntegerField()
     in_time = serializers.IntegerField(help_text="Slots with an answer that was complete in time.")
     counted = serializers.IntegerField(
-        help_text="Of these, the answers that estimates are made of: to sampled and holdout slots, of sittings that no "
-        "rule leaves out, none of a pilot."
+        help_text="Of these, the answers that estimates use: to sampled and holdout slots, from sittings that no rule "
+        "leaves out, and not from a pilot."
     )
-    late = serializers.IntegerField(help_text="Complete answers that do not count.")
+    late = serializers.IntegerField(help_text="Complete answers that came too late to count.")
     booklets = serializers.IntegerField()
     free_booklets = serializers.IntegerField()
     sittings = serializers.DictField(child=serializers.IntegerField(), help_text="Sittings by state.")
@@ -519,10 +520,12 @@ _METRICS = {"nll": _FIGURES, "auc": _FIGURES}
 class LeaderboardLineSerializer(serializers.Serializer[Any]):
     predictor = serializers.CharField()
     role = serializers.ChoiceField(choices=["main", "compared", "baseline"])
-    params = serializers.DictField(help_text="Where they differ from the predictor's defaults.")
+    params = serializers.DictField(help_text="Parameters that differ from the predictor's defaults.")
     trained_after = serializers.IntegerField(help_text="The last stage whose answers it was trained on.")
     training_answers = serializers.IntegerField()
-    evaluated_on = serializers.IntegerField(allow_null=True, help_text="The stage that judges it; null: none yet.")
+    evaluated_on = serializers.IntegerField(
+        allow_null=True, help_text="The stage that judges it; null if there is none yet."
+    )
     answers = serializers.ChoiceField(choices=["sampled", "holdout"], allow_blank=True)
     weighting = serializers.ChoiceField(
         choices=["design", "none"], allow_blank=True, help_text="`none`: the answers as they came."
@@ -531,7 +534,7 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     figures = MetricsField(
         help_text="By metric and part of the answers, as the study's instrument names them; its first part is all."
     )
-    difference = MetricsField(help_text="Its figures less the main predictor's, on the same answers.")
+    difference = MetricsField(help_text="Its figures minus the main predictor's, on the same answers.")
 
 
 _ESTIMATED: dict[str, Any] = {
@@ -595,10 +598,10 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     parts = serializers.ListField(child=serializers.DictField(), help_text="Stages with their strata and slots.")
     figures = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Each with the estimate over all stages (combined), those of the stages, and the naive one.",
+        help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
-    checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that only chance should make.")
+    checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")
     divisions = serializers.ListField(child=serializers.DictField())
     slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
     noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
@@ -621,8 +624,8 @@ class AnswerPageSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True, help_text="Address of the next page.")
     results = serializers.ListField(
         child=serializers.DictField(),
-        help_text="One object a row; its keys are the columns of the codebook. condition, condition_probability and "
-        "responses are JSON values here.",
+        help_text="One object for each row; its keys are the columns of the codebook. condition, condition_probability "
+        "and responses are JSON values here.",
     )
 
 
@@ -675,7 +678,7 @@ class ReportLineSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     summary = serializers.CharField()
     url = serializers.CharField()
-    obstacle = serializers.CharField(allow_blank=True, help_text="Why it cannot be made now; empty where it can.")
+    obstacle = serializers.CharField(allow_blank=True, help_text="Why it cannot be made now; empty if it can.")
     arguments = ReportArgumentSerializer(many=True)
 
 
@@ -692,7 +695,7 @@ class ReportTableSerializer(serializers.Serializer[Any]):
     columns = ColumnSerializer(many=True)
     rows = serializers.ListField(
         child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
-        help_text="One value a column, with every digit; null where there is none.",
+        help_text="One value for each column, with every digit; null if there is none.",
     )
 
 
@@ -740,7 +743,7 @@ class FindingsSerializer(serializers.Serializer[Any]):
     study = serializers.CharField()
     report = serializers.CharField()
     title = serializers.CharField()
-    lines = serializers.ListField(child=serializers.CharField(), help_text="What it comes to, in sentences.")
+    lines = serializers.ListField(child=serializers.CharField(), help_text="The result, in sentences.")
     notes = serializers.ListField(child=serializers.CharField(), help_text="What a reader should know.")
     tables = ReportTableSerializer(many=True)
     pictures = ReportPictureSerializer(many=True)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Raised when an instrument written for the contract as it was would no longer work. An instrument names the one that it
-# was written for; another one is not registered.
+# The contract's version: raised when older instruments would no longer work. Every instrument names the version that
+# it was written for; it is registered only if the versions agree.
 CONTRACT = 2
 
 Place = tuple[str | int, ...]
@@ -44,7 +44,7 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class Candidates:
-    """A drawn candidate set: a structured array whose fields the instrument knows, one row a candidate."""
+    """A drawn candidate set: a structured array, one row per candidate. Only the instrument knows the fields."""
 
     rows: np.ndarray
     universe_size: int
@@ -67,16 +67,16 @@ class Pairing(ABC):
 
     @abstractmethod
     def pairs_of_rows(self, rows: np.ndarray) -> "Pairs":
-        """The other way round."""
+        """Candidate rows as pairs over the questions, in order."""
 
     @abstractmethod
     def outcome_of_evidence(self, questions: Sequence["Question"]) -> np.ndarray | None:
-        """The one outcome that each question has as evidence, int8 (N,), where only such pairs are candidates; None
-        where both are."""
+        """The real outcome of each question as evidence, int8 (N,), if only pairs with real outcomes are candidates;
+        None if pairs with either outcome are."""
 
     @abstractmethod
     def ranks_of(self, keys: Collection[str], questions: Sequence["Question"]) -> np.ndarray:
-        """The ranks (bandit's) of the pairs with these keys, int64, increasing; other items' keys are passed over."""
+        """The ranks (as in bandit) of the pairs with these keys, int64, increasing. Keys of other items are ignored."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class AnswerPart:
-    """A part of the answers on which predictors are judged by themselves, such as those after a correct answer. The
+    """A part of the answers on which predictors are also judged separately, such as those after a correct answer. The
     first part of a list is all answers. `head` is the title where there is little room."""
 
     name: str
@@ -118,7 +118,7 @@ class AnswerPart:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A cheap predictor that is always trained beside the study's own. `name` is the library's."""
+    """A cheap predictor that is always trained in addition to the study's own. `name` is its name in `predictors`."""
 
     name: str
     params: Mapping[str, Any]
@@ -142,7 +142,7 @@ class Learning(ABC):
         """Inputs for a predictor and their labels (n,), one for each complete assignment that is learnable."""
 
     def learnable(self, assignments: Sequence["Assignment"]) -> np.ndarray:
-        """Which of the complete assignments `examples` makes something of: bool (n,)."""
+        """Which of the complete assignments `examples` can use: bool (n,)."""
         return np.ones(len(assignments), dtype=bool)
 
     @abstractmethod
@@ -158,8 +158,8 @@ class Learning(ABC):
         """Metrics of the scores (n,) that a predictor which has not seen them gives these n learnable assignments.
 
         Args:
-            weights: what each counts (n,); None counts each once.
-            clusters: the respondents (n,); whole ones are resampled by `rng` for the intervals.
+            weights: the weight of each (n,); None counts each once.
+            clusters: the respondents (n,); `rng` resamples whole respondents for the intervals.
 
         Returns:
             `n`; by metric and part the value, None where it is not defined; under `intervals` the same as [low, high].
@@ -176,7 +176,7 @@ class Learning(ABC):
         clusters: np.ndarray,
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        """The differences of those metrics between two predictors: those of `scores` less those of `others`. By metric
+        """The differences of those metrics between two predictors: those of `scores` minus those of `others`. By metric
         and part: `difference` and `interval`."""
 
 
@@ -189,7 +189,7 @@ class Priority(ABC):
     """
 
     name: ClassVar[str]
-    # Stored with the candidates: raise it when equal inputs give other numbers.
+    # Stored with the candidates: raise it when equal inputs give different numbers.
     version: ClassVar[str] = "1"
     needs_predictor: ClassVar[bool] = False
 
@@ -206,7 +206,7 @@ class Priority(ABC):
         """float64 (M,), finite.
 
         Args:
-            chances: the predictor's chance of the label for each row (M,); None where the study has no predictor.
+            chances: the predictor's chance of the label for each row (M,); None if the study has no predictor.
             answers: every frozen answer before the stage that may train, in order.
         """
 
@@ -216,7 +216,7 @@ class Priority(ABC):
 
 
 class Practice(ABC):
-    """The instrument's own screens on a researcher's example."""
+    """The practice item: the instrument's usual screens with a researcher's example."""
 
     @abstractmethod
     def problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -226,7 +226,7 @@ class Practice(ABC):
     def screen(
         self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
-        """Its screen on the example after these accepted answers; None when the example is through.
+        """Its screen for the example after these accepted answers; None when the example is finished.
 
         Args:
             given: `{"screen": name, **fields}` of each answer so far to this example.
@@ -234,22 +234,22 @@ class Practice(ABC):
 
     @abstractmethod
     def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        """What was entered, in sentences; never whether it was right."""
+        """What was entered, in sentences, without saying whether it was right."""
 
 
 class Controls(ABC):
-    """Slots that say how noisy answers are."""
+    """Control slots, which measure how noisy answers are."""
 
-    # Its own kinds, drawn by `draw`, and REPEAT, which the core plans itself.
+    # The instrument's own kinds, which `draw` draws, and REPEAT, which the core plans itself.
     kinds: ClassVar[tuple[str, ...]]
 
     def draw(self, *, kind: str, count: int, questions: Sequence["Question"], rng: np.random.Generator) -> np.ndarray:
-        """`count` different rows for control slots of one of its own kinds; DesignError where there are fewer."""
+        """`count` different rows for control slots of one of its own kinds; DesignError if there are fewer."""
         raise LookupError(f"no control of the kind {kind!r} is drawn here")
 
 
 class Estimates(ABC):
-    """What a study's answers are estimates of."""
+    """What a study's answers estimate."""
 
     @abstractmethod
     def outcomes(self, assignments: Sequence["Assignment"]) -> dict[str, np.ndarray]:
@@ -257,7 +257,7 @@ class Estimates(ABC):
         one is what a predictor predicts."""
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        """Over what an estimate is a mean, in words."""
+        """What an estimate is the mean over, in words."""
         return f"all {universe_size:,} items of the bank's {n_questions:,} questions"
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
@@ -271,16 +271,16 @@ class Estimates(ABC):
         )
 
     def default_thresholds(self) -> tuple[int, ...]:
-        """The thresholds that are estimated unless others are asked for; the first is the study's own."""
+        """The thresholds that are used unless others are asked for; the first is the study's own."""
         return ()
 
     def divisions(self, items: Sequence["Item"]) -> dict[str, np.ndarray]:
-        """How items can be told apart in tables, by name: the part each of the n items is in, as text (n,)."""
+        """How tables can divide items, by the division's name: the part of each of the n items, as text (n,)."""
         return {}
 
     def item_features(self, items: Sequence["Item"]) -> np.ndarray:
-        """A few numbers that are known of an item before it is answered (n, k), for the model that assists the first
-        stage's estimate; k is 0 where there are none."""
+        """A few numbers that are known about each item before it is answered (n, k). The model that assists the first
+        stage's estimate uses them; k is 0 if there are none."""
         return np.empty((len(items), 0))
 
     def candidate_features(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> np.ndarray:
@@ -289,19 +289,19 @@ class Estimates(ABC):
 
 
 class Signals:
-    """What flags of careless sittings are read from. By itself it knows nothing."""
+    """What flags of careless sittings are computed from. The base class knows nothing."""
 
-    # Answers that people give who do not think: the pilot report says how often each was given.
+    # Answers that people give without thinking: the pilot report says how often each was given.
     round_values: ClassVar[Sequence[Hashable]] = ()
 
     def word_counts(self, items: Collection[int]) -> Mapping[int, int]:
-        """How many words of the bank somebody reads who answers an item, by the items' primary keys; nothing where it
-        is not known."""
+        """How many words of the bank a person reads to answer an item, by the items' primary keys; empty if not
+        known."""
         return {}
 
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, Hashable]]:
         """(sitting, kind of question, answer) for each answer that is one of a few, of the sittings with these primary
-        keys: who gives the same one throughout is perhaps not reading."""
+        keys. A person who always gives the same one may not be reading."""
         return ()
 
 
@@ -311,7 +311,7 @@ class Signals:
 class Instrument(ABC):
     """One kind of item, as one study has it.
 
-    `Kind(study)` is the instrument of that study; `Kind()` is that of none, which knows what it can and reads no row.
+    `Kind(study)` is the instrument of that study. `Kind()` has no study: it knows its capabilities and reads no row.
     """
 
     contract: ClassVar[int]
@@ -344,7 +344,7 @@ class Instrument(ABC):
             raise RuntimeError(f"{self.name}: this needs the study that it is the instrument of")
         return self._study
 
-    # What it can beside that; a subclass has an object where it can.
+    # Capabilities; a subclass sets an object for each that it has.
 
     @property
     def pairing(self) -> Pairing | None:
@@ -375,19 +375,19 @@ class Instrument(ABC):
         return Signals()
 
     def reports(self) -> Sequence[ReportEntry]:
-        """What can be reported of a study of this kind."""
+        """The reports of studies of this kind."""
         return ()
 
     # Options
 
     @cached_property
     def options(self) -> Any:
-        """The study's options by the study file in force."""
+        """The study's options, from the study file in force."""
         return self.options_under(self.study.config, {})
 
     def options_for(self, assignment: "Assignment") -> Any:
-        """The study's options as the levels of this assignment and of its sitting change them; screens read these. By
-        the study file that the sitting began with, whatever was amended since."""
+        """The study's options as the levels of this assignment and its sitting change them; screens read these. They
+        come from the study file that the sitting began with, not from later amendments."""
         config = self.study.as_of(assignment.sitting.study_sha256)
         changes = any(condition.options for condition in config.conditions)
         return self.options_under(config, assignment.levels() if changes else {})
@@ -400,26 +400,26 @@ class Instrument(ABC):
         return self.options_model.model_validate({**self.older_options, **config.instrument.options, **changed})
 
     def problems(self) -> Iterable[tuple[Place, str]]:
-        """What it finds wrong with a study that is to be created: the place in the study file, and what to do."""
+        """Problems of a study that is to be created: the place in the study file, and what to do."""
         return ()
 
     def remarks(self) -> "Sequence[Note]":
-        """What whoever creates the study should know of it."""
+        """Remarks for the person who creates the study."""
         return ()
 
     # Items
 
     def usable(self, questions: "list[Question]") -> "list[Question]":
-        """Those of the study's questions that it can ask about, in order."""
+        """Those of the study's questions that the instrument can ask about, in order."""
         return questions
 
     def drawn_by(self) -> Any:
-        """What beside bank, filters and flags decides which items there are, as JSON values; None: nothing."""
+        """What else than bank, filters and flags decides which items exist, as JSON values; None if nothing does."""
         return None
 
     @abstractmethod
     def universe_size(self, questions: Sequence["Question"]) -> int:
-        """How many candidates there are over these questions. Called without reading their texts where it need not."""
+        """How many candidates there are over these questions. Should not read their texts unless it must."""
 
     @abstractmethod
     def draw_candidates(
@@ -436,7 +436,7 @@ class Instrument(ABC):
 
     @abstractmethod
     def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
-        """What may stand only once in a booklet."""
+        """Keys of which each may appear only once in a booklet."""
 
     @abstractmethod
     def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
@@ -448,7 +448,7 @@ class Instrument(ABC):
         return [() for _item in items]
 
     def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
-        """What every booklet is to have its even share of, beside strata and roles; nothing by default."""
+        """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()
 
     @abstractmethod
@@ -463,38 +463,37 @@ class Instrument(ABC):
 
     @abstractmethod
     def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
-        """Write the typed row of a response that the screen's form has accepted. Not called for a screen that asks
-        nothing."""
+        """Write the typed row of a response that the form accepted. Not called for screens that ask nothing."""
 
     def score(self, response: "Response") -> Points | None:
-        """Points for a response, computed on the server; None where there are none."""
+        """Points for a response, computed on the server; None if there are none."""
         return None
 
     def counts_unfinished(self, assignment: "Assignment") -> bool:
-        """Whether an assignment whose person left counts with the responses given so far. Asked when the sitting
-        expires; the assignment is complete then, and its slot is not given to somebody else."""
+        """Whether an assignment counts with the responses so far although the person left. Asked when the sitting
+        expires. If true, the assignment is complete and its slot is not given to somebody else."""
         return False
 
     @abstractmethod
     def answer_values(self, assignment: "Assignment") -> list[Any]:
-        """What the snapshot's hash is taken of: the answer's content as JSON values."""
+        """The answer's content as JSON values, for the snapshot's hash."""
 
     # Export
 
     @abstractmethod
     def export_values(self, assignment: "Assignment") -> list[Any]:
-        """One value for each of `columns`; None where there is nothing (yet)."""
+        """One value for each of `columns`; None if there is none (yet)."""
 
     @abstractmethod
     def prefetch(self) -> Sequence[str]:
-        """Relations of Assignment that the above read, to fetch ahead."""
+        """Relations of Assignment that the methods above read, for prefetching."""
 
     def label_relations(self) -> Sequence[str]:
-        """Those of them that labels, estimands and divisions read: a large study's answers are read often for these."""
+        """Those of `prefetch()` that labels, estimands and divisions need, which are read often in large studies."""
         return self.prefetch()
 
     def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
-        """Further files, of the answers that count."""
+        """Further files about the answers that count."""
         return ()
 
     # Simulation
@@ -507,7 +506,7 @@ class Instrument(ABC):
 
 
 class InstrumentMissing(HunchError):
-    """A study's instrument is not installed, or is broken: the study can be neither run nor read."""
+    """A study's instrument is not installed or is broken, so the study can neither run nor be read."""
 
     code = "instrument_missing"
     status = 503
@@ -538,10 +537,10 @@ def report_broken(name: str, reason: str) -> None:
 
 
 def kind(name: str) -> type[Instrument]:
-    """The instrument of that name, of no study yet.
+    """The instrument with that name, without a study.
 
     Raises:
-        InstrumentMissing: with the names there are.
+        InstrumentMissing: there is none; lists the names that exist.
     """
     if name in _kinds:
         return _kinds[name]
@@ -565,7 +564,7 @@ def problem_with(name: str) -> str:
 
 
 def of_study(study: "Study") -> Instrument:
-    """The study's instrument, as the study has it.
+    """The study's instrument, with the study's options.
 
     Raises:
         InstrumentMissing: it is not installed, or is broken.

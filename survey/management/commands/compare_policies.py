@@ -1,4 +1,4 @@
-"""`manage.py compare_policies SLUG`: what other policies would have found in each stage, from its logged chances."""
+"""`manage.py compare_policies SLUG`: what other policies would have found in each stage, from its logs."""
 
 import csv
 from argparse import ArgumentParser
@@ -59,7 +59,7 @@ class Command(HunchCommand):
     ) -> None:
         for name, values in (("--epsilon", epsilon), ("--top-fraction", top_fraction)):
             if any(not 0 < value < 1 for value in values):
-                raise HunchError(f"{name}: must lie between 0 and 1, both left out, not {values}")
+                raise HunchError(f"{name}: must lie strictly between 0 and 1, not {values}")
         stages = comparing.compare(
             finding.find_study(slug),
             epsilons=epsilon,
@@ -75,8 +75,8 @@ class Command(HunchCommand):
 
 
 def _page(stages: Sequence[StageComparison]) -> Iterator[str]:
-    yield "Each stage by itself: the same candidates, and the answers before it. Expected finding an answer."
-    yield "Whole studies under another policy cannot be had from logs; plan_budget simulates those."
+    yield "Each stage separately: the same candidates, and the answers before it. Figures: expected finding per answer."
+    yield "Logs cannot say how a whole study would have gone under another policy; plan_budget simulates that."
     for stage in stages:
         yield ""
         found = "nothing" if stage.logged is None else _number(stage.logged, stage.unit)
