@@ -1,1 +1,1 @@
-"""One use case a function, a module a subject. Services reach instruments and panels only through registries."""
+"""One function per use case, one module per subject. Services reach instruments and panels only by their contracts."""

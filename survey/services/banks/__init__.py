@@ -1,1 +1,1 @@
-"""Banks of questions: importing, flags, which questions a study draws from, what language models answered."""
+"""Banks of questions: importing, flags, which questions a study draws from, and language models' answers."""

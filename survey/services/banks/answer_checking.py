@@ -1,8 +1,8 @@
 """Is a language model's reply the right answer? Finds what a reply states, in the many ways that models write it.
 
-Standard library. The reply is never trusted to be tidy: what states nothing, or two things, is wrong, and says why. The
-kind of answer follows from the key: a letter (A to R), a number, one of two words (yes or no, valid or invalid, true or
-false), or a short text.
+Uses only the standard library. Replies may be untidy. One that states no answer, or two, is wrong, and the verdict says
+why. The kind of answer follows from the key: a letter (A to R), a number, one of two words (yes or no, valid or
+invalid, true or false), or a short text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
 
 @dataclass(frozen=True)
 class Verdict:
-    """`stated` is the answer that was found, in one spelling; empty where none was, with the reason in words."""
+    """`stated` is the answer that was found, in a standard spelling; if none was, it is empty and `reason` says why."""
 
     correct: bool
     stated: str
@@ -28,14 +28,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Found:
-    """What a reply states: one answer, or none and why."""
+    """What a reply states: one answer, or none and the reason."""
 
     stated: str = ""
     reason: str = ""
 
 
 def kind_of(key: str) -> str:
-    """`letter`, `number`, `yes/no`, `valid/invalid`, `true/false` or `text`: what an answer to compare with must be."""
+    """The kind of a key: `letter`, `number`, `yes/no`, `valid/invalid`, `true/false` or `text`."""
     text = key.strip()
     if re.fullmatch(rf"\(?[{LETTERS}]\)?\.?", text):
         return "letter"
@@ -51,8 +51,8 @@ def check_answer(response: str, key: str, *, question: str = "") -> Verdict:
     """Compare a reply with the key.
 
     Args:
-        question: the question's text. Its options, "(A) ...", are read off, so that a letter which is no option is
-            refused and a reply which gives an option's words instead of its letter is understood.
+        question: the question's text. Its options, "(A) ...", are read from it: so a letter that is not an option is
+            refused, and a reply with an option's words instead of its letter is understood.
 
     Raises:
         ValueError: the key is empty.
@@ -79,7 +79,7 @@ def check_answer(response: str, key: str, *, question: str = "") -> Verdict:
 
 
 def tidy(response: str) -> str:
-    """The reply without the marks of markdown and LaTeX that say nothing; a box is kept as `\\boxed{...}`."""
+    """The reply without meaningless marks of markdown and LaTeX; a box is kept as `\\boxed{...}`."""
     text = unicodedata.normalize("NFKC", response).replace("\u2212", "-").replace("\u2013", "-").replace("\u2019", "'")
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|mathit)\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\\[()\[\]]", " ", text).replace("\\,", "").replace("\\%", "%").replace("\\$", "$")
@@ -91,14 +91,14 @@ def tidy(response: str) -> str:
 
 
 def options_of(question: str) -> dict[str, str]:
-    """Letter to words of the options that a question's text lists as "(A) words"; markup and line ends part them."""
+    """Letter to words of the options that a question's text lists as "(A) words", separated by markup or line ends."""
     text = re.sub(r"</?b>", "", question).replace("<br>", "\n")
     return {
         letter: words.strip() for letter, words in re.findall(rf"^\s*\(([{LETTERS}])\)\s*(.*)$", text, re.MULTILINE)
     }
 
 
-# "The answer is", "Answer:", "the correct option is therefore" and the like; what follows is what the reply stands by.
+# "The answer is", "Answer:", "the correct option is therefore" and the like; the reply's answer follows.
 LEAD = (
     r"\b(?:(?:the|my|a|so|final|best|most likely|correct|right)\s+)*"
     r"(?:answer|choice|option|solution|result)(?:\s+choice)?"
@@ -113,7 +113,7 @@ def _boxes(text: str) -> list[str]:
 
 
 def _statements(text: str, answer: str) -> list[str]:
-    """What stands after each "the answer is", those that call themselves final alone if there are any."""
+    """What follows each "the answer is"; only the ones called final if there are any."""
     found = [
         (match.group(1), "final" in match.group(0).casefold())
         for match in re.finditer(LEAD + answer, text, re.IGNORECASE)
@@ -123,7 +123,7 @@ def _statements(text: str, answer: str) -> list[str]:
 
 
 def _one_of(values: Sequence[str], what: str) -> Found:
-    """The single value that all agree on."""
+    """The value, if all agree on one."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) == 1:
         return Found(distinct[0])
@@ -233,7 +233,7 @@ def _alone(text: str) -> Found | None:
 
 
 def _by_words(text: str, options: dict[str, str]) -> Found | None:
-    """The option whose words the reply is, or which alone stands in a short reply."""
+    """The option whose words are the whole reply, or the only option in a short reply."""
     said = _plain(_after_lead(text))
     same = [letter for letter, words in options.items() if _plain(words) and _plain(words) == said]
     if len(same) == 1:
@@ -241,7 +241,7 @@ def _by_words(text: str, options: dict[str, str]) -> Found | None:
     if same:
         return Found(reason=f"options {', '.join(same)} have the same words")
     within = [letter for letter, words in options.items() if _plain(words) and _holds(said, _plain(words))]
-    # "New York City" holds "New York" as well: the longest one is meant, unless others stand apart from it.
+    # "New York City" also holds "New York": the longest one is meant, unless others appear outside of it.
     longest = [
         letter
         for letter in within
@@ -330,11 +330,11 @@ def _word(text: str, pair: Sequence[str]) -> Found:
         return _one_of(boxed, "word")
     stated = _statements(lowered, either)
     if not _final(lowered):
-        # What a line begins with is stated, unless "no" belongs to what follows it.
+        # The first word of a line is the answer, unless "no" belongs to what follows it.
         stated += re.findall(rf"^\W*{either}(?!\s+(?:one|doubt|idea|matter))", lowered, re.MULTILINE)
     if stated:
         return _one_of(stated, "word")
-    # Inside a sentence "no" is often another word ("no reason"): it counts before a mark or at the end alone.
+    # Inside a sentence "no" often belongs to another word ("no reason"): it counts only before a mark or at the end.
     ending = r"(?=\s*(?:[.,;:!]|$))" if first == "yes" else ""
     named = re.findall(either + ending, lowered)
     if named:
@@ -350,7 +350,7 @@ def _final(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Small letters, no marks, no leading article, single spaces."""
+    """The text in small letters, without marks or a leading article, with single spaces."""
     kept = re.sub(r"[^\w\s]", " ", unicodedata.normalize("NFKC", text).casefold())
     words = re.sub(r"\s+", " ", kept).strip()
     return re.sub(r"^(?:the|a|an) (?=\S)", "", words)

@@ -1,6 +1,6 @@
-"""Reads BIG-Bench Hard (Suzgun et al., 2022) as its authors publish it: a folder of JSON files, one a task.
+"""Reads BIG-Bench Hard (Suzgun et al., 2022) as its authors publish it: a folder with one JSON file for each task.
 
-Each file is {"examples": [{"input", "target"}, ...]}. Options, if there are any, stand in the input as "(A) ..." lines.
+Each file is {"examples": [{"input", "target"}, ...]}. Options, if there are any, are "(A) ..." lines in the input.
 """
 
 import json
@@ -27,7 +27,7 @@ KEY = re.compile(r"^\(([A-Z])\)$")
 def read(folder: Path, problems: Problems, *, paper_tasks: bool = False) -> Iterator[QuestionRow]:
     """Every example, task by task in alphabetical order; with `paper_tasks` only those of the paper's 22 tasks.
 
-    `folder` holds the JSON files, or a folder `bbh` that does, as in the published repository.
+    `folder` holds the JSON files, or a folder `bbh` with them, as in the published repository.
     """
     for inner in (folder, folder / "bbh"):
         files = sorted(inner.glob("*.json"))

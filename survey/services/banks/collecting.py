@@ -1,7 +1,7 @@
-"""Asking language models a bank's questions: zero-shot, temperature 0, each question once, money counted.
+"""Asking language models a bank's questions: zero-shot, temperature 0, each question once, with a count of the costs.
 
-Works through a row (`AnswerCollection`) as the other long jobs do: claimed by lease, resumed after a crash, stopped by
-a person. What was collected stays, whatever happens after it.
+The work is a row (`AnswerCollection`), as for other long jobs: a worker claims it by a lease, it resumes after a crash,
+and a person can stop it. What was collected stays, whatever happens later.
 """
 
 import time
@@ -26,10 +26,10 @@ from survey.services.base.hashing import digest
 
 from .answer_checking import check_answer, kind_of
 
-# Answers are written in parts, so that the database is not what slows the collection down; a crash loses one part.
+# Answers are written in parts, so that the database does not slow the collection down; a crash loses one part.
 PART, PART_SECONDS = 100, 0.25
-LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop heard though nothing has come
-# So many questions in a row refused one by one, and the fault is not in the questions.
+LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop is noticed although no reply came
+# If this many questions in a row are refused, the questions are not the cause.
 REFUSALS_IN_A_ROW = 5
 LOCAL = "local:"
 MOST_MONEY = 100_000
@@ -48,12 +48,12 @@ Progress = Callable[[AnswerCollection], None]
 
 
 def prompt_for(question: Question) -> str:
-    """What a language model is asked: the question as a reader sees it, and in which form to answer."""
+    """What a language model is asked: the question as a reader sees it, and the form of the answer."""
     return f"{question.plain}\n\n{INSTRUCTIONS[kind_of(question.answer)]}\nAnswer:"
 
 
 def request_digest(collection: AnswerCollection, prompt: str) -> str:
-    """Of all that an answer depends on: model, prompt with the question, parameters. Equal requests are asked once."""
+    """Hash of all that an answer depends on: model, prompt with the question, parameters. Each is asked once."""
     return digest([PROMPT_VERSION, collection.model, prompt, collection.max_tokens, 0])
 
 
@@ -76,10 +76,10 @@ def create_collection(
     """Set up a collection; nothing is asked yet.
 
     Args:
-        hold: the caller runs it at once; the workers leave it alone for a while.
+        hold: the caller runs it at once, so the workers leave it alone for a while.
 
     Raises:
-        HunchError: with the field and the fix; or the name has answers that were collected in another way.
+        HunchError: a field is wrong, or the name has answers that were collected in a different way; says the fix.
     """
     _check(model=model, name=name, limit=limit, max_tokens=max_tokens, concurrency=concurrency)
     prices = (price_in, price_out, cost_cap)
@@ -127,7 +127,7 @@ def _check(*, model: str, name: str, limit: int | None, max_tokens: int, concurr
 
 
 def _refuse_mixed_answers(collection: AnswerCollection) -> None:
-    """One name stands for one way of asking: figures of a mixture would mean nothing."""
+    """One name must mean one way of asking: figures about a mixture would mean nothing."""
     question = questions_of(collection)[:1]
     stored = ModelAnswer.objects.filter(
         language_model=collection.language_model, question__bank=collection.bank
@@ -144,7 +144,7 @@ def _refuse_mixed_answers(collection: AnswerCollection) -> None:
 
 
 def questions_of(collection: AnswerCollection) -> list[Question]:
-    """The questions of a collection: those with a key and no flag, or so many of them, drawn by its seed."""
+    """The questions of a collection: those with a key and no flag, or a number of them, drawn with its seed."""
     questions = list(collection.bank.questions.filter(flag=Question.Flag.NONE).exclude(answer="").order_by("position"))
     if collection.limit is None or collection.limit >= len(questions):
         return questions
@@ -161,7 +161,7 @@ class Source(Protocol):
     def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
         """The number of each prompt and its reply or error, as they come.
 
-        `beat` is called between them, and several times a second where the source can, in the same thread.
+        `beat` is called between them, and several times a second if the source can, in the same thread.
 
         Raises:
             Stopped: `beat` returned False.
@@ -206,22 +206,22 @@ def source_of(collection: AnswerCollection) -> Source:
 
 
 def run_collection(collection_id: int, *, progress: Progress | None = None) -> AnswerCollection | None:
-    """Ask what is not answered yet, to the end, the cost cap, a stop or a fault. None when somebody else is at it."""
+    """Ask what is not answered yet, until the end, the cost cap, a stop or an error. None if another worker has it."""
     collection = leases.claim(AnswerCollection.objects.all(), collection_id, error="")
     if collection is None:
         return None
     held = leases.Hold(collection)
     try:
         state, error = _Run(held, progress).run()
-    except Stopped:  # The lease was lost, and whoever has it now goes on.
+    except Stopped:  # The lease was lost, and its new holder goes on.
         return None
     except (HunchError, PredictorError) as exc:
         state, error = AnswerCollection.State.FAILED, str(exc)
-    except KeyboardInterrupt:  # A person at the terminal has had enough: no worker may go on spending.
+    except KeyboardInterrupt:  # A person at the terminal stopped it: no worker may go on spending.
         held.end(AnswerCollection.State.STOPPED)
         raise
     except BaseException:
-        # The next claim goes on; a lost database or a time limit must not leave the row locked for a minute.
+        # The next claim goes on. After a lost database or a time limit the row must not stay locked for a minute.
         held.let_lapse()
         raise
     held.end(state, error=error[:4000])
@@ -231,7 +231,7 @@ def run_collection(collection_id: int, *, progress: Progress | None = None) -> A
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question, with what is worked out of it once."""
+    """A question, with its prompt and the request's hash."""
 
     question: Question
     prompt: str
@@ -239,7 +239,7 @@ class _Asked:
 
 
 class _Run:
-    """One claim's work."""
+    """The work under one claim."""
 
     def __init__(self, held: leases.Hold[AnswerCollection], progress: Progress | None) -> None:
         self.held = held
@@ -253,7 +253,7 @@ class _Run:
         self.flushed = time.monotonic()
 
     def run(self) -> tuple[AnswerCollection.State, str]:
-        """The state to end in, and what is to be said about it."""
+        """Ask; return the state to end in, and a message about it."""
         todo = self._todo()
         self._flush()
         if not todo:
@@ -286,10 +286,9 @@ class _Run:
         return AnswerCollection.State.DONE, ""
 
     def _beat(self, done: int, total: int, text: str) -> bool:
-        """Write what has come, if it is time to; False when a person wants the collection to end.
+        """Write the replies that came, if it is time to; False if a person wants the collection to end.
 
-        While replies keep coming, each waits a moment for others to be written with; when none come, this is called a
-        little later and writes them.
+        Replies are written together: each waits a moment for others. If no more come, a later call writes them.
         """
         since = time.monotonic() - self.flushed
         if len(self.pending) >= PART or since > (PART_SECONDS if self.pending else LOOK_AGAIN):
@@ -297,7 +296,7 @@ class _Run:
         return not self.collection.stop_requested
 
     def _todo(self) -> list[_Asked]:
-        """Questions without an answer yet. A request that was answered for another bank or name is not paid twice."""
+        """Questions without an answer yet. An answer to the same request for another bank or name is used again."""
         questions = questions_of(self.collection)
         answered = set(
             ModelAnswer.objects.filter(
@@ -331,7 +330,7 @@ class _Run:
                 language_model=self.collection.language_model,
                 question=asked.question,
                 correct=verdict.correct,
-                response=response.replace("\0", "\N{REPLACEMENT CHARACTER}"),  # Which PostgreSQL cannot store.
+                response=response.replace("\0", "\N{REPLACEMENT CHARACTER}"),  # PostgreSQL cannot store it.
                 stated=verdict.stated,
                 reason=verdict.reason,
                 request_sha256=asked.digest,
@@ -345,10 +344,10 @@ class _Run:
         self._store(asked, reply.texts[0])
 
     def _refuse(self, question: Question, error: EndpointError) -> None:
-        """A server may refuse one question (a filter of contents); a fault that is not the question's ends the run.
+        """Note a refused question: a server may refuse a single one (a content filter). Any other error ends the run.
 
         Raises:
-            EndpointError: the fault.
+            EndpointError: the error.
         """
         if not error.permanent or error.status not in (400, 422):
             raise error
@@ -363,7 +362,7 @@ class _Run:
         return cap is not None and cost is not None and cost >= float(cap)
 
     def _cost(self) -> float | None:
-        """With what is not written yet."""
+        """The cost so far, including what is not written yet; None without prices."""
         now = self.collection
         if now.price_in is None or now.price_out is None:
             return None
@@ -371,7 +370,7 @@ class _Run:
         return float(tokens) / 1e6
 
     def _flush(self) -> None:
-        """Write what has come, with the tokens it cost, and renew the lease.
+        """Write the replies that came, with the tokens they cost, and renew the lease.
 
         Raises:
             Stopped: another worker has the collection.
@@ -385,7 +384,7 @@ class _Run:
                 tokens_in=F("tokens_in") + self.tokens_in,
                 tokens_out=F("tokens_out") + self.tokens_out,
             )
-            # Paid for, so it is kept even where the claim is lost: the same request has the same answer.
+            # It is paid for, so it is stored even if the claim is lost: the same request has the same answer.
             ModelAnswer.objects.bulk_create(part, ignore_conflicts=True)
         self.tokens_in = self.tokens_out = 0
         self.flushed = time.monotonic()
@@ -397,7 +396,7 @@ class _Run:
 
 
 def request_stop(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
-    """Ask a collection to end after what is in flight."""
+    """Ask a collection to end after the requests that are under way."""
     changed = AnswerCollection.objects.filter(
         pk=collection.pk, state__in=[AnswerCollection.State.QUEUED, AnswerCollection.State.RUNNING]
     ).update(stop_requested=True)
@@ -406,7 +405,7 @@ def request_stop(collection: AnswerCollection, *, by: Any = None, via: str = "ad
 
 
 def resume(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
-    """Queue a collection that has stopped or failed, or is done with questions refused, once more."""
+    """Queue a collection again that has stopped or failed, or ended with refused questions."""
     ended = (AnswerCollection.State.STOPPED, AnswerCollection.State.FAILED, AnswerCollection.State.DONE)
     changed = AnswerCollection.objects.filter(pk=collection.pk, state__in=ended).update(
         state=AnswerCollection.State.QUEUED, stop_requested=False, error="", sent_at=None, finished_at=None
@@ -416,5 +415,5 @@ def resume(collection: AnswerCollection, *, by: Any = None, via: str = "admin") 
 
 
 def due_collections() -> list[AnswerCollection]:
-    """Collections to send a task for, if none was sent lately: queued ones, and running ones whose lease is over."""
+    """Collections that need a task and got none lately: queued ones, and running ones whose lease is over."""
     return leases.due(AnswerCollection.objects.all())

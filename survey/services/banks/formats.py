@@ -30,5 +30,5 @@ def read(path: Path, problems: Problems, *, format: str = "csv", paper_tasks: bo
 
 
 def no_longer_than(rows: Iterable[QuestionRow], characters: int) -> Iterator[QuestionRow]:
-    """Rows whose text, as a reader sees it, is at most that long. The paper's bank has nothing above 750."""
+    """Rows whose text, as a reader sees it, is at most that long. The paper's bank has no text above 750."""
     return (row for row in rows if len(plain_text(row.question)) <= characters)

@@ -1,6 +1,6 @@
-"""Importing a bank of questions: every row checked first, then all of it written at once, or nothing.
+"""Importing a bank of questions: every row is checked first, then all are written at once, or none.
 
-The line of a problem is the one of the file on which its row begins.
+The line of a problem is the line of the file on which its row begins.
 """
 
 import csv
@@ -54,7 +54,7 @@ class QuestionRow:
 
 
 class Problems:
-    """What is wrong with a file, gathered so that all of it can be mended in one go."""
+    """All problems of a file, collected so that they can be fixed together."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
@@ -68,14 +68,14 @@ class Problems:
     def raise_if_any(self) -> None:
         """
         Raises:
-            FileErrors: with all of them; people read the first ones, and how many there are besides.
+            FileErrors: with all problems; people see the first ones and how many more there are.
         """
         if self.found:
             raise FileErrors(self.found, shown=PROBLEMS_SHOWN)
 
 
 def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: str = "command") -> Bank:
-    """Import a CSV file (id, source, question, answer; domain and reason may be there) as a bank's next version.
+    """Import a CSV file (id, source, question, answer; domain and reason are optional) as a bank's next version.
 
     Raises:
         FileErrors: with every problem and its line; nothing is written.
@@ -111,7 +111,7 @@ def import_rows(
     for _try in range(TRIES_FOR_A_VERSION):
         try:
             return _write(checked, bank_name, sha256=sha256, source_file=source_file, by=by, via=via)
-        except IntegrityError:  # Somebody else imported the same bank in this moment and took the version.
+        except IntegrityError:  # Somebody else imported the same bank at the same time and took the version.
             continue
     raise HunchError(f"bank {bank_name!r} is being imported by others at this moment: try again")
 
@@ -120,7 +120,7 @@ def find_bank(wanted: str) -> Bank:
     """The newest version of the bank called `wanted`, or the one that NAME@VERSION names.
 
     Raises:
-        NotFound: with the banks there are.
+        NotFound: there is none; lists the banks that exist.
     """
     name, at, version = wanted.partition("@")
     banks = Bank.objects.filter(name=name).order_by("-version")
@@ -134,7 +134,7 @@ def find_bank(wanted: str) -> Bank:
 
 
 def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
-    """The bank that comes with Hunch; imported only where no version of it holds the same questions."""
+    """The bank that comes with Hunch; imported only if no version of it holds the same questions."""
     path = Path(__file__).with_name("starter.csv")
     problems = Problems()
     rows = list(read_csv(path, problems))

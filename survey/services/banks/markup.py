@@ -1,4 +1,4 @@
-"""Published questions in the bank's markup: bold stem, `<br>` between lines, an option a line. Standard library."""
+"""Published questions in the bank's markup: bold stem, `<br>` between lines, one line per option."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Reads MMLU (Hendrycks et al., 2021) as its authors publish it: a folder of CSV files without header, one a subject.
+"""Reads MMLU (Hendrycks et al., 2021) as its authors publish it: one CSV file without header for each subject.
 
-Each row is question, A, B, C, D, letter. Read by the csv module alone: "nan" and "None" are options there, not gaps.
+Each row is question, A, B, C, D, letter. Read only with the csv module: "nan" and "None" are options, not gaps.
 """
 
 import csv
@@ -43,7 +43,7 @@ DOMAIN_OF = {subject: domain for domain, subjects in DOMAINS.items() for subject
 def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
     """Every question of the test split, subject by subject in alphabetical order.
 
-    `folder` holds the files `SUBJECT_test.csv`, or a folder `test` that does, or `data/test` as in the archive.
+    `folder` holds the files `SUBJECT_test.csv`, or a folder `test` with them, or `data/test` as in the archive.
     """
     for inner in (folder, folder / "test", folder / "data" / "test"):
         files = sorted(inner.glob("*_test.csv"))

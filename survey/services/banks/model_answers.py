@@ -1,4 +1,4 @@
-"""Answers of language models that others collected: imported whole or not at all."""
+"""Answers of language models that others collected: all are imported, or none."""
 
 import csv
 import io
@@ -23,14 +23,14 @@ BATCH = 2000
 
 @dataclass(frozen=True)
 class Imported:
-    """How many answers of each language model are new, and how many were there already, the same."""
+    """How many answers of each language model are new, and how many were already stored."""
 
     new: dict[str, int]
     known: dict[str, int]
 
 
 def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
-    """Import a CSV file (llm, question_id, correct; response may be there) of answers to a bank's questions.
+    """Import a CSV file (llm, question_id, correct; response is optional) of answers to a bank's questions.
 
     Raises:
         FileErrors: with every problem and its line; nothing is written.

@@ -1,6 +1,6 @@
-"""Flags of questions: sensitive, broken or excluded, with a reason. No plan drawn from then on has a flagged question.
+"""Flags of questions: sensitive, broken or excluded, with a reason. Later plans leave flagged questions out.
 
-What is planned already keeps it: its slots are shown and count, since a plan never changes once it is drawn.
+Stages that are planned already keep them: their slots are shown and count, since a drawn plan never changes.
 """
 
 import csv
@@ -26,7 +26,7 @@ NAMES_SHOWN = 10
 
 
 def waiting_stage(bank_id: int) -> Stage | None:
-    """A stage between its candidates and its plan, which names questions by their place among the unflagged."""
+    """A stage between its candidates and its plan: its candidates name questions by position among the unflagged."""
     waiting = CandidateSet.objects.filter(stage__study__bank=bank_id, stage__state=Stage.State.DRAFT)
     found = waiting.select_related("stage__study").first()
     return found.stage if found else None
@@ -36,7 +36,7 @@ def waiting_stage(bank_id: int) -> Stage | None:
 def flag_questions(
     *, bank: Bank, external_ids: Sequence[str], kind: str, reason: str = "", by: Any = None, via: str = "command"
 ) -> list[Question]:
-    """Flag questions of a bank, or take their flags away (`kind` empty); those that change.
+    """Flag questions of a bank, or remove their flags (`kind` empty); return those that change.
 
     Raises:
         FieldErrors: no such kind, a flag without a reason, or a reason that is too long.
@@ -54,7 +54,7 @@ def flag_questions(
     stage = waiting_stage(bank.pk) if any(one.flag != kind for one in changed) else None
     if stage is not None:
         raise StateRefused(
-            f"The candidates of {stage} are drawn and its plan is not: plan it first, so that both are of the same "
+            f"The candidates of {stage} are drawn, but it is not planned yet. Plan it first, so that both use the same "
             "questions."
         )
     now = timezone.now()
@@ -89,14 +89,14 @@ def _check(kind: str, reason: str) -> None:
 
 @dataclass(frozen=True)
 class Wish:
-    """A question that a file names, and its own reason where it gives one."""
+    """A question that a file names, and its reason if the file gives one."""
 
     external_id: str
     reason: str = ""
 
 
 def read_ids(path: Path) -> list[Wish]:
-    """Questions from a file: CSV with a column `id` and perhaps `reason`, or a list of ids, one a line.
+    """Questions from a file: CSV with a column `id` and optionally `reason`, or a list with one id per line.
 
     Raises:
         FileErrors: it cannot be read, or names no question.
@@ -121,7 +121,7 @@ def read_ids(path: Path) -> list[Wish]:
     return wishes
 
 
-# As a file of an export
+# A table for exports
 
 FILE = "questions.csv"
 COLUMNS: tuple[Column, ...] = (

@@ -1,4 +1,4 @@
-"""Writing down who did what."""
+"""The audit: recording who did what."""
 
 from typing import Any
 

@@ -7,9 +7,9 @@ from survey.contracts.tables import Column
 
 
 def csv_line(values: Iterable[Any]) -> str:
-    """One line of CSV (RFC 4180, but with a bare newline at its end), in which every text keeps its bytes.
+    """One line of CSV (RFC 4180, but ending with a bare newline). Every text keeps its bytes.
 
-    Nothing guards against spreadsheets that run a cell which begins with "=": a guard would change the text.
+    Spreadsheets may run a cell that begins with "=". Nothing guards against that, since a guard would change the text.
     """
     return ",".join(_cell(value) for value in values) + "\n"
 
@@ -22,7 +22,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     text = str(value)
-    # The csv module leaves a lone carriage return unquoted, which its own reader then takes for the end of the row.
+    # The csv module leaves a lone carriage return unquoted, and its reader then takes it as the end of the row.
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
 
 

@@ -1,6 +1,6 @@
 """Content-addressed files behind Django's storage: a file's name is the sha256 of its bytes.
 
-So workers on several machines share them, nothing is overwritten, and a changed byte is noticed.
+So workers on several machines can share files, nothing is overwritten, and a changed byte is noticed.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ def _name(sha256: str) -> str:
 
 
 def _copied(source: IO[bytes], target: IO[bytes] | None = None) -> str:
-    """Read a file to its end, into `target` where there is one; its sha256."""
+    """Read a file to its end, copy it to `target` if given, and return its sha256."""
     found = hashlib.sha256()
     while chunk := source.read(CHUNK):
         found.update(chunk)
@@ -39,7 +39,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _is_stored(sha256: str) -> bool:
-    """Whether the whole content is there. A worker that died while storing it left a part of it under the same name."""
+    """Whether the whole content is there. A worker that died while storing may have left a part under the same name."""
     try:
         with default_storage.open(_name(sha256), "rb") as file:
             return _copied(file) == sha256
@@ -48,7 +48,7 @@ def _is_stored(sha256: str) -> bool:
 
 
 def store(path: Path) -> str:
-    """Keep a file's content and return its sha256. Storing the same content again is a no-op, or mends it."""
+    """Store a file's content and return its sha256. Storing the same content again changes nothing, or repairs it."""
     sha256 = sha256_of(path)
     if _is_stored(sha256):
         return sha256
@@ -56,7 +56,7 @@ def store(path: Path) -> str:
     default_storage.delete(name)
     with path.open("rb") as file:
         saved = default_storage.save(name, File(file))
-    if saved != name:  # Another worker stores the same content in this moment.
+    if saved != name:  # Another worker is storing the same content.
         default_storage.delete(saved)
     else:
         _flush(name)
@@ -64,7 +64,7 @@ def store(path: Path) -> str:
 
 
 def _flush(name: str) -> None:
-    """To the disk before a row names it. Storages without a local path see to that themselves."""
+    """Flush the file to disk before a row names it. Storages without a local path do that themselves."""
     try:
         local = Path(default_storage.path(name))
     except NotImplementedError:
@@ -95,12 +95,12 @@ def store_folder(folder: Path) -> dict[str, str]:
 
 
 def folder_of(files: dict[str, str]) -> Path:
-    """A local folder that holds exactly these files, fetched once a machine and named by their hashes.
+    """A local folder that holds exactly these files. Fetched once per machine and named by their hashes.
 
-    It is filled under another name and appears whole, so that no process ever reads a half-fetched predictor.
+    It is filled under a different name and then renamed, so that no process ever reads a half-fetched predictor.
 
     Raises:
-        ValueError: a stored file has changed, or a name is not a plain one.
+        ValueError: a stored file has changed, or a name is not a plain file name.
         FileNotFoundError: a file is not in the storage.
     """
     for name in files:
@@ -111,7 +111,7 @@ def folder_of(files: dict[str, str]) -> Path:
     if folder.is_dir() and all((folder / name).is_file() for name in files):
         if all(sha256_of(folder / name) == sha256 for name, sha256 in files.items()):
             return folder
-        shutil.rmtree(folder)  # The storage has the true bytes.
+        shutil.rmtree(folder)  # The local copy is damaged: fetch the right bytes again.
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         whole = Path(temporary) / "whole"

@@ -1,17 +1,17 @@
-"""The group of researchers: they run studies, export answers and look at everything but who a panel's people are."""
+"""The group of researchers: they run studies, export answers and see everything except who a panel's people are."""
 
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 
 RESEARCHERS = "researchers"
-# Beside looking: run and export studies, flag a question, make a token of one's own, ask language models, recruit at
-# a panel, make links for a lab. Paying bonuses is for those who were given that by name.
+# In addition to viewing: run and export studies, flag questions, make their own tokens, ask language models, recruit
+# at a panel, make links for a lab. Paying bonuses needs a permission that is given to single users.
 DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers", "recruit", "make_links")
 
 
 def ensure_researchers_group() -> Group:
-    """The group with exactly these permissions, made or mended; safe to call again after an update."""
+    """Make the group, or give it exactly these permissions; safe to call again after an update."""
     ours = [config.label for config in apps.get_app_configs() if config.name.split(".")[0] == "survey"]
     group, _created = Group.objects.get_or_create(name=RESEARCHERS)
     group.permissions.set(

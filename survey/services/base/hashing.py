@@ -1,6 +1,6 @@
 """Hashes of what is stored: of canonical JSON, so that equal content has an equal hash on every machine.
 
-Keyed where the content is personal.
+Hashes of personal content are keyed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def digest(value: Any) -> str:
 
 @cache
 def code_digest() -> str:
-    """Of the source that draws plans and trains predictors, for manifests: the same files have the same hash."""
+    """Hash of the source code that draws plans and trains predictors, for manifests."""
     found = hashlib.sha256()
     for package in ("bandit", "predictors", "survey"):
         for path in sorted((Path(settings.BASE_DIR) / package).rglob("*.py")):
@@ -32,7 +32,7 @@ def code_digest() -> str:
 
 
 def keyed_digest(value: Any, *, purpose: str) -> str:
-    """HMAC with the identity key: short answers and panel ids could be guessed from a bare hash."""
+    """HMAC with the identity key. From a plain hash, short answers and panel ids could be guessed."""
     return hmac.new(
         settings.HUNCH_IDENTITY_KEY.encode(), purpose.encode() + b"\0" + canonical(value), "sha256"
     ).hexdigest()

@@ -1,7 +1,7 @@
-"""Work that is claimed by lease, kept by heartbeats, and written only while the claim is still ours. Imports models.
+"""Work that a worker claims by a lease and keeps by heartbeats. It writes only while the claim holds. Imports models.
 
-One implementation for every kind of row that workers claim (`Leased`). Each step is a conditional update whose count is
-looked at: of two workers that claim at once, one gets 0 rows.
+One implementation for every kind of row that workers claim (`Leased`). Each step is a conditional update and checks the
+number of updated rows: of two workers that claim at once, one gets 0 rows.
 """
 
 import logging
@@ -22,19 +22,19 @@ from survey.models import Leased
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=90)
-# Work that cannot say how far it is has its lease renewed beside it, but not for ever: it might hang.
+# A thread renews the lease of work that reports no progress, but not for ever, since the work might hang.
 RENEW_EVERY = LEASE.total_seconds() / 3
 RENEW_AT_MOST = timedelta(hours=1)
-# A task that was sent and not begun after this long was lost with its broker or worker, and is sent again.
+# A task that did not begin this long after it was sent is lost with its broker or worker, and is sent again.
 SEND_AGAIN = timedelta(seconds=30)
 
 Row = TypeVar("Row", bound=Leased)
 
 
 class Hold(Generic[Row]):
-    """One worker's hold on a row. Everything is written through it, and only while `attempt` is still the row's.
+    """One worker's hold on a row. Everything is written through it, and only while the row still has this `attempt`.
 
-    `attempt` is that of the claim: reading the row anew never makes another worker's claim ours.
+    `attempt` is the claim's number: reading the row again never turns another worker's claim into ours.
     """
 
     def __init__(self, row: Row) -> None:
@@ -46,12 +46,12 @@ class Hold(Generic[Row]):
         return rows.filter(pk=self.row.pk, attempt=self.attempt, state=Leased.RUNNING)
 
     def renew(self, **changes: Any) -> bool:
-        """Renew the lease, and write `changes` with it; False once the claim is lost, which must stop the work."""
+        """Renew the lease, and write `changes` with it. False if the claim is lost: then the work must stop."""
         return bool(self._mine().update(lease_until=timezone.now() + LEASE, **changes))
 
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
-        """Renew the lease from a thread of its own, for as long as work goes on that gives no heartbeats."""
+        """Renew the lease from a separate thread while work goes on that gives no heartbeats."""
         over = threading.Event()
         until = time.monotonic() + RENEW_AT_MOST.total_seconds()
 
@@ -64,7 +64,7 @@ class Hold(Generic[Row]):
                         # The work may hold the database in a long transaction; the next renewal is soon enough.
                         logger.info("%s %s: no heartbeat now (%s)", type(self.row).__name__, self.row.pk, exc)
             finally:
-                connection.close()  # A thread has a connection of its own.
+                connection.close()  # Each thread has its own connection.
 
         thread = threading.Thread(target=keep_on, name=f"lease-{self.row.pk}", daemon=True)
         thread.start()
@@ -75,7 +75,7 @@ class Hold(Generic[Row]):
             thread.join()
 
     def lock(self) -> None:
-        """Inside a transaction: make sure the claim is ours and stays so until the commit.
+        """Inside a transaction: make sure that the claim is ours and stays ours until the commit.
 
         Raises:
             Stopped: another worker has it.
@@ -84,7 +84,7 @@ class Hold(Generic[Row]):
             raise Stopped
 
     def end(self, state: str, **changes: Any) -> bool:
-        """The work is over, in this state; False where the claim was lost and nothing was written."""
+        """End the work in this state; False if the claim was lost and nothing was written."""
         return bool(self._mine().update(state=state, lease_until=None, finished_at=timezone.now(), **changes))
 
     def give_back(self, **changes: Any) -> bool:
@@ -92,15 +92,15 @@ class Hold(Generic[Row]):
         return bool(self._mine().update(state=Leased.QUEUED, lease_until=None, sent_at=None, **changes))
 
     def let_lapse(self) -> bool:
-        """End the lease now: another worker goes on as after a crash, once a task is due again."""
+        """End the lease now: another worker continues as after a crash, once a task is due again."""
         return bool(self._mine().update(lease_until=timezone.now()))
 
 
 def claim(rows: QuerySet[Row], pk: int, *, now: datetime | None = None, **changes: Any) -> Row | None:
-    """Claim one of these rows if it is free, and write `changes` with the claim; None when somebody else has it.
+    """Claim one of these rows if it is free, and write `changes` with the claim; None if another worker has it.
 
     Args:
-        rows: those that may be claimed at all.
+        rows: the rows that may be claimed.
     """
     now = now or timezone.now()
     row = rows.filter(pk=pk).first()
@@ -113,18 +113,18 @@ def claim(rows: QuerySet[Row], pk: int, *, now: datetime | None = None, **change
         return None
     attempt = row.attempt + 1
     row.refresh_from_db()
-    row.attempt = attempt  # Ours, whatever has happened since.
+    row.attempt = attempt  # Our claim's number, even if another worker has claimed since.
     return row
 
 
 def due(rows: QuerySet[Row], *, now: datetime | None = None) -> list[Row]:
-    """Those of these rows to send a task for, oldest first: free ones for which none was sent lately."""
+    """The rows that need a task, oldest first: free ones for which none was sent lately."""
     now = now or timezone.now()
     unsent = Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN)
     return list(rows.filter(rows.model.is_free(now), unsent).order_by("pk"))
 
 
 def mark_sent(row: Leased, *, now: datetime | None = None) -> bool:
-    """Say that a task goes out for a row; False when another beat or worker has just done so."""
+    """Record that a task is sent for a row; False if another beat or worker has just done so."""
     unchanged = type(row)._default_manager.filter(pk=row.pk, sent_at=row.sent_at, attempt=row.attempt)
     return bool(unchanged.update(sent_at=now or timezone.now()))

@@ -1,4 +1,4 @@
-"""The lock on a stage's row, under which people are let in and slots move, and the lock of a study's file."""
+"""Two locks: on a stage's row, for letting people in and moving slots; and on a study's file."""
 
 from datetime import datetime
 from typing import Any
@@ -9,23 +9,23 @@ from .auditing import record
 
 
 def locked_stage(pk: int) -> Stage:
-    """The stage with its study and bank, its row locked until the transaction ends.
+    """The stage with its study and bank. Its row is locked until the transaction ends.
 
-    Not its key: at commit PostgreSQL looks up the stage of every row that refers to it, and under a full lock such a
-    transaction would wait for us while we wait for a booklet that it has claimed.
+    The lock leaves out the key. At commit, PostgreSQL looks up the stage of every row that refers to it. Under a full
+    lock such a transaction would wait for us while we wait for a booklet that it has claimed.
     """
     return Stage.objects.select_for_update(of=("self",), no_key=True).select_related("study__bank").get(pk=pk)
 
 
 def is_in_force(study: Study) -> bool:
-    """Whether the file at hand is the stored one: nothing may be drawn by a file that was replaced meanwhile."""
+    """Whether this object still has the stored study file: nothing may be drawn by a file that was replaced."""
     return Study.objects.filter(pk=study.pk, source_sha256=study.source_sha256).exists()
 
 
 def lock_study(study: Study, *, now: datetime, by: Any = None, via: str = "command") -> bool:
-    """Lock the study's file, once; whether this call did. Needs the stage's lock, inside its transaction.
+    """Lock the study's file if it is not locked yet; True if this call did. Call it under the stage's lock.
 
-    From here on the file can be amended only where no figure changes in silence (`amending`).
+    A locked file can be amended only where that changes no figure unnoticed (see `amending`).
     """
     locked = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
     if locked.locked_at is not None:

@@ -1,4 +1,4 @@
-"""Until when a study's personal data is kept. Imports models and exceptions alone."""
+"""Until when a study's personal data is kept. Imports only models and exceptions."""
 
 from datetime import date
 
@@ -9,7 +9,7 @@ from survey.models import Study
 
 
 def retention_problem(until: date | None, *, today: date) -> Problem | None:
-    """Why no stage may open under this term; None where one may."""
+    """Why no stage may open with this date; None if one may."""
     if until is None:
         message = "is missing: say until when personal data is kept, for example 2036-12-31"
     elif until < today:
@@ -30,6 +30,6 @@ def refuse_without_retention(study: Study) -> None:
 
 
 def is_over(study: Study, *, today: date | None = None) -> bool:
-    """Whether the term has passed: what is left of the people's ids should be gone by then."""
+    """Whether the date has passed: all ids of people should be removed by then."""
     until = study.config.data.retention_until
     return until is not None and until < (today or timezone.now().date())

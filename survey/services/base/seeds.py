@@ -1,4 +1,4 @@
-"""Where randomness comes from: every draw has a seed of its own, derived from the study's and stored."""
+"""Where randomness comes from: every draw has a separate seed, which is derived from the study's seed and stored."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def derive(seed: int, *names: str | int) -> int:
-    """A seed below 2**53 for the draw of that name. The same on every machine; other names give unrelated seeds."""
+    """A seed below 2**53 for the draw with that name. The same on every machine; other names give unrelated seeds."""
     text = ":".join([str(seed), *map(str, names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11
 

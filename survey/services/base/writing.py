@@ -1,4 +1,4 @@
-"""Files that people asked for: each appears whole or not at all. Imports the errors alone."""
+"""Files that people asked for: each appears whole or not at all. Imports only the errors."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from survey.exceptions import HunchError
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` to write to, which takes its place at the end; nothing stays after an error."""
+    """A temporary file next to `path` to write to. It is renamed to `path` at the end, or removed after an error."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
@@ -24,7 +24,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 def write_private_file(path: Path, lines: Iterable[str]) -> None:
-    """A new file that nobody else on this machine may read; an older one is never written over. Nothing stays after an
+    """A new file that nobody else on this machine may read. It never replaces an older file, and is removed after an
     error.
 
     Raises:
