@@ -1,1 +1,1 @@
-"""A respondent's way: from the door through every page to the end, and taking it all back."""
+"""A respondent's way: from arrival through every page to the end, and withdrawing the answers."""

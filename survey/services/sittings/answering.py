@@ -1,6 +1,6 @@
-"""One POST of a respondent: under a lock on the sitting's own row, which also decides whether the answer counts.
+"""One POST of a respondent. It runs under a lock on the sitting's row, and decides whether the answer counts.
 
-Nothing here sends a Celery task: answers are stored while Redis is down.
+Nothing here sends a Celery task, so answers are stored even while Redis is down.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,10 +38,10 @@ from .timing import client_facts, milliseconds_since, record_step
 
 
 def sitting_for(token: str | None, *, study: Study | None = None) -> Sitting:
-    """The sitting of a token.
+    """The sitting that a token names.
 
     Raises:
-        SittingUnknown: no token, a forged one, or one of another study.
+        SittingUnknown: no token, a forged one, or one from another study.
     """
     public_id = Sitting.public_id_of(token) if token else None
     sitting = public_id and (
@@ -69,7 +69,7 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
         OutOfOrder: the step has not been reached.
     """
     now = timezone.now()
-    # Of the row alone: PostgreSQL refuses to lock the nullable side of a join.
+    # Lock only the row itself: PostgreSQL refuses to lock the nullable side of a join.
     locked = (
         Sitting.objects.select_for_update(of=("self",), no_key=True)
         .select_related("stage__study__bank", "respondent")
@@ -96,7 +96,7 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
-    """PostgreSQL stores no NUL, and half a surrogate pair (JSON can carry one) is no character at all."""
+    """PostgreSQL cannot store NUL, nor half a surrogate pair, which JSON can carry."""
     errors = {}
     for name, value in data.items():
         try:
@@ -131,7 +131,7 @@ def _accept_reading(sitting: Sitting, shown: Step, data: Mapping[str, Any], now:
 
 def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
     answers = _chosen(shown.checks, data)
-    passed = all(index == 0 for index in answers.values())  # In the file the right option comes first.
+    passed = all(index == 0 for index in answers.values())  # In the study file the right option comes first.
     CheckAttempt.objects.create(
         sitting=sitting,
         attempt=shown.attempt,
@@ -162,11 +162,11 @@ def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], no
 
 
 def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[str, int]:
-    """Check to the chosen option's index in the file."""
+    """The chosen option's index in the file, by check."""
     answers: dict[str, int] = {}
     errors: dict[str, list[str]] = {}
     for check in checks:
-        # By the place it is shown at: the index in the file would tell which option is right.
+        # The shown position is sent: the index in the file would reveal which option is right.
         offered = {str(place): index for place, (index, _text) in enumerate(check.options, start=1)}
         chosen = offered.get(str(data.get(check.name, "")))
         if chosen is None:
@@ -194,7 +194,7 @@ def _accept_debriefing(sitting: Sitting, shown: Step, data: Mapping[str, Any], n
     if not shown.block.asks_to_use or debriefing.take_choice(sitting, data, now):
         _enter_next_block(sitting, now)
     else:
-        # All was deleted, and the sitting ended, under this very lock.
+        # Under this same lock everything was deleted and the sitting ended.
         sitting.refresh_from_db(fields=["state", "ended_at", "expired_at", "withdrawn_at"])
 
 
@@ -205,7 +205,7 @@ def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
     if (posted := data.get("screen")) and posted != screen.name:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     cleaned = screen.accepted(data)
-    # Read again: a return may have changed its state.
+    # Read again: the person's return may have changed its state.
     assignment = Assignment.objects.select_related("slot__item", "slot__stage", "sitting").get(pk=assignment.pk)
     instrument = instruments.of_study(sitting.stage.study)
     response = Response.objects.create(
@@ -245,7 +245,7 @@ def _accept_practice(sitting: Sitting, shown: Step, data: Mapping[str, Any], now
 
 
 Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], None]
-# By the kind of the step; what is only read is not among them.
+# By the kind of the step; steps that are only read are left out.
 ACCEPT: dict[str, Accept] = {
     "practice": _accept_practice,
     "checks": _accept_checks,
@@ -259,8 +259,8 @@ ACCEPT: dict[str, Accept] = {
 def _revive(sitting: Sitting, now: datetime) -> None:
     """A person comes back after expiry: take back the slots that are still free; the others are answered late.
 
-    Once the stage is closing all are late, and who had no booklet yet gets none: a stage that was closed must not be
-    held up by people who left it. Under the stage's lock, since make-up booklets are dealt from the same slots.
+    Once the stage is closing, all answers are late, and a person without a booklet gets none: people who left must not
+    delay a stage that was closed. Needs the stage's lock, since make-up booklets are dealt from the same slots.
     """
     stage = locked_stage(sitting.stage_id)
     collecting = stage.state in (Stage.State.OPEN, Stage.State.PAUSED)
@@ -275,14 +275,14 @@ def _revive(sitting: Sitting, now: datetime) -> None:
 
 
 def _take_back(slot: Slot, sitting: Sitting, position: int) -> bool:
-    """Put a slot back into the sitting's own booklet unless somebody else has it by now."""
+    """Put a slot back into the sitting's own booklet unless somebody else has it already."""
     if slot.assignments.filter(state__in=Assignment.HOLDING).exists():
         return False
     if slot.booklet_id == sitting.booklet_id:
         return True
     if slot.booklet_id is not None:
-        # Locked, so that nobody claims the make-up booklet while a slot is being taken out of it. Not waited for: who
-        # is claiming it may be waiting for another booklet that we hold.
+        # Locked, so that nobody claims the make-up booklet while a slot is taken out of it. We do not wait for the
+        # lock: its holder may be waiting for a booklet that we hold.
         unclaimed = Booklet.objects.filter(pk=slot.booklet_id, claimed_at__isnull=True)
         lying_in = unclaimed.select_for_update(skip_locked=True, no_key=True).first()
         if lying_in is None:

@@ -1,7 +1,7 @@
-"""Attention checks: which one a sitting stands at, what it shows, and who failed how many. Imports models and below.
+"""Attention checks: which one a sitting is at, what it shows, and who failed how many. Imports models and below.
 
-Failing is a flag. Nothing that a respondent sees depends on it, and nobody is rejected by it: `recruitment` proposes to
-look at whoever failed as many as the panel asks for.
+Failing is only a flag. Nothing that a respondent sees depends on it, and it rejects nobody: `panels.reconciliation`
+proposes to look at people who failed as many as the panel requires.
 """
 
 import random
@@ -13,14 +13,16 @@ from survey.models import Assignment, AttentionAnswer, Sitting
 from survey.services.base.seeds import derive
 from survey.study_file import AttentionCheckConfig, Note, StudyConfig
 
-FAILED_TO_REJECT = 2  # What panels ask for in studies that are not very short.
-LONG_MINUTES = 5  # From here on a study should have as many checks as that, or nobody can fail enough of them.
+FAILED_TO_REJECT = 2  # What panels require before a rejection in studies that are not very short.
+LONG_MINUTES = (
+    5  # Studies of this length or more should have at least that many checks, or nobody can fail enough of them.
+)
 
 
 def due_check(sitting: Sitting, following: Assignment | None) -> AttentionCheckConfig | None:
     """The check that comes before the `following` item (None: all items are answered), in the sitting's language.
 
-    A booklet may have fewer items than the study file says: what would come later comes after its last one.
+    A booklet may have fewer items than the study file says: later checks then come after its last item.
     """
     checks = sitting.shown_config.sitting.attention_checks
     if not checks or (following is not None and following.position == 1):
@@ -41,13 +43,13 @@ def options_shown(sitting: Sitting, check: AttentionCheckConfig) -> tuple[tuple[
 
 
 def failed_checks(sittings: Iterable[Sitting]) -> dict[int, int]:
-    """Sitting to the number of attention checks it failed; those that failed none are left out."""
+    """The number of failed attention checks by sitting; sittings that failed none are left out."""
     failed = AttentionAnswer.objects.filter(passed=False, sitting__in=[sitting.pk for sitting in sittings])
     return dict(failed.order_by().values_list("sitting").annotate(Count("pk")))
 
 
 def remarks(config: StudyConfig) -> Sequence[Note]:
-    """What whoever creates the study should know of its checks."""
+    """Remarks about the checks for the person who creates the study."""
     checks = len(config.sitting.attention_checks)
     if config.expected_minutes < LONG_MINUTES or checks >= FAILED_TO_REJECT:
         return ()

@@ -1,4 +1,4 @@
-"""Who can still begin in a stage, who is inside, and which slots nobody holds."""
+"""How many people can still begin in a stage, how many are inside, and which slots nobody holds."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def _count_in_stage(rows: QuerySet[Any]) -> Coalesce:
 
 
 def free_capacity(stage: Stage) -> int:
-    """How many more people can begin: free booklets less those who have begun and not yet claimed one.
+    """How many more people can begin: free booklets minus people who have begun and not yet claimed one.
 
-    In one statement: between two, somebody's claim could make a person be told "full" while a booklet is free.
+    One SQL statement: with two, a claim between them could make the page say "full" while a booklet is free.
     """
     free = _count_in_stage(Booklet.objects.filter(stage=OuterRef("pk"), claimed_at__isnull=True))
     waiting = _count_in_stage(
@@ -31,13 +31,13 @@ def free_capacity(stage: Stage) -> int:
 def sittings_inside(stage: Stage) -> QuerySet[Sitting]:
     """Live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
 
-    Not those who only answer late, or have answered all and stand at a questionnaire: freezing need not wait for them.
+    Sittings that only answer late, or that are past their items, are left out: freezing need not wait for them.
     """
     in_time = Assignment.objects.filter(sitting=OuterRef("pk"), state=Assignment.State.LIVE)
     return stage.sittings.filter(Q(booklet__isnull=True) | Exists(in_time), state=Sitting.State.LIVE)
 
 
 def slots_without_holder(stage: Stage) -> QuerySet[Slot]:
-    """Slots of booklets that were claimed, which nobody holds or has answered in time."""
+    """Slots of claimed booklets that nobody holds and nobody has answered in time."""
     held = Assignment.objects.filter(slot=OuterRef("pk"), state__in=Assignment.HOLDING)
     return stage.slots.filter(~Exists(held)).filter(Q(booklet__isnull=True) | Q(booklet__claimed_at__isnull=False))

@@ -1,6 +1,6 @@
-"""What respondents find wrong with an item: stored beside the sitting, without moving it on. Imports models and below.
+"""Respondents' reports that something is wrong with an item. They do not move the sitting on. Imports models and below.
 
-Nobody but researchers ever reads it.
+Only researchers read them.
 """
 
 from datetime import datetime
@@ -16,24 +16,24 @@ from survey.models.checks import LONGEST_REPORT
 
 from .flow import current_step
 
-FIELD = "report"  # The text's name in forms and the API.
-MOST_REPORTS = 30  # of one sitting
+FIELD = "report"  # The name of the text field in forms and the API.
+MOST_REPORTS = 30  # for one sitting
 
 
 @transaction.atomic
 def report_question(*, sitting: Sitting, position: Any, screen: str, text: str) -> QuestionReport | None:
-    """Store a remark on the item at that position of the sitting, sent from that screen; no step is taken.
+    """Store a remark on the item at that position of the sitting, sent from that screen. The sitting stays at its step.
 
-    The same words again are the same remark: a double click stores one. None where somebody has sent more than anybody
-    reads; they are thanked all the same.
+    The same words again count as the same remark: a double click stores one. None if the sitting has sent too many;
+    the person is thanked anyway.
 
     Raises:
-        FieldErrors: no words, too many of them, or ones that cannot be stored.
+        FieldErrors: the text is empty, too long, or cannot be stored.
         OutOfOrder: the sitting is over, or was never shown that screen.
     """
     now = timezone.now()
     words = _words(text)
-    # The sitting's row, as for an answer: of two remarks that come at once the second one sees the first.
+    # Lock the sitting's row, as for an answer: of two remarks at once, the second one sees the first.
     locked = (
         Sitting.objects.select_for_update(of=("self",), no_key=True)
         .select_related("stage__study__bank", "respondent")
@@ -61,7 +61,7 @@ def _words(text: str) -> str:
 
 
 def _shown_item(sitting: Sitting, position: str, screen: str) -> Assignment | None:
-    """The item at that position, where the sitting has been shown that screen of it."""
+    """The item at that position, if the sitting was shown that screen of it."""
     if not (position.isascii() and position.isdigit() and len(position) < 5):
         return None
     assignment = sitting.assignments.filter(position=int(position)).first()

@@ -1,5 +1,5 @@
-"""The choice after the debriefing: that the answers may be used, or that they are taken back. Pay does not depend on
-it, and neither does the page that follows."""
+"""The choice after the debriefing: the answers may be used, or the person withdraws them. Pay does not depend on it,
+and neither does the next page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Question:
 
 
 def question(*, paid: bool) -> Question:
-    """What is asked, in the language of the page; of those who are paid for it with a word about that."""
+    """The question, in the language of the page; paid people also read that their pay stays the same."""
     hint = _("If you withdraw your answers, we delete them at once, and we cannot bring them back.")
     return Question(
         label=_("May we use your answers?"),
@@ -35,12 +35,12 @@ def question(*, paid: bool) -> Question:
 
 
 def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> bool:
-    """Store what was chosen; whether the answers may be used. Needs the sitting's lock.
+    """Store the choice; return whether the answers may be used. Needs the sitting's lock.
 
-    Where they may not, all is deleted and the sitting is over: whoever holds its row reads it again.
+    If they may not, everything is deleted and the sitting is over: the caller must read its row again.
 
     Raises:
-        FieldErrors: neither was chosen.
+        FieldErrors: nothing was chosen.
     """
     chosen = str(data.get(FIELD) or "")
     if chosen not in (USE, WITHDRAW):

@@ -11,18 +11,18 @@ OUTCOMES = {
     Sitting.State.FAILED_CHECKS: Outcome.FAILED_CHECKS,
     Sitting.State.TURNED_AWAY: Outcome.STUDY_FULL,
     Sitting.State.SCREENED_OUT: Outcome.SCREENED_OUT,
-    # Over only where its person withdrew before the end.
+    # A sitting is over in this state only if the person withdrew before the end.
     Sitting.State.EXPIRED: Outcome.NO_CONSENT,
 }
 
 
 def outcome_of(sitting: Sitting) -> Outcome:
-    """Of a sitting that is over."""
+    """How a sitting that is over ended."""
     return OUTCOMES[Sitting.State(sitting.state)]
 
 
 def text_at_the_end(sitting: Sitting) -> str:
-    """The study's own words for those who finished; for everybody else why it ends here."""
+    """The study's own words for people who finished; for everybody else, why it ends here."""
     outcome = outcome_of(sitting)
     if sitting.withdrawn_at is not None and outcome == Outcome.COMPLETED:
         paid = panels.of_study(sitting.stage.study).has_submissions

@@ -28,7 +28,7 @@ from survey.services.base.locks import locked_stage
 from .capacity import free_booklets, free_capacity
 from .identities import find_respondent, store_identity, submission_hash
 
-# Enough for the people who claim in one moment to spread over; the booklets themselves were dealt at random.
+# Enough that people who claim at the same moment rarely try the same one; booklets were dealt at random already.
 CLAIM_WINDOW = 50
 
 
@@ -37,19 +37,19 @@ def study_of(slug: str) -> Study:
     Raises:
         NotFound: there is no such study.
     """
-    study = None if "\x00" in slug else Study.objects.filter(slug=slug).first()  # PostgreSQL cannot look for a NUL
+    study = None if "\x00" in slug else Study.objects.filter(slug=slug).first()  # PostgreSQL cannot search for NUL
     if study is None:
         raise NotFound(_("There is no study at this address. Please check the link you were given."))
     return study
 
 
 def new_open_person(panel: str = "open") -> PanelIds:
-    """A made-up identity for a study that is open to anybody with the address: one a browser."""
+    """A random identity for a study that is open to anybody with the address: one for each browser."""
     return PanelIds(panel, secrets.token_hex(16))
 
 
 def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
-    """The sitting that these ids began, to be gone on with.
+    """The sitting that these ids began, to continue it.
 
     Raises:
         EntryRefused: the person has taken part under another submission.
@@ -90,7 +90,7 @@ def _full() -> EntryRefused:
 
 
 def stage_to_join(study: Study) -> Stage:
-    """The stage that is open and has room, as far as one can tell without a lock.
+    """The stage that is open and has free places, as far as is known without a lock.
 
     Raises:
         EntryRefused: nothing is open, or the open stage is full.
@@ -106,18 +106,18 @@ def stage_to_join(study: Study) -> Stage:
 
 
 def consent_text(study: Study, language: str) -> str:
-    """As it is shown in that language."""
+    """The consent text as it is shown in that language."""
     return study.config_in(language).consent.text
 
 
 def consent_sha256(study: Study, language: str) -> str:
-    """Of the words that are agreed to, as it is stored with the consent."""
+    """Hash of the words that a person agrees to, stored with the consent."""
     return digest(consent_text(study, language))
 
 
 @transaction.atomic
 def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulated: bool = False) -> Sitting:
-    """Store consent and begin. Repeated by the same person and submission it gives the same sitting.
+    """Store consent and begin. Repeated by the same person and submission, it returns the same sitting.
 
     Raises:
         EntryRefused: closed, full, or the person took part under another submission.
@@ -126,9 +126,9 @@ def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulate
     if isinstance(stage, Sitting):
         return stage
     refuse_people_of_others(study, ids)
-    # The stage's row is the queue at the door: capacity and the blocks of the randomisation are exact behind it.
+    # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
     stage = locked_stage(stage.pk)
-    if again := find_sitting(study, ids):  # Two tabs: the other one was faster.
+    if again := find_sitting(study, ids):  # The person has two tabs, and the other one was faster.
         return again
     if stage.state != Stage.State.OPEN:
         raise _closed()
@@ -167,10 +167,10 @@ def stage_to_join_or_resume(study: Study, ids: PanelIds) -> Stage | Sitting:
 
 
 def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
-    """Give a sitting a free booklet and its slots; False when there is none left. Needs the sitting's lock.
+    """Give a sitting a free booklet and its slots; False if none is left. Needs the sitting's lock.
 
-    Free booklets are tried in random order, each by one conditional update. A person is told "full" only when none is
-    free: a booklet lost to somebody else means another try.
+    Free booklets are tried in random order, each by one conditional update. If somebody else gets a booklet first, the
+    next one is tried, so the stage is full only if no booklet is free.
     """
     stage = Stage.objects.get(pk=sitting.stage_id)
     if stage.state == Stage.State.FROZEN:
@@ -188,7 +188,7 @@ def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
 def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
     slots = list(Slot.objects.filter(booklet=sitting.booklet_id).order_by("position"))
     for position, slot in enumerate(slots, start=1):
-        # Somebody who came back may have taken slots out of a make-up booklet; the rest close up.
+        # Somebody who came back may have taken slots out of a make-up booklet; the others move up.
         if slot.position != position:
             slot.position = position
             slot.save(update_fields=["position"])

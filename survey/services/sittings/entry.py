@@ -1,4 +1,4 @@
-"""Who stands at the door: a person a panel sent, one of an open study, or a simulated one."""
+"""Who arrives: a person that a panel sent, a person of an open study, or a simulated person."""
 
 from collections.abc import Mapping
 
@@ -12,16 +12,16 @@ from survey.models import Study
 
 from .enrolment import find_sitting, new_open_person, refuse_people_of_others
 
-# The header is signed with the site's key, so that nobody outside can mark a person as simulated.
+# The header is signed with the site's key, so that nobody else can mark a person as simulated.
 SIMULATED_HEADER = "X-Hunch-Simulated"
 SIMULATED_SALT = "hunch.simulated"
 
 
 def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
-    """The ids that were given, or new ones where the study is open to anybody.
+    """The given ids, or new ones if the study is open to anybody.
 
     Raises:
-        EntryRefused: the study's panel sends ids along, and they are missing or not ids.
+        EntryRefused: the study's panel sends ids, and they are missing or not ids.
     """
     panel = panels.of_study(study)
     ids = panel.recognise(study, given)
@@ -35,15 +35,15 @@ def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
 def arrive(
     study: Study, given: Mapping[str, str], *, host: str, known: PanelIds | None = None, simulated: bool = False
 ) -> PanelIds | None:
-    """The ids that an address carries, once it is clear that the panel sent this person; None where it carries none.
+    """The ids in the address, after checking that the panel sent this person; None if there are none.
 
-    Who the panel vouched for once is not asked about again: a signed link is good for two minutes, and a page is
-    reloaded later than that.
+    A person whom the panel has confirmed is not checked again: a signed link is valid for two minutes, and people
+    reload pages later than that.
 
     Args:
-        host: ours, as the browser named it: a signed link names it too.
-        known: who this browser was before.
-        simulated: no panel knows simulated people.
+        host: our host as the browser named it; a signed link names it too.
+        known: the ids of this browser's earlier visit.
+        simulated: not checked, since no panel knows simulated people.
 
     Raises:
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
@@ -85,7 +85,7 @@ def simulated_mark() -> str:
 
 
 def is_simulated(mark: str | None) -> bool:
-    """Whether the header's value was signed here. Anything else comes from a real person and is no error."""
+    """Whether the header's value was signed here. Without a valid signature the person counts as real."""
     if not mark:
         return False
     try:

@@ -1,6 +1,6 @@
-"""Sittings without activity expire; what they leave unanswered is dealt again.
+"""Sittings without activity expire, and the slots they leave unanswered are dealt again.
 
-Run by beat, never by a respondent's request.
+A beat task runs this, never a respondent's request.
 """
 
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ HOLDOUT = Slot.Role.HOLDOUT
 
 
 def expire_sittings(now: datetime | None = None) -> int:
-    """Expire every live sitting that has been silent for longer than its study allows, and deal what that frees."""
+    """Expire every live sitting that was inactive for longer than its study allows, and deal the freed slots."""
     now = now or timezone.now()
     expired = 0
     stages = Stage.objects.filter(sittings__state=Sitting.State.LIVE).select_related("study").distinct()
@@ -48,7 +48,7 @@ def _can_be_asked(stage: Stage) -> bool:
 def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = None) -> bool:
     """Expire one live sitting and release its open assignments, but for those whose instrument counts what was given so
     far: they are complete. False where the person was faster."""
-    # Of the row alone: PostgreSQL refuses to lock the nullable side of a join.
+    # Lock only the row itself: PostgreSQL refuses to lock the nullable side of a join.
     live = Sitting.objects.select_for_update(of=("self",), no_key=True).filter(pk=pk, state=Sitting.State.LIVE)
     sitting = live.select_related("stage__study__bank").first()
     if sitting is None or (seen_before is not None and sitting.last_seen_at >= seen_before):
@@ -80,8 +80,8 @@ def _count_unfinished(sitting: Sitting, now: datetime) -> int:
 def deal_make_up_booklets(stage: Stage) -> int:
     """Deal slots that nobody holds any more into new booklets, under the stage's lock; return how many.
 
-    The holdout has sittings of its own here too. Whole booklets are dealt as soon as they fill. A shorter last one is
-    dealt only when nothing else is free, so that few people get a short sitting.
+    Holdout slots get separate booklets here too. A booklet is dealt as soon as there are slots to fill it. A shorter
+    last one is dealt only if nothing else is free, so that few people get a short sitting.
     """
     if not _left_over(stage).exists():
         return 0
@@ -92,7 +92,7 @@ def deal_make_up_booklets(stage: Stage) -> int:
     left = list(_left_over(stage).select_related("stratum", "item").order_by("number"))
     dealt = 0
     for slots in ([slot for slot in left if slot.role == HOLDOUT], [slot for slot in left if slot.role != HOLDOUT]):
-        # Asked anew for the second part: a holdout booklet that was just dealt is free.
+        # Asked again for the second part: a holdout booklet that was just dealt is free.
         if not slots or (len(slots) < size and free_booklets(stage).exists()):
             continue
         newest = stage.booklets.aggregate(newest=Max("number"))["newest"] or 0
@@ -101,7 +101,7 @@ def deal_make_up_booklets(stage: Stage) -> int:
 
 
 def _left_over(stage: Stage) -> QuerySet[Slot]:
-    """What can be asked of somebody else. A repeat cannot: it compares with what the same person said before."""
+    """Slots that somebody else can answer. A repeat is not one: it is compared with the same person's first answer."""
     return slots_without_holder(stage).exclude(role=Slot.Role.REPEAT)
 
 
@@ -118,7 +118,7 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     try:
         dealt = deal(conflict_keys=keys, groups=groups, size=size, rng=rng)
     except DesignError:
-        # The same question may be left over more often than there are booklets. Nobody may meet it twice, so each slot
+        # The same question may be left over more often than there are booklets. Nobody may get it twice, so each slot
         # gets a place in the first booklet that has room for its keys, and there are more, shorter booklets.
         dealt = deal_short(keys, size=size, rng=rng)
     for offset, places in enumerate(dealt, start=1):

@@ -1,4 +1,4 @@
-"""Where a sitting is and what it is shown there. Reads only; `answering` moves it on."""
+"""Where a sitting is and what it is shown there. Only reads; `answering` moves the sitting on."""
 
 import random
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ MAXIMUM_CHECK_ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class CheckQuestion:
-    """A check as this sitting sees it: options in its own random order, as (index in the file, text).
+    """A check as this sitting sees it: options in the sitting's random order, as (index in the file, text).
 
-    The first `right` options of the file are right; that never leaves the server.
+    The first `right` options in the file are right; this never leaves the server.
     """
 
     name: str
@@ -33,7 +33,7 @@ class CheckQuestion:
 
     @property
     def order(self) -> list[int]:
-        """The indices in the file, as they are shown."""
+        """The options' indices in the file, in the order shown."""
         return [index for index, _text in self.options]
 
 
@@ -71,7 +71,7 @@ def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion
 
 
 def open_assignment(sitting: Sitting) -> Assignment | None:
-    """The first item that has not been answered to its end, counted or late alike."""
+    """The first item that is not completely answered, whether it counts or is late."""
     return (
         sitting.assignments.filter(completed_at__isnull=True)
         .select_related("slot__item", "slot__stage", "sitting")
@@ -81,7 +81,7 @@ def open_assignment(sitting: Sitting) -> Assignment | None:
 
 
 def current_step(sitting: Sitting) -> Step:
-    """The step to show. Depends on the row alone, so that reload, back button and another tab all end here."""
+    """The step to show. It depends only on the row, so that reload, back button and another tab all show the same."""
     study = sitting.stage.study
     blocks = sitting.shown_config.blocks
     if sitting.is_over:
@@ -163,5 +163,5 @@ def _welcome_back(sitting: Sitting) -> Step:
 
 
 def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:
-    """In the file the right option comes first."""
+    """In the study file the right option comes first."""
     return [check for check in checks if answers.get(check.name) != 0]

@@ -1,4 +1,4 @@
-"""What was entered in a form block, checked field by field. Imports models' study file and nothing else of survey."""
+"""Answers to a form block, checked field by field. Imports only the study file's classes from survey."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ LARGEST_NUMBER = 10**12
 
 
 def options_of(field: FieldConfig) -> list[tuple[str, str]]:
-    """What can be chosen, as (what is sent, words), in order; nothing where something is written."""
+    """What can be chosen, as (value sent, words), in order; empty for fields in which people write."""
     if field.kind == "likert":
         found = [(str(point), field.label_of_point(point)) for point in range(1, (field.points or 0) + 1)]
     else:
@@ -23,11 +23,11 @@ def options_of(field: FieldConfig) -> list[tuple[str, str]]:
 def read_form(
     shown: Sequence[FieldConfig], in_file: Sequence[FieldConfig], data: Mapping[str, Any]
 ) -> dict[str, str | int | list[str] | None]:
-    """The answers as they are stored: by field, None where one was left out.
+    """The answers as they are stored: by field, None if one was left out.
 
     Args:
         shown: the fields in the language that the respondent reads.
-        in_file: the same in the file's first language, in whose words options without values are stored.
+        in_file: the same fields in the file's first language: options without values are stored in its words.
 
     Raises:
         FieldErrors: some were not accepted.
@@ -48,7 +48,7 @@ def read_form(
 
 
 def given_values(data: Mapping[str, Any], name: str) -> list[str]:
-    """All that was sent for a name: by a page's check boxes, or as a list."""
+    """All values that were sent under a name: by a page's check boxes, or as a list."""
     given = data.getlist(name) if hasattr(data, "getlist") else data.get(name) or []
     values = given if isinstance(given, list | tuple) else [given]
     return [text for text in (str(value).strip() for value in values) if text]
@@ -57,7 +57,7 @@ def given_values(data: Mapping[str, Any], name: str) -> list[str]:
 def refuse_lists(data: Mapping[str, Any], fields: Sequence[FieldConfig]) -> None:
     """
     Raises:
-        FieldErrors: several values where one is asked for.
+        FieldErrors: several values, but the field takes one.
     """
     several = {field.name for field in fields if field.kind == "multiple"}
     wrong = [name for name, value in data.items() if isinstance(value, list | tuple) and name not in several]
@@ -86,7 +86,7 @@ def _single(field: FieldConfig, stored: FieldConfig, given: str) -> str | int | 
         return int(given)
     if field.kind == "text":
         limit = field.max_characters or LONGEST_TEXT
-        # Browsers send two characters for a line break, and people count one.
+        # Browsers send two characters for a line break, but people count one.
         if len(given.replace("\r\n", "\n")) > limit:
             raise ValueError(_("Please write at most %(limit)d characters.") % {"limit": limit})
         return given

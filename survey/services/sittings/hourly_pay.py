@@ -1,4 +1,4 @@
-"""What an hour is paid, against the panel's minimum. Panels hold it against the median of the real times."""
+"""The pay per hour, compared with the panel's minimum. Panels compute it from the median of the real times."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from survey.exceptions import PayTooLow
 from survey.models import Sitting, Study
 from survey.study_file import StudyConfig
 
-# Below so many finished sittings a median says less than the expectation does.
+# With fewer finished sittings than this, the expected minutes say more than a median.
 ENOUGH = 10
 ENOUGH_IN_A_PILOT = 3
 
 
 @dataclass(frozen=True)
 class HourlyPay:
-    """Cents an hour at the median (or expected) minutes, and the least that the panel allows."""
+    """Cents per hour at the median (or expected) minutes, and the lowest pay that the panel allows."""
 
     cents: float
     minimum: int
@@ -51,11 +51,11 @@ class HourlyPay:
 
 
 def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> HourlyPay | None:
-    """What a reward comes to; None where the panel asks for no minimum, or the study names no reward.
+    """The hourly pay of a reward; None if the panel has no minimum, or the study names no reward.
 
     Args:
         reward: in cents; without it the newest posting's, or else the study file's.
-        as_expected: by what the study file says alone, whatever was measured and posted since.
+        as_expected: use only the study file, not what was measured and posted since.
     """
     settings = study.config
     if reward is None and not as_expected:
@@ -66,8 +66,8 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
 
 
 def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
-    """What the study file's reward comes to by the pilot's times; None where too few finished it, nobody is paid, or
-    its sittings were others: with other blocks, or another number of items."""
+    """The hourly pay of the study file's reward by the pilot's times. None if too few finished the pilot, if nobody is
+    paid, or if its sittings were different: with other blocks, or another number of items."""
     settings = study.config
 
     def lasts_as_long(sitting: Sitting) -> bool:
@@ -98,8 +98,8 @@ def _pay(
 
 
 def minutes_taken(study: Study) -> list[float]:
-    """From consent to the end, of everybody real who finished without a break that expired the sitting; of a pilot's
-    people until somebody has finished a main stage."""
+    """Times from consent to the end, of all real people who finished without letting the sitting expire. The pilot's
+    people are used until somebody has finished a main stage."""
     main = _minutes(_finished(study).filter(stage__index__gt=study.config.pilots))
     return main or _minutes(_finished(study))
 
@@ -121,7 +121,7 @@ def _minutes(sittings: Iterable[Sitting]) -> list[float]:
 def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> None:
     """
     Raises:
-        PayTooLow: the reward comes to less an hour than the panel's minimum.
+        PayTooLow: the reward is less per hour than the panel's minimum.
     """
     _refuse(hourly_pay(study, reward=reward, as_expected=as_expected))
 
@@ -129,7 +129,7 @@ def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool
 def refuse_low_pay_by_pilot(study: Study) -> None:
     """
     Raises:
-        PayTooLow: by the times that a pilot took, the reward comes to less an hour than the panel's minimum.
+        PayTooLow: by the pilot's times, the reward is less per hour than the panel's minimum.
     """
     _refuse(hourly_pay_by_pilot(study))
 

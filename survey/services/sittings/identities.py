@@ -1,4 +1,4 @@
-"""Panel ids: encrypted at rest, found by a hash keyed for each study, kept away from the answers."""
+"""Panel ids: stored encrypted, found by a hash with a separate key for each study, and kept apart from answers."""
 
 import base64
 import hashlib
@@ -20,23 +20,23 @@ def _cipher() -> Fernet:
 
 
 def seal(ids: PanelIds) -> str:
-    """Ids as an encrypted text, for what is stored."""
+    """Ids as an encrypted text, for storing."""
     return _cipher().encrypt(json.dumps(asdict(ids)).encode()).decode()
 
 
 def unseal(sealed: str) -> PanelIds | None:
-    """The ids again; None for a text that was not sealed here or was changed."""
+    """Decrypt ids; None for a text that was not sealed here or was changed."""
     values = _opened(sealed)
     return PanelIds(**values) if isinstance(values, dict) else None
 
 
 def seal_for(study: Study, ids: PanelIds) -> str:
-    """Ids as an encrypted text that is good for one study, for the cookie between the entry and the consent."""
+    """Ids as an encrypted text that is valid for one study, for the cookie between entry and consent."""
     return _cipher().encrypt(json.dumps([study.pk, asdict(ids)]).encode()).decode()
 
 
 def unseal_for(study: Study, sealed: str, *, max_age_seconds: int) -> PanelIds | None:
-    """The ids again; None for a text that was not sealed here for this study, was changed, or is too old."""
+    """Decrypt ids; None for a text that was not sealed here for this study, was changed, or is too old."""
     values = _opened(sealed, max_age_seconds)
     if not isinstance(values, list) or values[0] != study.pk:
         return None

@@ -1,7 +1,7 @@
-"""Links for a lab: each lets one person begin, and the same link goes on with what was begun.
+"""Links for a lab: each lets one person begin, and later continue the same sitting.
 
-A link is shown when it is made and never again: what is stored of its token is a hash with the identity key. Looking a
-link up writes nothing, so that scanners which open every link in a mail start nothing; consent uses it up.
+A link is shown only when it is made: only a hash of its token is stored, keyed with the identity key. Looking a link up
+writes nothing, so scanners that open every link in a mail do no harm. Consent uses the link up.
 """
 
 import re
@@ -42,7 +42,7 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
 
     Raises:
         StateRefused: the study is not entered by links.
-        HunchError: none or too many at once, or no address to begin with.
+        HunchError: the count is 0 or too large, or the root is not an address.
     """
     kind = study.config.panel.kind
     if kind != KIND:
@@ -54,7 +54,7 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
     entrance = root.rstrip("/") + study.get_absolute_url()
     tokens = [secrets.token_urlsafe(TOKEN_BYTES) for _number in range(count)]
     with transaction.atomic():
-        # Two who make links at once must not give one number twice.
+        # Two people who make links at once must not use the same number twice.
         Study.objects.select_for_update(no_key=True).get(pk=study.pk)
         first = (study.entry_links.aggregate(last=Max("number"))["last"] or 0) + 1
         EntryLink.objects.bulk_create(
@@ -71,10 +71,10 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
 
 
 def ids_of_link(study: Study, token: str) -> PanelIds:
-    """Who comes by a link: its hash, so that no cookie and no row holds the link itself.
+    """The ids of a person who comes by a link: its hash, so that no cookie and no row holds the link itself.
 
     Raises:
-        EntryRefused: it is no link of this study.
+        EntryRefused: it is not a link of this study.
     """
     ids = PanelIds(KIND, _hash(study, token))
     if not TOKEN.match(token) or not EntryLink.objects.filter(study=study, token_hash=ids.person).exists():
@@ -86,10 +86,10 @@ def ids_of_link(study: Study, token: str) -> PanelIds:
 
 
 def use_link(study: Study, ids: PanelIds, *, now: datetime) -> None:
-    """Use up the link of somebody who begins. Inside the transaction that begins.
+    """Use up the link of a person who begins. Call it inside the transaction that begins the sitting.
 
     Raises:
-        EntryRefused: it was used before, by somebody of whom nothing is known any more, or is no link of this study.
+        EntryRefused: it was used by somebody whose data was removed since, or it is not a link of this study.
     """
     unused = EntryLink.objects.filter(study=study, token_hash=ids.person, used_at__isnull=True)
     if not unused.update(used_at=now):

@@ -19,7 +19,7 @@ SUMMARY = "(summary)"
 
 
 def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:
-    """What is wrong with the practice block of a study that is to be created."""
+    """Problems with the practice block of a study that is to be created."""
     for index, block in enumerate(study.config.blocks):
         if block.kind != "practice":
             continue

@@ -1,6 +1,6 @@
-"""What a browser tells about a screen: with its answer, or alone when the screen was left unfinished.
+"""Times that a browser reports about a screen: with its answer, or without one if the screen was left unfinished.
 
-All of it is the browser's own word: numbers in their limits are kept as they came, anything else is dropped.
+Nothing checks what the browser says: numbers within limits are stored as they came, anything else is dropped.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from survey.models.timing import MOST_UNFINISHED
 
 from .flow import Step, current_step
 
-# What a browser may tell about a screen, and the largest number it may tell. Anything else is dropped, not stored.
+# What a browser may report about a screen, and the largest number allowed. Anything else is dropped.
 CLIENT_FIELDS = (
     "shown_ms",
     "first_touch_ms",
@@ -48,7 +48,7 @@ def milliseconds_since(before: datetime, now: datetime) -> int:
 
 
 def record_step(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    """The times of a step that was taken. An item's are with its response. Needs the sitting's lock."""
+    """Store the times of an answered step. An item's times are stored with its response. Needs the sitting's lock."""
     if shown.kind == "item":
         return
     ScreenTiming.objects.create(
@@ -64,12 +64,12 @@ def record_step(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: dat
 
 @transaction.atomic
 def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -> bool:
-    """A page of the sitting was left without being sent; False where nothing is kept of it.
+    """Store that a page was left without being sent; False if nothing is stored.
 
-    Moves nothing and keeps no sitting alive. A few rows a step are kept and none for a step that was taken meanwhile:
-    the browser's word may come late, twice, or never.
+    The sitting stays at its step, and its time still runs out. A few rows are stored for each step, and none for a step
+    that was answered meanwhile. The browser's report may come late, twice, or never.
     """
-    # Locked, so that nothing is kept of a person who withdraws at this moment; not waited for.
+    # Locked, so that nothing is stored about a person who withdraws at this moment. We do not wait for the lock.
     held = Sitting.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
     if sitting.is_over or step != str(sitting.step) or not held.filter(pk=sitting.pk, withdrawn_at=None).exists():
         return False
@@ -78,7 +78,7 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
     number = (left.aggregate(last=Max("number"))["last"] or 0) + 1
     if number > MOST_UNFINISHED:
         return False
-    # Two at once take the same number, and the second one is let go: nobody waits for what is only told in passing.
+    # Two reports at once take the same number, and the second one is dropped: it is not worth a wait.
     UnfinishedScreen.objects.bulk_create(
         [
             UnfinishedScreen(
@@ -102,7 +102,7 @@ def _name(step: Step) -> str:
     return (step.screen.name if step.screen else step.block.name or "")[:60]
 
 
-# Words of a consent that says that pages are timed; by language.
+# Words of a consent text that says that pages are timed, by language.
 NAMED_BY = {
     "en": ("how long", "how much time", "timing", "time spent", "measure"),
     "de": ("wie lange", "wie viel zeit", "dauer", "messen", "gemessen"),
@@ -110,5 +110,5 @@ NAMED_BY = {
 
 
 def is_named_in(consent: str, language: str) -> bool:
-    """Whether a consent text seems to say that times are measured: by its words, which a person should read."""
+    """Whether a consent text seems to say that times are measured. Only a search for words: a person should read it."""
     return any(word in consent.lower() for word in NAMED_BY.get(language, ()))

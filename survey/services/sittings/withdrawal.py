@@ -1,8 +1,8 @@
-"""A person takes back what they gave: the content goes, the design stays. Imports models, selectors and services.
+"""A person withdraws: the content of their answers is deleted, the design stays. Imports models and services.
 
-What hangs on a person is found by its relations to the sitting, so that a table of content added later goes as well:
-only what is named in `STAYS` stays. A frozen answer leaves the keyed hash it was frozen with; predictors that had
-learnt from it are named.
+A person's rows are found by their relations to the sitting, so that tables added later are deleted as well: only what
+`STAYS` names stays. A frozen answer leaves the keyed hash it was frozen with. The result lists the predictors that had
+learnt from the answers.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ from survey.services.answers.counting import frozen, frozen_stages, held_out_key
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 
-# What a plan needs to be read, that consent was given, and what a payment needs. All else is content.
+# What is needed to read a plan, to show that consent was given, and to pay. Everything else is content.
 STAYS: frozenset[type[models.Model]] = frozenset(
     {
         Assignment,
@@ -57,7 +57,7 @@ DEBRIEFING = "the person's own choice in the debriefing"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a withdrawal would remove, by table, and what it would leave a mark on."""
+    """What a withdrawal would remove, by table, and what it would mark."""
 
     respondent: Respondent
     answers: int
@@ -68,11 +68,11 @@ class Plan:
 
     @property
     def removed(self) -> dict[str, int]:
-        """Table, in words, to the number of its rows."""
+        """The number of rows by table, with readable names."""
         return {str(model._meta.verbose_name_plural): len(keys) for model, keys in self.rows.items()}
 
     def lines(self) -> list[str]:
-        """In words, for whoever decides."""
+        """In words, for the person who decides."""
         study = self.respondent.study.slug
         lines = [f"{self.respondent} in {study}: {self.answers} complete answers"]
         lines += [f"  deleted: {rows} {table}" for table, rows in self.removed.items()]
@@ -129,10 +129,10 @@ def plan_withdrawal(respondent: Respondent) -> Plan:
 
 
 def _content_of(model: type[models.Model], keys: set[int]) -> Iterable[tuple[type[models.Model], set[int]]]:
-    """The rows of other tables that refer to these ones, and in turn to them; what refers to others comes first."""
+    """The rows of other tables that refer to these rows, directly or through others. Referring rows come first."""
     if not keys:
         return
-    # With the hidden ones: a relation that nothing reads backwards holds content all the same.
+    # Hidden relations too: one that no code reads backwards can still hold content.
     for relation in model._meta.get_fields(include_hidden=True):
         if not isinstance(relation, ForeignObjectRel) or relation.many_to_many:
             continue
@@ -147,7 +147,7 @@ def _content_of(model: type[models.Model], keys: set[int]) -> Iterable[tuple[typ
 
 
 def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
-    """The predictors in whose training data the person's frozen answers were, ready or being trained."""
+    """The predictors, trained or in training, that learn from the person's frozen answers."""
     study = respondent.study
     teaching = [stage for stage in frozen_stages(study) if stage.config.teaches]
     learning = list(frozen(teaching).filter(sitting__respondent=respondent).select_related("slot__item", "slot__stage"))
@@ -176,14 +176,14 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
 def withdraw(
     *, respondent: Respondent, now: datetime, reason: str = "", by: Any = None, via: str = "command"
 ) -> Withdrawal:
-    """Delete all that a person gave, and write down that it was taken back. Asked again, it changes nothing.
+    """Delete everything that a person gave, and record the withdrawal. A second call changes nothing.
 
-    A sitting that was past its items is complete, since what was asked for had been given: it is paid. One before
-    that is over without it. Whoever holds one of the person's sittings in hand reads it again after this call, and
-    stores nothing more for it.
+    A sitting that was past its items counts as complete, since the person had given what was asked: it is paid. An
+    earlier one is over without pay. A caller that holds one of the person's sittings must read it again afterwards, and
+    store nothing more for it.
 
-    Under the lock of every sitting of the person, so that an answer in flight is either deleted or not taken; then
-    under that of the stages, so that no snapshot is taken of half of it.
+    Takes the locks of all the person's sittings, so that an answer in flight is either deleted or refused. Then takes
+    the locks of the stages, so that no snapshot contains half of the answers.
     """
     sittings = list(
         Sitting.objects.select_for_update(of=("self",), no_key=True)
@@ -191,7 +191,7 @@ def withdraw(
         .select_related("stage__study")
         .order_by("pk")
     )
-    # The person's row too: without a sitting there is nothing else that two calls could meet at.
+    # Lock the person's row too: without a sitting, two calls at once would share no other lock.
     respondent = (
         Respondent.objects.select_for_update(of=("self",), no_key=True).select_related("study").get(pk=respondent.pk)
     )
