@@ -67,7 +67,7 @@ def test_the_predictor_is_judged_on_the_next_stage() -> None:
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     assert states(second) == {"freeze": "done", "evaluate": "done"}
     evaluation = Evaluation.objects.get(predictor_run__role="main")
@@ -122,7 +122,7 @@ def test_two_stages_with_a_real_bert(tmp_path: Path) -> None:
     scores = files.load_array(CandidateSet.objects.get(stage__index=2).file_sha256)["score"]
     assert len(np.unique(scores)) > 100
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     assert Evaluation.objects.get(predictor_run=run).metrics["naive"]["n"] == 24
 

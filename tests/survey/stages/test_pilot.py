@@ -41,7 +41,7 @@ def frozen_pilot(**overrides: Any) -> Study:
 
 def main_stage_over(study: Study) -> Stage:
     opened = lifecycle.open_stage(stage(study, 2))
-    cast.fill(opened)
+    cast.full_of_answers(opened)
     lifecycle.close_stage(opened)
     jobs.run_inline(stage(study, 2))
     return stage(study, 2)

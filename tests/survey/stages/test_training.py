@@ -54,7 +54,7 @@ def second_stage(stage: Stage) -> Stage:
     """The stage after a closed one, answered, closed and worked off."""
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     return second
 
@@ -117,7 +117,7 @@ def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
     study.save(update_fields=["stored_config"])
     assert like.pk not in {answer.slot_id for answer in training_examples(cast.stage_of(study))}
     lifecycle.open_stage(later)
-    cast.fill(cast.stage_of(study, 2))
+    cast.full_of_answers(cast.stage_of(study, 2))
     lifecycle.freeze(lifecycle.close_stage(cast.stage_of(study, 2)))
     assert {answer.slot.stage_id for answer in training_examples(cast.stage_of(study, 2))} == {stage.pk}
 
@@ -160,7 +160,7 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
     with pytest.raises(RuntimeError, match="out of reach"):
         jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     assert [found.predictor_run.name for found in Evaluation.objects.all()] == ["same_task"]
 
@@ -176,7 +176,7 @@ def test_judging_waits_for_a_predictor_that_still_trains() -> None:
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     slow = JobStep.objects.get(predictor_run__name="previous_correct")
     JobStep.objects.filter(pk=slow.pk).update(state="queued")
     lifecycle.freeze(lifecycle.close_stage(second))
@@ -219,7 +219,7 @@ def test_the_predictor_that_planned_is_judged_by_what_it_said_before_the_answers
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     second.slots.update(score=0.5)
     jobs.run_inline(lifecycle.close_stage(second))
     assert metrics_of(second, "same_task")["naive"]["nll"]["overall"] == pytest.approx(np.log(2))
@@ -268,7 +268,7 @@ def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
     fresh, seen, *_others = second.slots.order_by("number")
     hold_out(fresh)
     hold_out(seen, like=stage.slots.first())
-    cast.fill(second)
+    cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     for found in Evaluation.objects.filter(stage=second):
         assert (found.metrics["holdout"]["n"], found.metrics["naive"]["n"]) == (1, 10)
@@ -319,7 +319,7 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     step = cast.run_until(lifecycle.close_stage(second), "evaluate")
     score = predictor_training.score
 
@@ -385,7 +385,7 @@ def test_a_changed_byte_in_a_predictor_fails_the_judging_in_words() -> None:
     stage = cast.closed_stage(**TWO)
     jobs.run_inline(stage)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
-    cast.fill(second)
+    cast.full_of_answers(second)
     run = PredictorRun.objects.get(name="previous_correct")
     (folder,) = training.folders_of(run)
     sha256 = run.members["0"]["logistic.json"]
