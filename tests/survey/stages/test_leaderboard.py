@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from toy_instrument.instrument import Toy
 
 from survey.contracts import instruments
 from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
@@ -21,7 +22,6 @@ from survey.services.results.export import contents
 from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import Line, leaderboard, learning_of, sorts_of
 from tests import cast
-from tests.toy_instrument.instrument import Toy
 
 pytestmark = pytest.mark.django_db
 
