@@ -12,7 +12,7 @@ from pathlib import Path
 
 from survey.places import BASE_DIR, STUDIES_DIR
 
-COMMANDS = BASE_DIR / "survey" / "management" / "commands"
+COMMANDS = "**/management/commands/[a-z]*.py"
 GROUPS: dict[str, dict[str, str]] = {
     "To begin": {
         "demo": "Run a whole study with simulated respondents, then serve it until Ctrl-C.",
@@ -49,6 +49,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "purge_identities": "Delete the panel's ids of people who have been paid.",
     },
     "What came out": {
+        "report": "List a study's reports, or write one.",
         "export": "Write the answers and a codebook to files.",
         "estimate": "Estimate, with intervals, what people would answer over the whole bank.",
         "compare_policies": "Estimate what another design or predictor would have found.",
@@ -116,7 +117,7 @@ def help_text(program: str) -> str:
 def summaries() -> dict[str, str]:
     """Each of our commands with the summary in its module's first line, after the colon."""
     found = {}
-    for path in sorted(COMMANDS.glob("[a-z]*.py")):
+    for path in sorted((BASE_DIR / "survey").glob(COMMANDS)):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         found[path.stem] = text.split("\n\n")[0].replace("\n", " ").partition("`: ")[2]
     return found

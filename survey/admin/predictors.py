@@ -82,7 +82,8 @@ class EvaluationAdmin(ReadOnlyAdmin):
     list_display = ("predictor_run", "stage", "answers", "created_at")
     list_filter = (study_filter("stage__study"), stage_filter())
     list_select_related = ("stage__study", "predictor_run__stage__study")
-    deferred = (*deferred_study("stage__study"), *deferred_study("predictor_run__stage__study"))
+    # The study's own configuration is read: it says what the instrument learns.
+    deferred = ("stage__study__source_text", *deferred_study("predictor_run__stage__study"))
     fields = ("predictor_run", "stage", "figures", "created_at")
     readonly_fields = ("figures", "created_at")
 

@@ -32,7 +32,7 @@ from survey.models import (
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
 from survey.services.results.comparing import design_words
-from survey.services.stages.leaderboard import all_answers, shown_metrics
+from survey.services.stages.leaderboard import all_answers, learning_of, shown_metrics
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
@@ -177,7 +177,7 @@ def sections(study: Study) -> list[StageSection]:
         )
     }
     outcomes = stage_outcomes(study, stages)
-    learning = instruments.of_study(study).learning
+    learning = learning_of(study)
     return [
         StageSection(
             stage=stage,

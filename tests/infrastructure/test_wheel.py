@@ -102,7 +102,7 @@ def test_help_lists_our_commands_first_and_makes_nothing(installed: Path, tmp_pa
     assert run.returncode == 0, run.stderr
     listed = [line.split()[0] for line in run.stdout.splitlines() if re.match("  [a-z]", line)]
     assert listed[:2] == ["demo", "up"]
-    assert set(listed) == {name for name, app in get_commands().items() if app == "survey"}
+    assert set(listed) == {name for name, app in get_commands().items() if app.partition(".")[0] == "survey"}
     assert run.stdout.index("fake_prolific") < run.stdout.index("createsuperuser")
     assert f"Study files to start from: {installed}/survey/studies" in run.stdout
     assert list(tmp_path.iterdir()) == []
@@ -151,7 +151,7 @@ def test_plans_from_the_wheel_have_the_code_digest_of_the_checkout(installed: Pa
 
 def test_every_sentence_of_the_help_is_of_a_command_that_there_is() -> None:
     named = [name for commands in cli.GROUPS.values() for name in commands]
-    ours = {name for name, app in get_commands().items() if app == "survey"}
+    ours = {name for name, app in get_commands().items() if app.partition(".")[0] == "survey"}
     assert len(named) == len(set(named))
     assert set(named) == ours
 

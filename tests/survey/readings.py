@@ -184,9 +184,9 @@ class Readings(Instrument):
         return len(questions)
 
     def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, leave_out: Collection[str] = ()
+        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
-        left = [place for place, question in enumerate(questions) if str(question.position) not in leave_out]
+        left = [place for place, question in enumerate(questions) if str(question.position) not in exclude]
         rows = np.empty(min(size, len(left)), dtype=ROW)
         rows["question"] = np.sort(rng.choice(left, size=len(rows), replace=False))
         return Candidates(rows=rows, universe_size=len(questions), probability=len(rows) / len(left))

@@ -63,8 +63,8 @@ class Line:
 
 
 def learning_of(study: Study) -> Learning | None:
-    """What the study's instrument learns; None where it has no label."""
-    return instruments.of_study(study).learning
+    """What the study's instrument learns; None where it has no label, and where the instrument cannot be used."""
+    return instruments.of_study(study).learning if instruments.is_known(study.instrument) else None
 
 
 def shown_metrics(learning: Learning | None) -> list[Metric]:
