@@ -39,7 +39,7 @@ class CheckQuestion:
 
 @dataclass(frozen=True)
 class Step:
-    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known.
+    """What the person is shown now. `number` comes back with the POST, so that a repeated POST is recognised.
 
     `position` of `total` counts items, and practice examples where there are several.
     """
