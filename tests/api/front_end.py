@@ -70,7 +70,7 @@ class FrontEnd:
     def _answer(self) -> None:
         """Send what the fields may hold until it is taken; a refusal names the fields to answer otherwise."""
         step = self.step
-        told = {check["name"]: self._read(check) for check in step["checks"]}
+        answers = {check["name"]: self._read(check) for check in step["checks"]}
         asked = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
         choices = {one["name"]: list(values(one)) for one in asked}
         for name in set(self.prefers) & set(choices):
@@ -80,7 +80,7 @@ class FrontEnd:
         ):
             body = {
                 "step": step["number"],
-                **told,
+                **answers,
                 **{name: value for name, value in given.items() if value is not None},
             }
             response = call("sitting_answer", body=body, headers={"X-Sitting-Token": self.token})

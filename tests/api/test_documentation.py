@@ -17,9 +17,9 @@ def rows(header: str) -> set[str]:
 
 
 def values_of(schema: str, name: str) -> set[str]:
-    told = document()["components"]["schemas"][schema]["properties"][name]
-    reference = told.get("$ref") or next((one["$ref"] for one in told.get("allOf", ())), "")
-    return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else told["enum"])
+    field = document()["components"]["schemas"][schema]["properties"][name]
+    reference = field.get("$ref") or next((one["$ref"] for one in field.get("allOf", ())), "")
+    return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else field["enum"])
 
 
 def test_every_kind_of_step_and_type_of_field_is_told() -> None:

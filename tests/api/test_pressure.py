@@ -1,4 +1,4 @@
-"""Many people at the API at once, on PostgreSQL with real threads: what each is told, and what is stored of it."""
+"""Many people at the API at once, on PostgreSQL with real threads: the answer that each gets, and what is stored."""
 
 from collections import Counter
 from collections.abc import Callable

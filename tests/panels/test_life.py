@@ -155,7 +155,7 @@ def test_a_study_runs_from_its_draft_to_zero_differences(
     assert finished == sum(happened[fate] for fate in ("finishes", "no_code", "too_late", "withdraws"))
 
     # And nowhere a panel's id of a person.
-    told = caplog.text + "".join(answers_csv(study)) + repr([vars(row) for row in Posting.objects.all()])
+    stored = caplog.text + "".join(answers_csv(study)) + repr([vars(row) for row in Posting.objects.all()])
     for row in fake.submissions.values():
-        assert row["id"] not in told and row["participant_id"] not in told
+        assert row["id"] not in stored and row["participant_id"] not in stored
     assert submissions.read_all() == 1

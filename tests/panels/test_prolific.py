@@ -136,9 +136,9 @@ def test_neither_the_token_nor_a_person_is_in_an_error(answer: Answer) -> None:
     line = Line(*[answer] * 4)
     with pytest.raises(PanelError) as caught:
         READ(line.client)
-    told = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
-    told += "".join(traceback.format_exception(caught.value))
-    assert TOKEN not in told and PERSON not in told
+    printed = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
+    printed += "".join(traceback.format_exception(caught.value))
+    assert TOKEN not in printed and PERSON not in printed
 
 
 def test_the_panels_own_words_help_with_a_study() -> None:

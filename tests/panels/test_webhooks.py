@@ -151,8 +151,8 @@ def test_one_command_makes_the_secret_and_confirms_the_subscriptions(fake: FakeP
     out = StringIO()
     call_command("subscribe_webhooks", "--workspace", "w1", "--url", "https://study.example/hooks/prolific", stdout=out)
     assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}\n" in out.getvalue()
-    told = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
-    assert told == {
+    subscriptions = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
+    assert subscriptions == {
         ("submission.status.change", "https://study.example/hooks/prolific", True),
         ("study.status.change", "https://study.example/hooks/prolific", True),
     }

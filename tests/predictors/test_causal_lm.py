@@ -327,8 +327,8 @@ def test_a_worker_trains_its_members_and_scores_with_them(params, tmp_path):
     params = {**params, "members": 2}
     training.forget_predictors()
     folders = [tmp_path / "one", tmp_path / "two"]
-    told = [training.train_member("causal_lm", params, 5, n, PAIRS, LABELS, None, folders[n]) for n in range(2)]
-    assert [one["steps"] for one in told] == [3, 3] and all(one["n_examples"] == 12 for one in told)
+    results = [training.train_member("causal_lm", params, 5, n, PAIRS, LABELS, None, folders[n]) for n in range(2)]
+    assert [one["steps"] for one in results] == [3, 3] and all(one["n_examples"] == 12 for one in results)
     expected = _fitted(params, seed=5).predict_proba(PAIRS)[:, 1]
     assert training.score(folders, PAIRS) == pytest.approx(expected, abs=1e-6)
 

@@ -222,8 +222,8 @@ def test_a_predictor_that_fails_does_not_cost_the_others(tmp_path, train, test_f
 )
 def test_an_unexpected_failure_does_not_cost_the_others_either(train, test_file, broken, monkeypatch, error, said):
     monkeypatch.setattr(Broken, "error", error)
-    told, printed = refused("--train", train, "--test", test_file, "--predictors", CHEAP)
-    assert said in told
+    message, printed = refused("--train", train, "--test", test_file, "--predictors", CHEAP)
+    assert said in message
     assert "Table 1" in printed
 
 

@@ -153,8 +153,8 @@ def test_speeders_get_through_with_answers_of_chance(live_server, through: str) 
     assert crowd.run() == {"completed": 6}
     values = set(Response.objects.values_list("belief__value", flat=True))
     assert len(values) > 6 and all(value % 5 == 0 for value in values)
-    told = Response.objects.values_list("client__submitted_ms", flat=True)
-    assert sum(told) / len(told) < 3000
+    times = Response.objects.values_list("client__submitted_ms", flat=True)
+    assert sum(times) / len(times) < 3000
 
 
 def test_programs_that_only_read_begin_nothing_and_take_nobodys_link(live_server) -> None:
@@ -175,7 +175,7 @@ def test_people_tell_the_times_that_a_browser_would(live_server) -> None:
         assert 0 < client["shown_ms"] < client["first_touch_ms"] < client["submitted_ms"]
 
 
-# What does not agree is told
+# Differences are reported
 
 
 def begin_unseen(study) -> None:

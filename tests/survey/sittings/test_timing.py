@@ -59,11 +59,11 @@ def test_what_is_no_number_in_its_limits_is_dropped(value: Any) -> None:
 def test_a_screen_that_was_left_is_kept_a_few_times_and_moves_nothing(visitor: cast.Visitor) -> None:
     before = visitor.reload()
     seen = visitor.sitting.last_seen_at
-    told = [
+    stored = [
         record_unfinished(sitting=visitor.sitting, step="1", data={"client_shown_ms": "7", "value": "50"})
         for _time in range(MOST_UNFINISHED + 3)
     ]
-    assert told == [True] * MOST_UNFINISHED + [False] * 3
+    assert stored == [True] * MOST_UNFINISHED + [False] * 3
     row = UnfinishedScreen.objects.order_by("number")[0]
     assert (row.kind, row.name, row.step, row.number, row.client) == ("instructions", "how_to", 1, 1, {"shown_ms": 7})
     assert visitor.reload() == before
