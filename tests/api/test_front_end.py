@@ -74,7 +74,7 @@ def test_who_finds_all_places_taken_after_the_checks_comes_to_another_end() -> N
     assert (end["outcome"], end["code"]) == ("study_full", study.completion_code("study_full"))
 
 
-def test_a_number_that_stands_there_at_the_start_is_told() -> None:
+def test_a_number_that_stands_there_at_the_start_is_reported() -> None:
     cast.open_study(**STUDY)
     visit = FrontEnd("cast", Reader())
     visit.take_part()

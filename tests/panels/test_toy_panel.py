@@ -380,7 +380,7 @@ def test_a_study_whose_panel_is_gone_admits_nobody_and_says_why(
         command("reconcile", "cast")
 
 
-# That nothing of the core knows it
+# Nothing in the core knows it
 
 
 def files_that_name_it(folder: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Events from the panel: by their signature alone, once, in any order, and lost without harm."""
+"""Events from the panel: accepted only with a signature, once, in any order; a lost one does no harm."""
 
 import json
 import time
@@ -176,7 +176,7 @@ def test_a_posting_is_paused_behind_a_closed_door(fake: FakeProlific, posting: P
     assert not [path for method, path in fake.calls if method == "POST"], "once"
 
 
-# The pretended panel itself
+# The fake panel itself
 
 
 @pytest.mark.django_db(transaction=True)

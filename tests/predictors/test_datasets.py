@@ -157,7 +157,7 @@ def test_a_bad_cell_is_named_by_file_line_and_column(file, change, message):
         read(file({**keep, "q1": "one line"}, {"q1": "one line", **keep, **change}))
 
 
-def test_all_problems_are_told_at_once_up_to_ten(file):
+def test_all_problems_are_reported_at_once_up_to_ten(file):
     with pytest.raises(PredictorError) as caught:
         read(file(*[{"belief_change": "x"}] * 14))
     lines = str(caught.value).splitlines()

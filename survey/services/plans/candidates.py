@@ -367,7 +367,7 @@ def _from_everything(
     pairing = instruments.pairing_of(instrument)
     excluded = pairing.ranks_of(source.exclude, questions)
     if source.shortlist is not None and isinstance(design, EpsilonGreedy):
-        # How many of a list make its top is the design's to say, be it a list of all or a short one.
+        # The design says how many of a list are its top, for a full list and for a shortlist.
         chosen = design.ends(len(source.shortlist)).highest
         drawn = bandit.draw_rescored(
             ranks=source.shortlist[RANK],

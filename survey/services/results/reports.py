@@ -145,7 +145,7 @@ def _loaded(entry: ReportEntry) -> Report:
         return entry.load()
     except Exception as exc:  # Other people's code: whatever is wrong with it, the other reports must work.
         logger.exception("the report %s cannot be loaded", entry.path)
-        raise ReportBroken(f"{entry.path} cannot be loaded ({exc}): whoever wrote it must repair it") from exc
+        raise ReportBroken(f"{entry.path} cannot be loaded ({exc}): its author must repair it") from exc
 
 
 def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
@@ -159,7 +159,7 @@ def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
 
 def _fault(entry: ReportEntry, exc: Exception) -> ReportBroken:
     logger.error("the report %s fails", entry.path, exc_info=exc)
-    return ReportBroken(f"{entry.path} fails ({exc}): whoever wrote it must repair it")
+    return ReportBroken(f"{entry.path} fails ({exc}): its author must repair it")
 
 
 # Making one

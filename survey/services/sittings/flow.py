@@ -147,7 +147,7 @@ def current_step(sitting: Sitting) -> Step:
 
 
 def words_while_missing() -> str:
-    """What respondents are told while the study's instrument is missing. The reason is nothing for them."""
+    """What respondents read while the study's instrument is missing. The reason is not for them."""
     return _(
         "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
         "Please try again later, or write to those who run the study."

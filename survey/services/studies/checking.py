@@ -198,7 +198,7 @@ def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
     """What ethics boards expect. They decide themselves, so nothing here stops a study."""
     kinds = {block.kind for block in config.blocks}
     if "debriefing" not in kinds:
-        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to be told what it was about")
+        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to read what it was about")
     if "instructions" not in kinds:
         yield Finding("remark", "blocks", "no instructions before the items")
     if "checks" not in kinds:

@@ -133,7 +133,7 @@ def test_who_was_elsewhere_for_half_of_the_time_is_flagged() -> None:
     assert flags(stage) == [(), ("hidden",), (), ()]
 
 
-def test_several_flags_come_in_one_order_and_the_rules_are_told_in_words() -> None:
+def test_several_flags_come_in_one_order_and_the_rules_are_reported_in_words() -> None:
     stage = full_stage(flags={"hidden": {}, "same_answers": {"items": 2}, "speeder": {}})
     Response.objects.update(client={"shown_ms": 0, "submitted_ms": 10, "hidden_ms": 10})
     assert flags(stage) == [("speeder", "same_answers", "hidden")] * 4

@@ -94,7 +94,7 @@ def test_it_mostly_offers_four_options():
 
 
 def layout_faults(row: Row) -> list[str]:
-    """What is wrong with the way a question is written down, in words."""
+    """What is wrong with the form of a question, in words."""
     question, listed, faults = row["question"], options(row["question"]), []
     if not re.fullmatch(r"<b>(?:(?!</?b>|<br>).)+(?:</b>|<br></b>\(A\) (?:(?!</?b>).)+)", question):
         faults.append("not a bold stem, alone or with options after a line break")
@@ -167,7 +167,7 @@ SMALL_WORDS = re.compile(
 
 
 def content(text: str) -> set[str]:
-    """The words that carry the question: without the small change of every question."""
+    """The words that carry the question, without words that are in every question."""
     return set(re.findall(r"[\w'+*/<>&$.-]+", SMALL_WORDS.sub("", text.lower())))
 
 

@@ -1,4 +1,4 @@
-"""Other policies from logged chances, against sums written out; and refusals where the logs have nothing to say."""
+"""Other policies from logged chances, against sums written out; and refusals if the logs do not suffice."""
 
 import csv
 import io

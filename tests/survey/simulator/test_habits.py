@@ -204,7 +204,7 @@ def begin_unseen(study) -> None:
         ),
     ],
 )
-def test_a_difference_between_people_and_server_is_told(live_server, spoil, expected: str) -> None:
+def test_a_difference_between_people_and_server_is_reported(live_server, spoil, expected: str) -> None:
     crowd = crowd_for(live_server, cast.open_study())
     crowd.run()
     assert crowd.report().differences == ()
@@ -212,7 +212,7 @@ def test_a_difference_between_people_and_server_is_told(live_server, spoil, expe
     assert expected in crowd.report().differences
 
 
-def test_a_program_that_began_something_is_told(live_server) -> None:
+def test_a_program_that_began_something_is_reported(live_server) -> None:
     study = cast.open_study(panel=PROLIFIC, stages=[{"sittings": 6}])
     crowd = crowd_for(live_server, study, rates=Rates(scanners=1.0))
     crowd.run()

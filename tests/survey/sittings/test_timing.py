@@ -1,4 +1,4 @@
-"""The time of every step, and the browser's word on screens that were left."""
+"""The time of every step, and the browser's reports about screens that were left."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def test_nothing_is_kept_of_a_sitting_that_is_over_and_an_expired_one_stays_expi
         ("de", "Sie können jederzeit aufhören.", False),
     ],
 )
-def test_a_consent_that_names_the_measuring_is_told_from_one_that_does_not(
+def test_a_consent_that_names_the_measuring_differs_from_one_that_does_not(
     language: str, text: str, named: bool
 ) -> None:
     assert is_named_in(text, language) == named

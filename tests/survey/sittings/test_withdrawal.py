@@ -1,4 +1,4 @@
-"""A person takes back what they gave: the content is gone, the design keeps its shape, and what had learnt is named."""
+"""A person withdraws: the content is deleted, the design stays, and predictors that had learnt from it are named."""
 
 from datetime import timedelta
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The work after a stage: claimed by lease, written by who holds it, safe to do twice, said in words when it fails."""
+"""The work after a stage: claimed by lease, written by its holder, safe to do twice, with a clear error if it fails."""
 
 import shutil
 from datetime import timedelta
@@ -37,7 +37,7 @@ def states(stage: Stage) -> dict[str, str]:
 
 
 def die(step: JobStep) -> None:
-    """A worker claims the step and is never heard of again; its lease runs out."""
+    """A worker claims the step and disappears; its lease runs out."""
     assert jobs.claim(step.pk) is not None
     lapse(step)
 

@@ -1,4 +1,4 @@
-"""A stage's plan is drawn again from its manifest: what was changed since is named, what was not agrees."""
+"""A stage's plan is drawn again from its manifest: changes since then are named, everything else agrees."""
 
 from io import StringIO
 from typing import Any

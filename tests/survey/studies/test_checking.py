@@ -1,4 +1,4 @@
-"""A study file is looked over before it becomes a study; nothing is written."""
+"""A study file is checked before it becomes a study; nothing is written."""
 
 import json
 from io import StringIO
@@ -154,8 +154,8 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
     with pytest.raises(SystemExit) as ended:
         call_command("check_study", str(file), "--json", stdout=out)
     assert ended.value.code == 1
-    told_as_json = json.loads(out.getvalue())
-    assert told_as_json["ok"] is False and told_as_json["findings"][0]["field"] == "data.retention_until"
+    as_json = json.loads(out.getvalue())
+    assert as_json["ok"] is False and as_json["findings"][0]["field"] == "data.retention_until"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)

@@ -210,7 +210,7 @@ BEFORE = (
 )
 
 
-# Of the sitting as a whole, as it is by now.
+# About the whole sitting, as it is now.
 FLAGS = (
     CoreColumn(
         Column("flags", "text", "The sitting's flags by the rules of the study file, with a space between them."),
