@@ -170,7 +170,7 @@ def chromium() -> Path:
 
 @pytest.fixture
 def browser(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A headless browser (playwright's Browser). Its loop runs in this thread, so Django is told that this is meant."""
+    """A headless browser (playwright's Browser). Its loop runs in this thread, so Django must be set to allow it."""
     from playwright.sync_api import sync_playwright
 
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

@@ -66,7 +66,7 @@ class ReportCommand(HunchCommand):
             self.print_page(found, out=out is not None)
         if out is not None:
             for path in reports.write(study, name, found, out):
-                # Whoever reads the JSON from a pipe must find nothing else in it.
+                # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
 
     def print_page(self, found: Findings, *, out: bool) -> None:

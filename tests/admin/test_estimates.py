@@ -1,4 +1,4 @@
-"""The page of estimates: what the service says, also before there is anything to say, and to nobody else."""
+"""The page of estimates: what the service says, also before there are answers, and only to those who may see it."""
 
 import pytest
 from django.contrib.auth import get_user_model

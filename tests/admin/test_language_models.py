@@ -1,4 +1,4 @@
-"""Collections of answers in the admin: begun, looked at, stopped and resumed; refused where the command would."""
+"""Collections of answers in the admin: begun, watched, stopped and resumed; refused if the command would refuse."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_replies_are_shown_as_text(bank: Bank, as_researcher: Client) -> None:
     assert "0.0 %" in as_researcher.get("/admin/survey/languagemodel/").content.decode()
 
 
-def test_a_folder_with_no_model_is_told_in_words(bank: Bank, tmp_path: Path) -> None:
+def test_a_folder_with_no_model_is_reported_in_words(bank: Bank, tmp_path: Path) -> None:
     from survey.services.banks import collecting
 
     pytest.importorskip("torch")

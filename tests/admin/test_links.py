@@ -59,7 +59,7 @@ def test_only_studies_that_are_entered_by_links_are_offered(lab: Study, as_resea
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "5001", "many", ""])
-def test_a_number_that_is_none_is_told_at_its_field(lab: Study, as_researcher: Client, count: str) -> None:
+def test_a_number_that_is_none_is_reported_at_its_field(lab: Study, as_researcher: Client, count: str) -> None:
     response = as_researcher.post(MAKE, {"study": "cast", "count": count})
     assert b"errorlist" in response.content and not EntryLink.objects.exists()
 
@@ -75,7 +75,7 @@ def test_the_study_page_offers_what_is_owed(lab: Study, as_researcher: Client) -
     cast.open_study(slug="open-one")
     body = as_researcher.get(f"/admin/survey/study/{lab.pk}/change/").content.decode()
     assert f"/admin/survey/study/{lab.pk}/export/owed.csv" in body
-    told = as_researcher.post(f"/admin/survey/study/{lab.pk}/export/owed.csv")
-    assert b"".join(told.streaming_content).startswith(b"respondent,stage,state")  # type: ignore[attr-defined]
+    download = as_researcher.post(f"/admin/survey/study/{lab.pk}/export/owed.csv")
+    assert b"".join(download.streaming_content).startswith(b"respondent,stage,state")  # type: ignore[attr-defined]
     other = Study.objects.get(slug="open-one")
     assert as_researcher.post(f"/admin/survey/study/{other.pk}/export/owed.csv").status_code == 404

@@ -1,4 +1,4 @@
-"""The study page: what it shows, what a researcher does there, and what is written down of it."""
+"""The study page: what it shows, what a researcher can do there, and what the audit records."""
 
 from datetime import timedelta
 from typing import Any

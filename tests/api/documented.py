@@ -1,4 +1,4 @@
-"""The API as its OpenAPI document has it: every answer that comes through here is checked against the document."""
+"""The API as its OpenAPI document describes it: every answer is checked against the document."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -114,7 +114,7 @@ STUDY: dict[str, Any] = {
 
 
 class Reader:
-    """Knows what is right, and gets the comprehension checks wrong so many times before."""
+    """Knows the right answers, but first fails the comprehension checks this many times."""
 
     def __init__(self, *, wrong: int = 0) -> None:
         self.wrong = wrong

@@ -10,7 +10,7 @@ from typing import Any
 
 from .documented import call
 
-# Of the questions that can be got wrong: picks one of the options' texts.
+# For questions that can be answered wrongly: picks one of the options' texts.
 Reader = Callable[[str, list[str]], str]
 MOST_STEPS = 200
 
@@ -47,7 +47,7 @@ class FrontEnd:
     refusals: list[dict[str, Any]] = field(default_factory=list)
 
     def take_part(self, *, until: str = "end") -> dict[str, Any]:
-        """From the consent to the end (or to a kind of step), whatever steps there are; the last one."""
+        """Walk from the consent to the end (or to a kind of step), whatever steps come; return the last one."""
         info = call("study_info", path={"slug": self.slug}, query={"language": self.language} if self.language else {})
         assert info.status_code == 200 and info.json()["consent"]["text"]
         chosen = {"language": self.language} if self.language else {}
@@ -68,9 +68,9 @@ class FrontEnd:
         self.seen.append(step)
 
     def _answer(self) -> None:
-        """Send what the fields may hold until it is taken; a refusal names the fields to answer otherwise."""
+        """Send possible values of the fields until they are accepted; a refusal names the fields to change."""
         step = self.step
-        told = {check["name"]: self._read(check) for check in step["checks"]}
+        answers = {check["name"]: self._read(check) for check in step["checks"]}
         asked = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
         choices = {one["name"]: list(values(one)) for one in asked}
         for name in set(self.prefers) & set(choices):
@@ -80,7 +80,7 @@ class FrontEnd:
         ):
             body = {
                 "step": step["number"],
-                **told,
+                **answers,
                 **{name: value for name, value in given.items() if value is not None},
             }
             response = call("sitting_answer", body=body, headers={"X-Sitting-Token": self.token})

@@ -65,7 +65,7 @@ def test_the_choice_about_ones_data_is_a_field(client: Client) -> None:
     assert Withdrawal.objects.count() == 1 and not DataChoice.objects.get().may_use
 
 
-def test_who_is_screened_out_is_told_why(client: Client) -> None:
+def test_who_is_screened_out_reads_why(client: Client) -> None:
     study = cast.open_study(blocks=blocks(before=SCREENER))
     person = Person(client).go_to("form")
     person.answer(adult="No")

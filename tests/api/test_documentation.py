@@ -17,25 +17,25 @@ def rows(header: str) -> set[str]:
 
 
 def values_of(schema: str, name: str) -> set[str]:
-    told = document()["components"]["schemas"][schema]["properties"][name]
-    reference = told.get("$ref") or next((one["$ref"] for one in told.get("allOf", ())), "")
-    return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else told["enum"])
+    field = document()["components"]["schemas"][schema]["properties"][name]
+    reference = field.get("$ref") or next((one["$ref"] for one in field.get("allOf", ())), "")
+    return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else field["enum"])
 
 
-def test_every_kind_of_step_and_type_of_field_is_told() -> None:
+def test_every_kind_of_step_and_type_of_field_is_reported() -> None:
     assert rows("`kind`") == values_of("Step", "kind")
     assert rows("a field's `type`") == values_of("StepField", "type")
 
 
-def test_every_status_of_an_error_is_told() -> None:
+def test_every_status_of_an_error_is_reported() -> None:
     assert rows("status") == {str(status) for status in (*REFUSALS, 405, 406)}
 
 
-def test_everything_that_can_be_measured_is_told() -> None:
+def test_everything_that_can_be_measured_is_reported() -> None:
     assert set(re.findall(r"client_(\w+)", TEXT)) == set(CLIENT_FIELDS)
 
 
-def test_every_address_of_respondents_is_told() -> None:
+def test_every_address_of_respondents_is_reported() -> None:
     for path, operations in document()["paths"].items():
         if any("respondents" in operation["tags"] for operation in operations.values()):
             assert path.removeprefix("/api/v1/").replace("{slug}", "SLUG") in TEXT, path

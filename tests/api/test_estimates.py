@@ -1,4 +1,4 @@
-"""Estimates by API: the same report as the command's, for who may export."""
+"""Estimates by API: the same report as the command's, for people who may export."""
 
 import pytest
 from django.contrib.auth.models import Permission, User

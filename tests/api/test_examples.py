@@ -40,8 +40,8 @@ def shape_of_step(step: Mapping[str, Any]) -> str:
     fields = [([one[fact] for fact in facts], sorted(one["options"])) for one in asked]
     checks = [(check["name"], len(check["options"])) for check in step["checks"]]
     name = (step["screen"] or {}).get("name")
-    told = (step["outcome"], bool(step["code"]), step["attempt"], bool(step["hints"]))
-    return json.dumps([step["kind"], name, fields, checks, told, shape(step)])
+    ending = (step["outcome"], bool(step["code"]), step["attempt"], bool(step["hints"]))
+    return json.dumps([step["kind"], name, fields, checks, ending, shape(step)])
 
 
 def walked_steps() -> list[dict[str, Any]]:

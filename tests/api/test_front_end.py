@@ -37,7 +37,7 @@ def test_a_front_end_walks_a_whole_sitting_by_the_document_alone(language: str |
     assert AttentionAnswer.objects.get().passed
     forms = {answer.block: answer.answers for answer in FormAnswer.objects.all()}
     assert forms["screener"] == {"adult": "yes"} and forms["about"]["tools"] == ["pen"]
-    # Between them the four items asked in all four ways, and each was told from its fields.
+    # The four items together asked in all four ways, and the fields of each show the way.
     modes = Counter(assignment.levels()["mode"] for assignment in Assignment.objects.all())
     assert modes == dict.fromkeys(MODES, 1)
     assert {step["attempt"] for step in visit.seen if step["kind"] == "checks"} == {1, 2}
@@ -74,7 +74,7 @@ def test_who_finds_all_places_taken_after_the_checks_comes_to_another_end() -> N
     assert (end["outcome"], end["code"]) == ("study_full", study.completion_code("study_full"))
 
 
-def test_a_number_that_stands_there_at_the_start_is_told() -> None:
+def test_a_number_that_stands_there_at_the_start_is_reported() -> None:
     cast.open_study(**STUDY)
     visit = FrontEnd("cast", Reader())
     visit.take_part()

@@ -70,7 +70,7 @@ def test_respondents_are_answered_as_documented(name: str, mode: GenerationMode)
     cast.open_study()
     person = Person(Client()).go_to("item")
     seen = send_generated(operations()[name], mode, {"X-Sitting-Token": person.token})
-    # A wish for a language that is not there is the one thing that a generated address can have wrong.
+    # A generated address can be wrong in only one thing: it asks for a language that does not exist.
     fits = mode is GenerationMode.POSITIVE or name == "study_info"
     assert any(status < 300 or status == 409 for status in seen) == fits, seen
 
@@ -97,7 +97,7 @@ def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode)
 
 
 @pytest.mark.parametrize("name", sorted(RESEARCHERS))
-def test_researchers_without_a_good_token_are_told_so(name: str) -> None:
+def test_researchers_without_a_good_token_learn_that(name: str) -> None:
     cast.open_study()
     forged = {"Authorization": "Token forged"}
     assert set(send_generated(operations()[name], GenerationMode.POSITIVE, forged)) == {401}

@@ -108,7 +108,7 @@ def test_a_step_that_is_no_number_is_named(person: Inside, step: Any) -> None:
     assert list(error_of(response)["fields"]) == ["step"]
 
 
-def test_what_is_wrong_inside_a_field_is_told_by_its_place(client: Client) -> None:
+def test_what_is_wrong_inside_a_field_is_reported_by_its_place(client: Client) -> None:
     cast.open_study()
     body = {"consent": True, "parameters": {"pid": "x" * 201, "sid": [1]}}
     response = client.post(BEGIN, body, content_type="application/json")
@@ -166,7 +166,7 @@ def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
     assert len(researchers_views()) == 8
     for path, view in researchers_views().items():
         parameters = document()["paths"][path]["get"].get("parameters", ())
-        # What a report can be asked stands in the list of reports, and together as one parameter here.
+        # The list of reports shows each report's arguments; here they are one parameter together.
         filters = ["arguments"] if view.filters is None else view.filters
         assert sorted(filters) == sorted(one["name"] for one in parameters if one["in"] == "query"), path
 
@@ -183,7 +183,7 @@ def test_a_filter_that_does_not_exist_is_refused_and_the_others_are_named(reader
 
 
 @pytest.mark.parametrize("path", sorted(set(researchers_views()) - {"/api/v1/studies/"}))
-def test_a_study_that_does_not_exist_is_told(reader: Client, path: str) -> None:
+def test_a_study_that_does_not_exist_is_reported(reader: Client, path: str) -> None:
     response = reader.get(path.replace("{slug}", "nobody"))
     assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
 
@@ -201,7 +201,7 @@ def test_a_study_that_does_not_exist_is_told(reader: Client, path: str) -> None:
         ("Basic eDp5", 401, "not_authenticated"),
     ],
 )
-def test_a_wrong_token_is_told(client: Client, path: str, header: str | None, status: int, code: str) -> None:
+def test_a_wrong_token_is_reported(client: Client, path: str, header: str | None, status: int, code: str) -> None:
     response = client.get(named(path), headers={"Authorization": header} if header else {})
     assert (response.status_code, error_of(response)["code"]) == (status, code)
     assert response.headers["WWW-Authenticate"] == "Token"
@@ -224,7 +224,7 @@ def test_a_wrong_token_is_told(client: Client, path: str, header: str | None, st
         ("reports/human_calibration/?people_study=cast&model=%00", 409),
     ],
 )
-def test_a_filter_that_means_nothing_is_told_in_words(reader: Client, query: str, status: int) -> None:
+def test_a_filter_that_means_nothing_is_reported_in_words(reader: Client, query: str, status: int) -> None:
     response = reader.get(STUDY + query)
     assert response.status_code == status, response.content
     if status >= 400:

@@ -1,4 +1,4 @@
-"""Many people at the API at once, on PostgreSQL with real threads: what each is told, and what is stored of it."""
+"""Many people at the API at once, on PostgreSQL with real threads: the answer that each gets, and what is stored."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_of_thirty_who_come_at_once_exactly_eight_find_a_place_and_each_can_fini
     study = cast.open_study(stages=[{"sittings": 8}], sitting={"items": 4})
     outcomes = Counter(together(*[lambda: outcome_of(lambda: Person(Client()))] * 30))
     assert outcomes == {"completed": 8, "full": 22}
-    # Who was refused was refused before anything was stored of them.
+    # People who were refused were refused before anything was stored of them.
     assert Respondent.objects.count() == Consent.objects.count() == Sitting.objects.count() == 8
     stage = study.stages.get(index=1)
     assert stage.slots.count() == Assignment.objects.filter(state="counted").count() == 32
@@ -67,7 +67,7 @@ def test_of_thirty_who_come_at_once_exactly_eight_find_a_place_and_each_can_fini
 
 
 def test_places_are_those_that_finished_and_those_that_still_can() -> None:
-    """Some finish, some expire, some are live: who comes then finds exactly the places that are left."""
+    """Some finish, some expire, some are live: people who come then find exactly the places that are left."""
     study = cast.open_study(stages=[{"sittings": 6}])
     people = [Person(Client()).go_to("item") for _ in range(6)]
     for person in people[:2]:
@@ -211,7 +211,7 @@ def test_a_stage_that_is_closed_at_once_takes_the_answers_in_flight_or_has_them_
     for person, result in zip(people, results[:3], strict=True):
         person.step = result.json()
         assert person.go_to("end").step["outcome"] == "completed"
-    # Whoever consented just before the door closed stays without a booklet, and is expired with the others.
+    # People who consented just before the stage closed get no booklet, and expire with the others.
     for sitting in Sitting.objects.filter(state="live"):
         expiry.expire_sitting(sitting.pk, now=timezone.now())
     answers = freeze(Stage.objects.get(pk=stage.pk))["answers"]

@@ -165,7 +165,7 @@ def test_a_second_submission_of_one_person_is_refused(client: Client) -> None:
     assert (refused.status_code, error_of(refused)["code"]) == (403, "already_taken_part")
 
 
-def test_closed_and_full_are_told_before_and_at_consent(client: Client, study: Study) -> None:
+def test_closed_and_full_are_reported_before_and_at_consent(client: Client, study: Study) -> None:
     stage = study.stages.get(index=1)
     stage.booklets.update(claimed_at="2026-01-01T00:00Z")
     assert client.get("/api/v1/studies/cast/").json()["refusal"] == "full"
@@ -238,14 +238,14 @@ def test_a_body_that_is_no_object_is_a_bad_request(client: Client, study: Study,
 @pytest.mark.parametrize(
     ("path", "status"), [("/api/v1/studies/nobody/", 404), ("/api/v1/nothing", 404), ("/api/v1/sitting", 301)]
 )
-def test_an_unknown_address_is_told_in_the_same_shape(client: Client, path: str, status: int) -> None:
+def test_an_unknown_address_is_reported_in_the_same_shape(client: Client, path: str, status: int) -> None:
     response = client.get(path)
     assert response.status_code == status
     if status == 404:
         assert error_of(response)["code"] == "not_found"
 
 
-def test_a_wrong_method_is_told_in_the_same_shape(client: Client, study: Study) -> None:
+def test_a_wrong_method_is_reported_in_the_same_shape(client: Client, study: Study) -> None:
     response = client.delete(STEP)
     assert (response.status_code, error_of(response)["code"]) == (405, "method_not_allowed")
 

@@ -334,7 +334,7 @@ def test_speeders_answer_at_random_and_the_others_as_ever() -> None:
     assert {0, 100} <= set(crowd.posterior[hurried].tolist()) and not (crowd.posterior % 5).any()
 
 
-def test_speeders_must_be_told_for_all_people() -> None:
+def test_speeders_must_be_given_for_all_people() -> None:
     with pytest.raises(DesignError, match="speeder: must be flat and name all 3 people"):
         crowd_answers(probability=[0.5], outcome=[0], person=[2], rng=np.random.default_rng(1), speeder=[True])
 

@@ -235,7 +235,7 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
     assert controls(nodes_of(visitor)) == [FIRST, ("link", "Go back to the panel")]
 
 
-def test_errors_and_thanks_are_told_at_once(visitor: Visitor) -> None:
+def test_errors_and_thanks_are_reported_at_once(visitor: Visitor) -> None:
     open_study()
     begin(visitor, "a")
     hurry(visitor, "item")

@@ -65,7 +65,7 @@ def test_without_the_panels_ids_nobody_begins(client: Client, panel_study: Study
         "?PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=" + "c" * 65,
     ],
 )
-def test_a_link_that_was_not_filled_in_is_told(client: Client, panel_study: Study, query: str) -> None:
+def test_a_link_that_was_not_filled_in_is_reported(client: Client, panel_study: Study, query: str) -> None:
     response = client.get(f"/s/cast/{query}")
     assert response.status_code == 400
     assert read(response.content.decode()).main["data-refused"] == "bad_panel_ids"

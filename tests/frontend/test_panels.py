@@ -87,7 +87,7 @@ def test_each_outcome_leads_to_its_own_address_and_else_to_the_common_one(client
         "pid=a&survey=s&tic=" + "c" * 129,
     ],
 )
-def test_a_link_that_the_panel_did_not_fill_in_is_told(client: Client, panel_study: Study, query: str) -> None:
+def test_a_link_that_the_panel_did_not_fill_in_is_reported(client: Client, panel_study: Study, query: str) -> None:
     assert refusal(client.get(f"/s/cast/?{query}")) == (400, "bad_panel_ids")
 
 

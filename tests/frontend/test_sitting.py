@@ -328,7 +328,7 @@ def test_a_level_of_a_condition_changes_its_texts(client: Client) -> None:
     assert {"ai": "About AI.", "human": "About people."}[level] in page.text
 
 
-def test_the_last_place_taken_meanwhile_is_told_with_its_own_code(client: Client, study: Study) -> None:
+def test_the_last_place_taken_meanwhile_is_reported_with_its_own_code(client: Client, study: Study) -> None:
     page = send(client, arrive(client))
     study.stages.get(index=1).booklets.update(claimed_at=timezone.now())
     page = send(client, page)

@@ -12,7 +12,7 @@ from survey.panels.prolific.fake import FakeProlific, FakeServer
 
 @pytest.fixture
 def fake(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProlific]:
-    """A running fake, with the token and secret that it knows in our settings. Nobody waits between two tries."""
+    """A running fake, with its token and secret in our settings. There is no wait between two tries."""
     cache.clear()
     monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
     panel = FakeProlific(seed=11)

@@ -1,4 +1,4 @@
-"""Money and webhooks under many hands at once, on PostgreSQL with real threads."""
+"""Money and webhooks used by many at once, on PostgreSQL with real threads."""
 
 import pytest
 

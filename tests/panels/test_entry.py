@@ -1,4 +1,4 @@
-"""At the door of a study at a panel: signed links, looked-up submissions, and people of other studies."""
+"""Entering a study at a panel: signed links, looked-up submissions, and people of other studies."""
 
 import base64
 import hashlib
@@ -56,7 +56,7 @@ def refusal(study: Study, values: dict[str, str], **more: Any) -> str:
 
 
 def signed(fake: FakeProlific, place: dict[str, Any], **claims: Any) -> dict[str, str]:
-    """The parameters of a signed link; `claims` make it a wrong one."""
+    """The parameters of a signed link; `claims` can make it wrong."""
     ids = given(place)
     return {**ids, "prolific_token": fake.sign(ids, **{"audience": f"https://{HOST}/s/cast/?STUDY_ID=1", **claims})}
 

@@ -24,7 +24,7 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 PEOPLE = 60
-# What becomes of the people, in turn. Most of them do what is hoped for.
+# What happens to the people, in turn. Most of them do what they should.
 FATES = (
     *("finishes", "finishes", "leaves", "finishes", "fails_checks", "finishes", "no_code", "finishes", "no_consent"),
     *("finishes", "too_late", "finishes", "withdraws", "finishes", "times_out"),
@@ -32,7 +32,7 @@ FATES = (
 
 
 def walk_through(study: Any, fake: FakeProlific, place: dict[str, Any], fate: str) -> str:
-    """What became of them: nobody gets further than the door when our own places are taken."""
+    """What happened to them: nobody gets in when our own places are taken."""
     try:
         _walk_through(study, fake, place, fate)
     except EntryRefused as refusal:
@@ -70,7 +70,7 @@ def _walk_through(study: Any, fake: FakeProlific, place: dict[str, Any], fate: s
 
 
 def post(client: Client, fake: FakeProlific) -> list[int]:
-    """What waits, as the panel would post it; a third gets lost on the way."""
+    """The waiting events, as the panel would post them; a third gets lost on the way."""
     return [
         client.post(
             "/hooks/prolific",
@@ -108,7 +108,7 @@ def test_a_study_runs_from_its_draft_to_zero_differences(
     fates: dict[str, str] = {}
     for number in range(PEOPLE):
         place = fake.take_place(posting.external_id)
-        if place is None:  # All places are used. Whoever was asked to return does, and makes room.
+        if place is None:  # All places are used. People who were asked to return do so, and make room.
             assert fake.follow_requests()
             postings.change(posting, Move.START)
             place = fake.take_place(posting.external_id)
@@ -154,8 +154,8 @@ def test_a_study_runs_from_its_draft_to_zero_differences(
     finished = Sitting.objects.filter(state=Sitting.State.COMPLETE).count()
     assert finished == sum(happened[fate] for fate in ("finishes", "no_code", "too_late", "withdraws"))
 
-    # And nowhere a panel's id of a person.
-    told = caplog.text + "".join(answers_csv(study)) + repr([vars(row) for row in Posting.objects.all()])
+    # And a panel's id of a person is nowhere.
+    stored = caplog.text + "".join(answers_csv(study)) + repr([vars(row) for row in Posting.objects.all()])
     for row in fake.submissions.values():
-        assert row["id"] not in told and row["participant_id"] not in told
+        assert row["id"] not in stored and row["participant_id"] not in stored
     assert submissions.read_all() == 1

@@ -192,7 +192,7 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
 
 
 def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes while the first has written its payment down and is about to send it."""
+    """The second comes when the first has stored its payment and is about to send it."""
     with ProlificAccount.open() as client:
         prepare = client.prepare_bonuses
 

@@ -101,11 +101,11 @@ def test_points_are_paid_beside_the_reward() -> None:
 
 def test_a_list_by_pseudonym_names_nobody(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "owed.csv"
-    told = run("reconcile", "cast", "--out", str(out), capsys=capsys)
-    assert "2.80 USD owed to 4 people" in told and f"wrote {out} (4 rows)" in told
+    output = run("reconcile", "cast", "--out", str(out), capsys=capsys)
+    assert "2.80 USD owed to 4 people" in output and f"wrote {out} (4 rows)" in output
     rows = table_in(out)
     assert {row["respondent"] for row in rows} == set(study.respondents.values_list("pseudonym", flat=True))
-    assert "PERSON" not in out.read_text(encoding="utf-8") + told
+    assert "PERSON" not in out.read_text(encoding="utf-8") + output
     assert not AuditEntry.objects.filter(action="see_panel_identities").exists()
 
 
@@ -113,11 +113,11 @@ def test_the_panels_ids_come_when_they_are_asked_for_and_that_is_written_down(
     study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "owed.csv"
-    told = run("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
+    output = run("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
     rows = {row["person"]: row for row in table_in(out)}
     assert rows["PERSON-done"]["owed"] == "250" and rows["PERSON-done"]["submission"] == "tic-PERSON-done"
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    assert "PERSON" not in told
+    assert "PERSON" not in output
     assert AuditEntry.objects.get(action="see_panel_identities").detail["people"] == 4
 
 
@@ -168,8 +168,8 @@ def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:
 def test_links_have_no_panels_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study_at("links")
     out = tmp_path / "owed.csv"
-    told = refused("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
-    assert "no panel has a name for them" in told and not out.exists()
+    output = refused("reconcile", "cast", "--out", str(out), "--with-panel-ids", capsys=capsys)
+    assert "no panel has a name for them" in output and not out.exists()
 
 
 def test_an_open_study_owes_nobody_by_list() -> None:
@@ -185,13 +185,13 @@ def test_the_command_writes_links_that_let_people_in(
 ) -> None:
     study_at("links")
     out = tmp_path / "links.csv"
-    told = run("links", "cast", "--count", "3", "--out", str(out), "--root", "https://lab.example", capsys=capsys)
-    assert "3 links, numbers 1 to 3" in told
+    output = run("links", "cast", "--count", "3", "--out", str(out), "--root", "https://lab.example", capsys=capsys)
+    assert "3 links, numbers 1 to 3" in output
     rows = table_in(out)
     assert [row["number"] for row in rows] == ["1", "2", "3"]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     for row in rows:
-        assert row["link"].startswith("https://lab.example/s/cast/?link=") and row["link"] not in told
+        assert row["link"].startswith("https://lab.example/s/cast/?link=") and row["link"] not in output
         assert client.get(row["link"].removeprefix("https://lab.example")).status_code == 302
     assert len({row["link"] for row in rows}) == 3
     more = tmp_path / "more.csv"
@@ -200,7 +200,7 @@ def test_the_command_writes_links_that_let_people_in(
 
 
 @pytest.mark.parametrize(
-    ("kind", "more", "told"),
+    ("kind", "more", "message"),
     [
         ("open", ["--count", "1"], 'only a study of the kind "links" has links'),
         ("links", ["--count", "0"], "1 to 5000 links at once"),
@@ -208,11 +208,11 @@ def test_the_command_writes_links_that_let_people_in(
     ],
 )
 def test_links_that_cannot_be_made_leave_no_file(
-    kind: str, more: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cast.open_study(panel={"kind": kind})
     out = tmp_path / "links.csv"
-    assert told in refused("links", "cast", "--out", str(out), *more, capsys=capsys)
+    assert message in refused("links", "cast", "--out", str(out), *more, capsys=capsys)
     assert not out.exists() and not EntryLink.objects.exists()
 
 

@@ -54,8 +54,8 @@ def page(client: Client, posting: Posting) -> str:
 
 def do(client: Client, posting: Posting, rest: str, **data: str) -> tuple[int, list[str]]:
     response = client.post(f"/admin/survey/posting/{posting.pk}/{rest}/", data, follow=True)
-    told = [str(message) for message in response.context["messages"]] if response.context else []
-    return response.status_code, told
+    messages = [str(message) for message in response.context["messages"]] if response.context else []
+    return response.status_code, messages
 
 
 def test_the_page_shows_what_to_do_and_no_id_of_the_panels(posting: Posting, fake: FakeProlific) -> None:

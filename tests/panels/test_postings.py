@@ -52,8 +52,8 @@ def test_the_stages_manifest_names_whom_the_panel_may_send_and_for_what(fake: Fa
     posting = posted(publish=False, filters=filters, devices=["desktop"], expected_minutes=5)
     stage = posting.study.stages.get(index=1)
     assert stage.manifest["plan_sha256"] == stage.plan_sha256
-    (told,) = stage.manifest["postings"]
-    assert told == {
+    (recorded,) = stage.manifest["postings"]
+    assert recorded == {
         "internal_name": posting.internal_name, "filters": filters, "device_compatibility": ["desktop"],
         "total_available_places": 6, "estimated_completion_time": 5, "reward": 100,
     }  # fmt: skip
@@ -83,8 +83,8 @@ def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProli
     posting = posted(publish=False, codes={"completed": "automatically_approve", "study_full": "manually_review"})
     codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
     outcomes = {code.code: code.outcome for code in posting.study.codes.all()}
-    told = {outcomes[code]: entry["actions"][0]["action"] for code, entry in codes.items()}
-    assert told == {
+    actions = {outcomes[code]: entry["actions"][0]["action"] for code, entry in codes.items()}
+    assert actions == {
         "completed": "AUTOMATICALLY_APPROVE",
         "no_consent": "REQUEST_RETURN",
         "failed_checks": "REQUEST_RETURN",
@@ -333,10 +333,10 @@ def test_the_commands_do_a_whole_round(fake: FakeProlific) -> None:
     assert "approved: 1" in run("reconcile", "cast", "--approve", "--ask-back")
     assert "finished after the panel's time was over" in run("pay_bonuses", "cast")
     assert "1.00 USD paid\nnothing is owed\ncommitted: 9.00 of 100.00" in run("pay_bonuses", "cast", "--pay")
-    told = run("reconcile", "cast") + run("posting", "cast", "show") + run("pay_bonuses", "cast")
-    assert "0 to settle, 0.00 USD owed" in told
+    output = run("reconcile", "cast") + run("posting", "cast", "show") + run("pay_bonuses", "cast")
+    assert "0 to settle, 0.00 USD owed" in output
     for row in fake.submissions.values():
-        assert row["id"] not in told and row["participant_id"] not in told
+        assert row["id"] not in output and row["participant_id"] not in output
 
 
 def test_a_command_says_what_to_do(fake: FakeProlific) -> None:

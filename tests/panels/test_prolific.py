@@ -1,4 +1,4 @@
-"""The client: what is repeated and what never is, lists to their end, and nothing that tells a secret."""
+"""The client: what it repeats and what it never repeats, whole lists, and nothing that reveals a secret."""
 
 import traceback
 from collections.abc import Callable
@@ -122,7 +122,7 @@ def test_it_gives_up_in_the_end() -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, PanelMissing), (400, PanelRefused), (401, PanelRefused)])
-def test_a_no_is_told_apart_from_silence(status: int, kind: type[PanelError]) -> None:
+def test_a_no_differs_from_silence(status: int, kind: type[PanelError]) -> None:
     with pytest.raises(kind) as caught:
         READ(Line(failing(status)).client)
     assert caught.value.answered == status
@@ -136,9 +136,9 @@ def test_neither_the_token_nor_a_person_is_in_an_error(answer: Answer) -> None:
     line = Line(*[answer] * 4)
     with pytest.raises(PanelError) as caught:
         READ(line.client)
-    told = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
-    told += "".join(traceback.format_exception(caught.value))
-    assert TOKEN not in told and PERSON not in told
+    printed = f"{caught.value!r} {caught.value} {line.client!r} {vars(caught.value)}"
+    printed += "".join(traceback.format_exception(caught.value))
+    assert TOKEN not in printed and PERSON not in printed
 
 
 def test_the_panels_own_words_help_with_a_study() -> None:

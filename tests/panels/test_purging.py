@@ -1,4 +1,4 @@
-"""What a panel calls people goes once nobody is to be paid by it; the hashes that bar a second time stay longer."""
+"""A panel's ids of people are removed once nobody is to be paid by them; hashes that bar a second time stay longer."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Ours against theirs: every awkward case, what is proposed, and what nobody may do."""
+"""Our view against the panel's: every awkward case, what is proposed, and what is forbidden."""
 
 from datetime import timedelta
 from typing import Any

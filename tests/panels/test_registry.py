@@ -1,4 +1,4 @@
-"""Where panels are found: ours by name, those of packages by entry point, and what happens where one is broken."""
+"""Where panels are found: ours by name, those of packages by entry point, and what happens if one is broken."""
 
 import logging
 import sys

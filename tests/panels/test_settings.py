@@ -1,4 +1,4 @@
-"""The panel's variables: what cannot be meant stops the start, by name."""
+"""The panel's variables: an impossible value stops the start, and the message names it."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured

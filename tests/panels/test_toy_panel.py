@@ -103,8 +103,8 @@ def test_a_study_goes_from_its_draft_to_paid_bonuses(toys: ToyServer, client: Cl
     (job,) = toys.jobs.values()
     assert (job["crew"], job["seats"], job["coins"]) == ("swingers", 6, 100)
     assert job["door"] == "http://testserver/s/cast/?toy_who=~toy_who~&toy_job=~toy_job~&toy_ticket=~toy_ticket~"
-    (told,) = study.stages.get(index=1).manifest["postings"]
-    assert told == {"internal_name": job["label"], "crew": "swingers", "seats": 6, "coins": 100}
+    (recorded,) = study.stages.get(index=1).manifest["postings"]
+    assert recorded == {"internal_name": job["label"], "crew": "swingers", "seats": 6, "coins": 100}
     command("posting", study.slug, "publish")
     command("posting", study.slug, "add-places", "2")
     assert (job["mood"], job["seats"]) == ("swinging", 8)
@@ -380,7 +380,7 @@ def test_a_study_whose_panel_is_gone_admits_nobody_and_says_why(
         command("reconcile", "cast")
 
 
-# That nothing of the core knows it
+# Nothing in the core knows it
 
 
 def files_that_name_it(folder: str) -> list[str]:

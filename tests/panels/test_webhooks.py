@@ -1,4 +1,4 @@
-"""Events from the panel: by their signature alone, once, in any order, and lost without harm."""
+"""Events from the panel: accepted only with a signature, once, in any order; a lost one does no harm."""
 
 import json
 import time
@@ -151,8 +151,8 @@ def test_one_command_makes_the_secret_and_confirms_the_subscriptions(fake: FakeP
     out = StringIO()
     call_command("subscribe_webhooks", "--workspace", "w1", "--url", "https://study.example/hooks/prolific", stdout=out)
     assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}\n" in out.getvalue()
-    told = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
-    assert told == {
+    subscriptions = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
+    assert subscriptions == {
         ("submission.status.change", "https://study.example/hooks/prolific", True),
         ("study.status.change", "https://study.example/hooks/prolific", True),
     }
@@ -176,7 +176,7 @@ def test_a_posting_is_paused_behind_a_closed_door(fake: FakeProlific, posting: P
     assert not [path for method, path in fake.calls if method == "POST"], "once"
 
 
-# The pretended panel itself
+# The fake panel itself
 
 
 @pytest.mark.django_db(transaction=True)

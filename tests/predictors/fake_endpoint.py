@@ -1,4 +1,4 @@
-"""A server on the loopback that speaks OpenAI's protocol, well or badly, as a test tells it."""
+"""A server on the loopback that speaks OpenAI's protocol, well or badly, as a test asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass
 class Raw:
-    """A reply as bytes: status, content type, headers; `cut` ends the connection so many bytes early."""
+    """A reply as bytes: status, content type, headers; `cut` ends the connection this many bytes early."""
 
     body: bytes | str | dict | list
     status: int = 200
@@ -45,7 +45,7 @@ def refusal(status: int, message: str = "no", headers: dict[str, str] | None = N
 
 
 def chat(*texts: str | None, top: list[dict[str, float]] | None = None, **usage: int) -> Raw:
-    """A chat's reply: one choice a text, and the likeliest tokens at each place of the first."""
+    """A chat's reply: one choice per text, and the likeliest tokens at each position of the first."""
     logprobs = None
     if top is not None:
         places = [[{"token": token, "logprob": value} for token, value in place.items()] for place in top]

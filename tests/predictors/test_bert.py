@@ -289,7 +289,7 @@ def test_scoring_does_not_depend_on_the_order_of_the_pairs(tiny_params):
     assert fitted.predict_proba([]).shape == (0, 2)
 
 
-def test_dropout_keeps_expectations_and_drops_the_share_it_was_told():
+def test_dropout_keeps_expectations_and_drops_the_share_it_was_given():
     import torch
 
     from predictors.networks.encoder import Dropout
@@ -380,7 +380,7 @@ def test_a_checkpoint_that_is_not_there_is_refused(tiny_params, name):
         _fitted({**tiny_params, "checkpoint": name})
 
 
-def test_a_hub_out_of_reach_is_told_with_what_to_do(tiny_params, monkeypatch):
+def test_a_hub_out_of_reach_is_reported_with_what_to_do(tiny_params, monkeypatch):
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 

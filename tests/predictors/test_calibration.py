@@ -52,7 +52,7 @@ def test_a_fraction_is_two_weighted_rows(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_few_rows_told_apart_perfectly_leave_it_finite_and_near_the_identity(method):
+def test_a_few_rows_separated_perfectly_leave_it_finite_and_near_the_identity(method):
     fitted = Calibrator(method).fit([0.4, 0.6], [0.0, 1.0])
     assert fitted.predict([0.0, 1.0]) == pytest.approx([0, 1], abs=1e-3)
     assert abs(fitted.predict([0.6])[0] - 0.6) < 0.25

@@ -240,7 +240,7 @@ def test_lora_leaves_the_checkpoint_as_it_was_and_full_training_does_not(params,
     assert not any((trained[name] == tensor).all() for name, tensor in before.items() if "embed" not in name)
 
 
-def test_lora_learns_at_the_layers_it_is_told(params):
+def test_lora_learns_at_the_layers_it_is_given(params):
     lora = {**params, "adaptation": "lora", "lora_targets": "q_proj, v_proj", "lora_rank": 3}
     adapted = {n: p for n, p in _model_of(_fitted(lora)).model.named_parameters() if "lora_A" in n}
     assert len(adapted) == 4 and all(("q_proj" in n or "v_proj" in n) and p.shape[0] == 3 for n, p in adapted.items())
@@ -271,7 +271,7 @@ def test_training_leaves_the_global_seed_alone(params):
     assert torch.equal(torch.rand(1), expected)
 
 
-def test_training_that_diverges_is_told(params):
+def test_training_that_diverges_is_reported(params):
     with pytest.raises(PredictorError, match=r"^learning_rate: training diverged"):
         _fitted({**params, "learning_rate": 1e30, "epochs": 4, "max_grad_norm": 1e30})
 
@@ -327,8 +327,8 @@ def test_a_worker_trains_its_members_and_scores_with_them(params, tmp_path):
     params = {**params, "members": 2}
     training.forget_predictors()
     folders = [tmp_path / "one", tmp_path / "two"]
-    told = [training.train_member("causal_lm", params, 5, n, PAIRS, LABELS, None, folders[n]) for n in range(2)]
-    assert [one["steps"] for one in told] == [3, 3] and all(one["n_examples"] == 12 for one in told)
+    results = [training.train_member("causal_lm", params, 5, n, PAIRS, LABELS, None, folders[n]) for n in range(2)]
+    assert [one["steps"] for one in results] == [3, 3] and all(one["n_examples"] == 12 for one in results)
     expected = _fitted(params, seed=5).predict_proba(PAIRS)[:, 1]
     assert training.score(folders, PAIRS) == pytest.approx(expected, abs=1e-6)
 
@@ -373,7 +373,7 @@ def test_a_damaged_checkpoint_is_refused(params, tiny_llama, tmp_path):
         _fitted({**params, "checkpoint": str(folder)})
 
 
-def test_a_hub_out_of_reach_is_told(params, monkeypatch):
+def test_a_hub_out_of_reach_is_reported(params, monkeypatch):
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 

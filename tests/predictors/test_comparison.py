@@ -157,7 +157,7 @@ def test_majorities_of_several_answers_are_predicted_as_such_where_training_says
 
 
 class TellsMajorities:
-    """One person changes with 0.6; the majority is told apart by a number of its own."""
+    """One person changes with 0.6. The majority differs and is known by a separate number."""
 
     uses_responses = True
 

@@ -1,4 +1,4 @@
-"""A connection against a server that sends bytes as it is told, so that every way of ending a reply is tried."""
+"""A connection against a server that sends bytes as the test says, so that every way of ending a reply is tried."""
 
 from __future__ import annotations
 

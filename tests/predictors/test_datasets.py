@@ -157,7 +157,7 @@ def test_a_bad_cell_is_named_by_file_line_and_column(file, change, message):
         read(file({**keep, "q1": "one line"}, {"q1": "one line", **keep, **change}))
 
 
-def test_all_problems_are_told_at_once_up_to_ten(file):
+def test_all_problems_are_reported_at_once_up_to_ten(file):
     with pytest.raises(PredictorError) as caught:
         read(file(*[{"belief_change": "x"}] * 14))
     lines = str(caught.value).splitlines()
@@ -215,9 +215,9 @@ class Spy:
 def test_a_share_of_answers_counts_as_so_many_answers(file):
     table = read(file({"belief_change": "0.25", "responses": "8"}, {"belief_change": "1", "responses": "1"}))
     assert fit_on(Spy(uses_responses=False), table).weights.tolist() == [8.0, 1.0]
-    told = fit_on(Spy(uses_responses=True), table)
-    assert told.weights.tolist() == [1.0, 1.0]
-    assert told.others["responses"].tolist() == [8, 1]
+    given = fit_on(Spy(uses_responses=True), table)
+    assert given.weights.tolist() == [1.0, 1.0]
+    assert given.others["responses"].tolist() == [8, 1]
 
 
 def test_a_majority_counts_once_and_silence_about_answers_is_passed_on(file):

@@ -147,8 +147,8 @@ def test_it_refuses_an_embedding_model_that_has_changed_since(params, tiny_bert,
 
 
 def test_a_worker_trains_it_and_scores_with_it(params, tmp_path):
-    told = training.train_member("embedding_xgboost", params, 3, 0, PAIRS, LABELS, None, tmp_path / "model")
-    assert told["steps"] == 30 and told["n_examples"] == 60 and 0 < told["loss"] < 0.7
+    result = training.train_member("embedding_xgboost", params, 3, 0, PAIRS, LABELS, None, tmp_path / "model")
+    assert result["steps"] == 30 and result["n_examples"] == 60 and 0 < result["loss"] < 0.7
     expected = _fitted(params, seed=3).predict_proba(PAIRS)[:, 1].astype(np.float32)
     assert np.array_equal(training.score([tmp_path / "model"], PAIRS), expected)
 

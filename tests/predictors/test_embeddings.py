@@ -146,7 +146,7 @@ def test_a_damaged_entry_is_computed_anew_and_repaired(tiny_bert, tmp_path, coun
 
 
 @pytest.mark.torch
-def test_a_cache_that_cannot_be_written_is_told(tiny_bert, tmp_path):
+def test_a_cache_that_cannot_be_written_is_reported(tiny_bert, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PredictorError, match=r"^cache: .*give another"):
         embed(TEXTS, model=str(tiny_bert), cache=tmp_path / "file")
@@ -211,7 +211,7 @@ def test_two_servers_do_not_share_what_is_kept(server, monkeypatch):
         assert len(other.seen) == 1
 
 
-def test_voyage_is_told_that_the_texts_are_documents(server, monkeypatch):
+def test_voyage_learns_that_the_texts_are_documents(server, monkeypatch):
     monkeypatch.setattr(embeddings, "VOYAGE_URL", server.url)
     with pytest.raises(PredictorError, match=r"^VOYAGE_API_KEY: not set"):
         embed(["abc"], model="voyage:voyage-3")

@@ -135,10 +135,10 @@ def test_it_waits_until_the_date_that_the_server_says(server, connect, slept):
 
 
 @pytest.mark.parametrize(
-    ("told", "longest"), [("86400", 66.1), ("inf", 66.1), ("nan", 0.5), ("soon", 0.5), ("-3", 0.5)]
+    ("retry_after", "longest"), [("86400", 66.1), ("inf", 66.1), ("nan", 0.5), ("soon", 0.5), ("-3", 0.5)]
 )
-def test_a_strange_or_very_long_retry_after_does_not_stop_it(server, connect, slept, told, longest):
-    server.script = [refusal(429, headers={"Retry-After": told})]
+def test_a_strange_or_very_long_retry_after_does_not_stop_it(server, connect, slept, retry_after, longest):
+    server.script = [refusal(429, headers={"Retry-After": retry_after})]
     ask(connect())
     assert len(slept) == 1 and 0 < slept[0] <= longest
 
@@ -403,7 +403,7 @@ def test_progress_is_heard_while_nothing_arrives_and_stops_what_is_in_flight(ser
     beats = []
     started = time.monotonic()
     with pytest.raises(Stopped):
-        connect(concurrency=2).map([ChatCall(**QUESTION)] * 2, lambda *told: beats.append(told) or len(beats) < 3)
+        connect(concurrency=2).map([ChatCall(**QUESTION)] * 2, lambda *beat: beats.append(beat) or len(beats) < 3)
     release.set()
     assert [done for done, _, _ in beats] == [0, 0, 0]
     assert time.monotonic() - started < 15, "it waited for replies that nobody wants"

@@ -145,9 +145,9 @@ def test_a_folder_keeps_states_and_a_damaged_file_is_computed_anew(params, tmp_p
 
     def fitted() -> tuple[np.ndarray, list[str]]:
         forget_states()
-        told: list[str] = []
-        found = hybrid(params).fit(pairs, labels, None, lambda _done, _total, text: told.append(text))
-        return changed(found, pairs), [text for text in told if text.startswith("read")]
+        reports: list[str] = []
+        found = hybrid(params).fit(pairs, labels, None, lambda _done, _total, text: reports.append(text))
+        return changed(found, pairs), [text for text in reports if text.startswith("read")]
 
     first, read = fitted()
     assert read
@@ -179,12 +179,12 @@ def test_majorities_teach_what_one_person_does(params):
 
     labels = (rng.binomial(9, person(pairs)) > 4.5).astype(float)
     params = {**params, "concentration": 100.0}
-    told = hybrid(params).fit(pairs, labels, responses=np.full(300, 9))
-    untold = hybrid(params).fit(pairs, labels)
-    assert np.abs(changed(told, fresh) - person(fresh)).mean() < 0.06
-    assert np.abs(changed(untold, fresh) - person(fresh)).mean() > 0.12
-    assert told.predict_majority(fresh, 9) == pytest.approx(changed(untold, fresh), abs=0.08)
-    assert told.predict_majority(fresh, 1) == pytest.approx(changed(told, fresh))
+    with_number = hybrid(params).fit(pairs, labels, responses=np.full(300, 9))
+    without = hybrid(params).fit(pairs, labels)
+    assert np.abs(changed(with_number, fresh) - person(fresh)).mean() < 0.06
+    assert np.abs(changed(without, fresh) - person(fresh)).mean() > 0.12
+    assert with_number.predict_majority(fresh, 9) == pytest.approx(changed(without, fresh), abs=0.08)
+    assert with_number.predict_majority(fresh, 1) == pytest.approx(changed(with_number, fresh))
 
 
 def test_shares_tell_how_far_people_scatter(params):

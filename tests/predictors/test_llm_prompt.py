@@ -311,10 +311,10 @@ def test_a_server_of_one_reply_at_a_time_is_asked_several_times(server, refuses)
 
 def test_unreadable_replies_are_left_out_and_counted(server):
     server.answer = lists_none("1", "maybe", "0", "I think it changed", "1")
-    told = []
-    found = changed(fitted(mode="samples"), PAIRS[:2], lambda done, total, text: told.append(text))
+    reports = []
+    found = changed(fitted(mode="samples"), PAIRS[:2], lambda done, total, text: reports.append(text))
     assert found == pytest.approx([2.5 / 4] * 2)
-    assert "4 replies unreadable" in told[-1]
+    assert "4 replies unreadable" in reports[-1]
 
 
 def test_a_pair_of_unreadable_replies_alone_is_named(server):
@@ -356,12 +356,12 @@ def test_what_was_answered_before_an_error_is_kept(server):
 
 def test_progress_counts_pairs_and_may_stop(server):
     server.answer = lists_none("1")
-    told = []
+    reports = []
     fitted(mode="samples", samples=2).predict_proba(
-        PAIRS[:4], lambda done, total, text: told.append((done, total, text))
+        PAIRS[:4], lambda done, total, text: reports.append((done, total, text))
     )
-    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
-    assert told[-1] == (4, 4, "asking m: 64 tokens")
+    assert [done for done, _, _ in reports] == sorted(done for done, _, _ in reports)
+    assert reports[-1] == (4, 4, "asking m: 64 tokens")
     with pytest.raises(Stopped):
         fitted().predict_proba(PAIRS, lambda done, total, text: done < 3)
     assert len(server.seen) < 40

@@ -308,9 +308,9 @@ def test_questions_are_embedded_as_the_networks_read_them_in_a_pair(tiny_network
 
 @pytest.mark.torch
 def test_a_fine_tuned_ensemble_is_distilled(tiny_network):
-    told = []
+    reports = []
     bank = _bank()
-    scorer = _distil(tiny_network, embeddings=None, progress=lambda done, total, text: told.append(text))
+    scorer = _distil(tiny_network, embeddings=None, progress=lambda done, total, text: reports.append(text))
     found = fidelity(
         scorer,
         folders=tiny_network,
@@ -321,7 +321,7 @@ def test_a_fine_tuned_ensemble_is_distilled(tiny_network):
         samples=20,
     )
     assert found["uniform"]["spearman"] > 0.85
-    assert any("embedded" in text for text in told) and any("scored" in text for text in told)
+    assert any("embedded" in text for text in reports) and any("scored" in text for text in reports)
 
 
 @pytest.mark.torch

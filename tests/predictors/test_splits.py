@@ -180,13 +180,13 @@ def test_every_row_is_predicted_by_an_estimator_that_has_not_seen_it():
 def test_rows_that_no_fold_tests_are_not_predicted_and_progress_reaches_the_end():
     pairs = [pair(index, 50 + index) for index in range(12)]
     folds = split(pairs, [index % 3 for index in range(12)], folds=3, rng=np.random.default_rng(0))
-    told = []
+    reports = []
     found = cross_predict(
-        Memory, table_of(pairs, [0, 1] * 6), folds, progress=lambda done, total, text: told.append((done, total))
+        Memory, table_of(pairs, [0, 1] * 6), folds, progress=lambda done, total, text: reports.append((done, total))
     )
     tested = np.concatenate([fold.test for fold in folds])
     assert np.isfinite(found).sum() == len(tested) < 12
-    assert told == sorted(told) and told[-1] == (3000, 3000)
+    assert reports == sorted(reports) and reports[-1] == (3000, 3000)
 
 
 def test_a_fold_of_one_class_is_named_and_a_stop_is_obeyed():

@@ -122,11 +122,11 @@ def test_threads_are_limited_in_the_environment_and_in_torch(monkeypatch):
     import sys
     from types import SimpleNamespace
 
-    told = []
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=told.append))
+    threads = []
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=threads.append))
     for variable in training._THREAD_VARIABLES:
         monkeypatch.setenv(variable, "64")
     training.limit_threads(3)
-    assert told == [3] and os.environ["OMP_NUM_THREADS"] == "3"
+    assert threads == [3] and os.environ["OMP_NUM_THREADS"] == "3"
     with pytest.raises(PredictorError, match="threads: 0"):
         training.limit_threads(0)

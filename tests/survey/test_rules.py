@@ -46,7 +46,7 @@ def test_a_rules_table_alone_has_every_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "told"),
+    ("overrides", "message"),
     [
         ({"flags": {"speed": {}}}, "flags.speed: unknown key; the keys here are attention, hidden, looked_up"),
         ({"flags": {"speeder": {"seconds_per_item": 0, "words_per_second": 0}}}, "so nobody is ever flagged"),
@@ -70,8 +70,8 @@ def test_a_rules_table_alone_has_every_default() -> None:
         ),
     ],
 )
-def test_rules_that_cannot_hold_are_refused(overrides: dict[str, Any], told: str) -> None:
-    assert told in refusal(**overrides)
+def test_rules_that_cannot_hold_are_refused(overrides: dict[str, Any], message: str) -> None:
+    assert message in refusal(**overrides)
 
 
 def test_rules_that_hold_are_taken() -> None:
@@ -93,7 +93,7 @@ def test_a_refusal_names_the_line_of_its_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("panel", "told"),
+    ("panel", "message"),
     [
         ({"kind": "generic", "parameters": {"person": "consent"}}, "used by the pages themselves"),
         ({"kind": "generic", "parameters": {"person": "Link"}}, "used by the pages themselves"),
@@ -106,8 +106,8 @@ def test_a_refusal_names_the_line_of_its_table() -> None:
         ({"kind": "M Turk"}, "panel.kind"),
     ],
 )
-def test_panels_that_no_file_can_name_are_refused(panel: dict[str, Any], told: str) -> None:
-    assert told in refusal(panel=panel)
+def test_panels_that_no_file_can_name_are_refused(panel: dict[str, Any], message: str) -> None:
+    assert message in refusal(panel=panel)
 
 
 @pytest.mark.django_db

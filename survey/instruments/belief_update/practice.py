@@ -56,7 +56,7 @@ def summary(given: Sequence[Mapping[str, Any]]) -> list[str]:
     answers = {answer["screen"]: answer for answer in given}
     prior, posterior = answers[PRIOR]["value"], answers[POSTERIOR]["value"]
     if prior == posterior:
-        told = _("On the first page you entered %(prior)d %%, and on the second page you kept it.")
+        sentence = _("On the first page you entered %(prior)d %%, and on the second page you kept it.")
     else:
-        told = _("On the first page you entered %(prior)d %%, and on the second page %(posterior)d %%.")
-    return [told % {"prior": prior, "posterior": posterior}]
+        sentence = _("On the first page you entered %(prior)d %%, and on the second page %(posterior)d %%.")
+    return [sentence % {"prior": prior, "posterior": posterior}]

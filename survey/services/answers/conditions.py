@@ -1,7 +1,7 @@
-"""Levels of a study's factors: drawn in permuted blocks for sittings and for items, and answers told apart by them.
+"""Levels of a study's factors: drawing them in permuted blocks for sittings and items, and filtering answers by them.
 
-Within every run of as many sittings (of a stage, in the order of arrival) or items (of a sitting, in their order) as
-there are levels each level comes once, so that every one has the same probability.
+A block is as many sittings of a stage (by arrival) or items of a sitting (by position) as there are levels. In each
+block every level comes once, so all have the same probability.
 """
 
 import random
@@ -18,7 +18,7 @@ from survey.study_file import ConditionConfig, StudyConfig
 
 
 def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int) -> tuple[str, int]:
-    """The level at a place in the run of blocks, and the seed of its block."""
+    """The level at a position in the sequence of blocks, and the seed of its block."""
     block, inside = divmod(place, len(condition.levels))
     seed = derive(root, *names, condition.factor, block)
     order = list(condition.levels)
@@ -27,7 +27,7 @@ def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int)
 
 
 def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
-    """Needs the stage's lock: its arrivals say which place in the blocks this sitting has."""
+    """Draw a sitting's levels. Needs the stage's lock: its arrivals give the sitting's position in the blocks."""
     drawn = []
     for condition in _of(sitting.config, "sitting"):
         level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
@@ -46,8 +46,7 @@ def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
 def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
     """Levels of the items of a booklet that this sitting has just been given, in their order.
 
-    A repeat has the level of the item that it asks again, where that item is in the same booklet: the two must differ
-    in nothing.
+    A repeat gets the level of the item that it asks again, if that item is in the same booklet: both must be alike.
     """
     conditions = _of(sitting.config, "item")
     if not conditions:
@@ -81,14 +80,14 @@ def _of(config: StudyConfig, per: str) -> list[ConditionConfig]:
 
 
 def combinations(config: StudyConfig) -> list[dict[str, str]]:
-    """Every combination of levels of all factors; one empty one where there are none."""
+    """Every combination of levels of all factors; without factors, one empty combination."""
     factors = [condition.factor for condition in config.conditions]
     levels = [condition.levels for condition in config.conditions]
     return [dict(zip(factors, chosen, strict=True)) for chosen in product(*levels)]
 
 
 def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What is wrong with the options that levels change: the place in the study file, and what to do."""
+    """Problems with the options that levels change: the place in the study file, and what to do."""
     conditions = study.config.conditions
     allowed = ", ".join(sorted(instrument.condition_options)) or "none"
     strange = False
@@ -125,10 +124,10 @@ def pairs_of(study: Study) -> list[str]:
 
 
 def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
-    """FACTOR=LEVEL, any number of times, as factor to level: answers are wanted that have all of them.
+    """FACTOR=LEVEL, any number of times, as a mapping of factor to level. An answer must have all of them.
 
     Raises:
-        HunchError: the study has no such factor or level; with those there are.
+        HunchError: the study has no such factor or level; lists those it has.
     """
     known = pairs_of(study)
     chosen: dict[str, str] = {}
@@ -143,7 +142,7 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
 
 
 def relations_of(study: Study) -> tuple[str, ...]:
-    """Relations of Assignment that its levels are in, to fetch ahead; none where the study has no factors."""
+    """Relations of Assignment that hold its levels, for prefetching; none if the study has no factors."""
     return ("sitting__conditions", "conditions") if study.config.conditions else ()
 
 

@@ -1,8 +1,8 @@
 """Which answers count: on every page, in estimates, in exports, in training and in judging predictors.
 
-Three sets, each a part of the one before: `in_time` (complete while the slot was theirs), `counting` (of the main
-stages, of sittings that no rule leaves out) and `frozen` (of these, what a stage's snapshot has). All else is read off
-them.
+There are three sets, each a part of the one before. `in_time`: complete while the person still had the slot.
+`counting`: of these, answers of the main stages, from sittings that no rule leaves out. `frozen`: of these, the ones in
+a stage's snapshot. Everything else is derived from these sets.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from survey.services.answers.exclusions import left_out
 BATCH = 2000
 
 TRAINED = (Slot.Role.SAMPLED,)  # The roles that predictors learn from.
-ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates are made of: "answers that count".
+ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates use: "answers that count".
 ALL_ROLES = tuple(Slot.Role)
 
 
 def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
-    """The queryset with everything that labels and exports read, in a few queries and not one a row."""
+    """The queryset with everything that labels and exports read, in a few queries instead of one per row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
     ).prefetch_related("responses__score", *instruments.of_study(study).prefetch())
@@ -39,7 +39,7 @@ def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Ass
 
 
 def in_time(stages: Iterable[Stage], *, roles: Sequence[str] = ALL_ROLES) -> QuerySet[Assignment]:
-    """Answers that were complete while their slot was theirs, whether or not a rule leaves them out."""
+    """Answers that were complete while the person still had the slot, whether or not a rule leaves them out."""
     return Assignment.objects.filter(slot__stage__in=list(stages), slot__role__in=roles, state=Assignment.State.COUNTED)
 
 
@@ -49,8 +49,8 @@ def counting(
     """The answers of these stages that count: given in time, to slots with one of these roles, of sittings that no rule
     leaves out, and not withdrawn.
 
-    Whom the rules leave out was decided when a stage was frozen; before that, the flags as they are decide. A pilot's
-    answers count nowhere; `pilots` gives them all the same, by the same rules, to what is shown about the pilot itself.
+    Freezing a stage decides whom the rules leave out; before that, the present flags decide. A pilot's answers count
+    nowhere. With `pilots` they are included, by the same rules, for pages about the pilot itself.
     """
     wanted = [stage for stage in stages if pilots or not stage.is_pilot]
     flagged = [sitting for stage in wanted if stage.state != Stage.State.FROZEN for sitting in left_out(stage)]
@@ -60,7 +60,7 @@ def counting(
 
 
 def frozen(stages: Iterable[Stage], *, roles: Sequence[str] = TRAINED) -> QuerySet[Assignment]:
-    """The answers of these stages that count and stand in their snapshots."""
+    """The answers of these stages that count and are in their snapshots."""
     return counting(stages, roles=roles).filter(snapshots__isnull=False)
 
 
@@ -107,7 +107,7 @@ def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assi
 
 
 def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
-    """How many items each answer stands for by the design, shape (n,): see `Slot.design_weight`."""
+    """How many items each answer represents by the design, shape (n,): see `Slot.design_weight`."""
     return np.array([answer.slot.design_weight for answer in answers], dtype=np.float64)
 
 
@@ -115,7 +115,7 @@ def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
 
 
 def frozen_stages(study: Study, *, through: int | None = None) -> list[Stage]:
-    """The frozen main stages of the study up to and with number `through`, in order; all of them without it."""
+    """The frozen main stages of the study up to and including number `through`, in order; all of them without it."""
     stages = study.main_stages().filter(state=Stage.State.FROZEN)
     found = list(stages if through is None else stages.filter(index__lte=through))
     for stage in found:
@@ -124,13 +124,13 @@ def frozen_stages(study: Study, *, through: int | None = None) -> list[Stage]:
 
 
 def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> list[Assignment]:
-    """Every frozen answer up to and with this stage that may train, in the order of stages and plans.
+    """Every frozen answer up to and including this stage that may train, in the order of stages and plans.
 
-    Only sampled slots train. An answer on the same pair as one that is held out never does, whichever way round the
-    pair was shown and whenever it was answered: a predictor that has seen it would be judged on what it knows.
+    Only sampled slots train. An answer on the same pair as a held-out one never trains, in whichever order the pair was
+    shown and whenever it was answered: otherwise a predictor would be judged on pairs that it has seen.
 
     Args:
-        kept_back_through: the last stage whose plan says what is held out; by default the last one that is planned.
+        kept_back_through: the last stage whose plan says what is held out; by default the last planned one.
     """
     study = stage.study
     held_out = held_out_keys(study, through=kept_back_through)
@@ -145,19 +145,19 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
 
 
 def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
-    """What an item is about, in no order: equal for a pair, its reverse and its other outcome."""
+    """What an item is about, without an order: equal for a pair, its reverse and its other outcome."""
     instrument = instruments.of_study(study)
     found: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
         some = items[start : start + BATCH]
-        # An item that conflicts with nothing is about itself alone.
+        # An item without conflicts is about itself only.
         keys = zip(instrument.conflict_keys_of(some), some, strict=True)
         found += [frozenset(own or (("item", item.pk),)) for own, item in keys]
     return found
 
 
 def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:
-    """The pairs whose answers never train: those of the holdouts and of a test set, in any stage that is planned."""
+    """The pairs whose answers never train: those of holdouts and test sets, in all planned stages."""
     stages = study.main_stages().exclude(state=Stage.State.DRAFT)
     tests = [stage for stage in stages if stage.config.design.kind == "test_set"]
     slots = Slot.objects.filter(Q(role=Slot.Role.HOLDOUT) | Q(role=Slot.Role.SAMPLED, stage__in=tests))

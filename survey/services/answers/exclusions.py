@@ -1,4 +1,4 @@
-"""Which sittings a stage leaves out: by their flags as they are, and stored once the stage is frozen."""
+"""Which sittings a stage leaves out: by their present flags, and stored once the stage is frozen."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -10,8 +10,8 @@ from survey.services.base.hashing import digest
 
 
 def left_out(stage: Stage) -> dict[int, Flags]:
-    """The sittings whose answers do not count, with the flags that are the reason: as it was decided when the stage was
-    frozen, and before that by the flags as they are."""
+    """The sittings whose answers do not count, with the flags that are the reason: as decided when the stage was
+    frozen; before that by the present flags."""
     if stage.state == Stage.State.FROZEN:
         return dict(Exclusion.objects.filter(stage=stage).order_by("pk").values_list("sitting", "flags"))
     return _flagged_for_exclusion(stage)
@@ -27,7 +27,7 @@ def _flagged_for_exclusion(stage: Stage) -> dict[int, Flags]:
 
 
 def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
-    """Store what the stage leaves out. Inside the transaction that freezes it."""
+    """Store what the stage leaves out. Call it inside the transaction that freezes the stage."""
     found = _flagged_for_exclusion(stage)
     Exclusion.objects.bulk_create(
         [
@@ -40,7 +40,7 @@ def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
 
 
 def exclusion_facts(study: Study, excluded: Collection[int]) -> dict[str, Any]:
-    """For a frozen stage's manifest: the rules, and the snapshot's answers that do not count. Nothing without rules."""
+    """For a frozen stage's manifest: the rules, and the snapshot's answers that do not count. Empty without rules."""
     reasons = study.config.exclusions.flags
     if not reasons:
         return {}
@@ -49,6 +49,6 @@ def exclusion_facts(study: Study, excluded: Collection[int]) -> dict[str, Any]:
 
 
 def snapshot_digest(digests: Iterable[str], facts: Mapping[str, Any]) -> str:
-    """Over the hashes of all answers; with exclusions over those as well, since predictors learn from the others."""
+    """Hash over the hashes of all answers, and over the exclusions if any, since predictors learn from the others."""
     answers = list(digests)
     return digest([answers, facts["excluded"]]) if facts.get("excluded") else digest(answers)

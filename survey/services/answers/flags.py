@@ -1,7 +1,7 @@
 """Which sittings the study file's rules flag, and which of them a stage leaves out.
 
-Flags are read off what is stored each time, a few queries for many sittings, and change nothing. What a stage leaves
-out is decided once, when it is frozen, and stored: rules that change later do not rewrite it.
+Flags are computed each time from what is stored, with a few queries for many sittings. They change nothing. What a
+stage leaves out is decided once, when it is frozen, and stored: later rules do not change it.
 """
 
 from collections import Counter, defaultdict
@@ -14,14 +14,14 @@ from survey.contracts import instruments
 from survey.models import AttentionAnswer, FormAnswer, Response, Sitting, Study
 from survey.study_file import FLAGS, FlagName, FlagsConfig
 
-AT_ONCE = 5000  # sittings: databases take only so many values in one statement
+AT_ONCE = 5000  # sittings: databases limit the number of values in one statement
 
 
 Flags = tuple[FlagName, ...]
 
 
 def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
-    """The flags of each of these sittings (by primary key), of whichever studies; an empty tuple where it has none."""
+    """The flags of each of these sittings (by primary key), of any studies; an empty tuple if it has none."""
     wanted = list(dict.fromkeys(sittings))
     found: dict[int, Flags] = {}
     for start in range(0, len(wanted), AT_ONCE):
@@ -35,7 +35,7 @@ def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
 
 
 def marks_of(study: Study, sittings: Collection[int]) -> dict[int, Flags]:
-    """The same for sittings of one study, without a query where it has no rules."""
+    """The same for sittings of one study, without a query if it has no rules."""
     return _flags_in(study, list(sittings)) if study.config.flags.names else {}
 
 
@@ -46,7 +46,7 @@ def _flags_in(study: Study, sittings: list[int]) -> dict[int, Flags]:
 
 
 def _speeders(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> Iterator[int]:
-    """By the server's time between two accepted pages, over all screens of an item that is complete."""
+    """Times of complete items by the server's clock: between two accepted pages, over all of an item's screens."""
     rule = rules.speeder
     if rule is None:
         return
@@ -105,7 +105,7 @@ def _looked_up(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> I
 
 
 def _hidden(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> Iterator[int]:
-    """As the browser has it: a screen counts where it said when it was shown and sent."""
+    """Times by the browser's clock: a screen counts if the browser said when it was shown and sent."""
     rule = rules.hidden
     if rule is None:
         return
@@ -130,7 +130,7 @@ RULES: Mapping[FlagName, Callable[[Study, FlagsConfig, Collection[int]], Iterato
 
 
 def rules_in_words(study: Study) -> list[tuple[FlagName, str]]:
-    """Each flag that the study has a rule for, and whom it marks."""
+    """Each flag that the study has a rule for, with the rule in words."""
     rules = study.config.flags
     found: list[tuple[FlagName, str]] = []
     if (speeder := rules.speeder) is not None:

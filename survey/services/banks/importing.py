@@ -78,7 +78,7 @@ def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: s
     """Import a CSV file (id, source, question, answer; domain and reason are optional) as a bank's next version.
 
     Raises:
-        FileErrors: with every problem and its line; nothing is written.
+        FileErrors: lists every problem with its line; nothing is written.
         HunchError: the bank's name cannot be used.
     """
     problems = Problems()

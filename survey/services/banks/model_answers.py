@@ -33,7 +33,7 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     """Import a CSV file (llm, question_id, correct; response is optional) of answers to a bank's questions.
 
     Raises:
-        FileErrors: with every problem and its line; nothing is written.
+        FileErrors: lists every problem with its line; nothing is written.
         HunchError: the file's answers contradict stored ones.
     """
     problems = Problems()
@@ -56,7 +56,7 @@ def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     A reply is added to an answer of which only the verdict was imported.
 
     Raises:
-        FileErrors: with every problem and its line; nothing is written.
+        FileErrors: lists every problem with its line; nothing is written.
         HunchError: the file's replies contradict stored ones.
     """
     problems = Problems()

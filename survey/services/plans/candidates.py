@@ -1,7 +1,7 @@
-"""What a stage may draw from: a uniform pool or all items there are, with what the predictor said of them.
+"""What a stage may draw from: a uniform pool or all existing items, with the predictor's scores.
 
-Pools are listed, row by row, in one content-addressed file. Of all items nothing is listed: the factors of the pair
-scorer are stored, and `bandit` streams over them.
+A pool is stored row by row in one content-addressed file. "All items" are not listed: the factors of the pair scorer
+are stored, and `bandit` streams over them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def drawable_questions(stage: Stage) -> list[Question]:
 
 
 def question_set_digest(study: Study) -> str:
-    """Of what decides which questions are drawn from: the bank, the study's filters and the flags as they are now."""
+    """Hash of what decides on the questions to draw from: the bank, the study's filters and the present flags."""
     flagged = study.bank.questions.exclude(flag=Question.Flag.NONE).order_by("position")
     facts = [
         study.bank.sha256,
@@ -69,7 +69,7 @@ def question_set_digest(study: Study) -> str:
 def planned_before(stage: Stage) -> set[str]:
     """Keys of the items that may not be drawn: in a test set, all that an earlier stage of the study planned.
 
-    By the plans and not by the answers, which can be withdrawn: the plan must be the same when it is drawn again.
+    It uses the plans, since answers can be withdrawn and a plan must be the same when it is drawn again.
     """
     if stage.config.design.kind != "test_set":
         return set()
@@ -104,7 +104,7 @@ def store_candidates(
     priority: np.ndarray | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
-    """Keep a pool (with its scores and priority, where there are any) as one file, and the row that names it."""
+    """Store a pool (with its scores and priority, if there are any) as one file, and the row that names it."""
     rows = candidates.rows
     if scores is not None:
         rows = with_column(rows, SCORE, scores)
@@ -136,9 +136,9 @@ def store_everything(
     fidelity: Mapping[str, Any] | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
-    """The row that says: all items there are, and the files with what they are cut by.
+    """The row for "all items", with the files of the scores that cut them into strata.
 
-    `drawn`: the rows that the stage's seed draws, with what the predictor itself gave them.
+    `drawn`: the rows that the stage's seed draws, with the predictor's own scores.
     """
     shortlist = everything.shortlist
     return _stored(
@@ -159,7 +159,7 @@ def store_everything(
 
 
 def _stored(stage: Stage, *, scored: bool, **values: Any) -> CandidateSet:
-    """Scored candidates replace unscored ones, and never the other way round."""
+    """Scored candidates replace unscored ones, but unscored ones never replace scored ones."""
     values = {"seed": derive(stage.seed, "candidates"), **values}
     if scored:
         stored, _created = CandidateSet.objects.update_or_create(stage=stage, defaults=values)
@@ -169,7 +169,7 @@ def _stored(stage: Stage, *, scored: bool, **values: Any) -> CandidateSet:
 
 
 def candidates_are_outdated(stage: Stage) -> bool:
-    """Whether a flag was set or taken off since the stage's candidates were drawn: their rows count other questions."""
+    """Whether a flag was set or removed since the candidates were drawn: their rows then mean other questions."""
     stored = CandidateSet.objects.filter(stage=stage).first()
     return stored is not None and stored.questions_sha256 != question_set_digest(stage.study)
 
@@ -197,7 +197,7 @@ def unpacked(array: np.ndarray) -> FactoredScores:
 
 @dataclass(frozen=True, eq=False)
 class ListedPool:
-    """A listed candidate set: its rows, which may hold scores, and the chance with which an item came into it."""
+    """A listed candidate set: its rows, which may hold scores, and each item's chance of being in it."""
 
     rows: np.ndarray
     probability: float
@@ -205,7 +205,7 @@ class ListedPool:
 
 @dataclass(frozen=True, eq=False)
 class Everything:
-    """All items but `exclude` (keys), and what they are cut by: nothing, factors, or factors and a shortlist.
+    """All items except `exclude` (keys), and the scores that cut them: none, factors, or factors and a shortlist.
 
     `shortlist`: a structured array of ranks (increasing) and the predictor's own scores. `chosen`: how many of it make
     the better stratum. `drawn`: what the predictor gave the items that are drawn, by key.
@@ -223,7 +223,7 @@ class Everything:
 class Drawn:
     """n sampled slots in the order of the draw: rows without scores, and one entry a slot in every array.
 
-    `score` is NaN where the predictor said nothing. `replicates` is how many slots each drawn item has.
+    `score` is NaN if the predictor gave none. `replicates` is how many slots each drawn item has.
     """
 
     rows: np.ndarray
@@ -237,7 +237,7 @@ class Drawn:
 
 
 def load_source(stored: CandidateSet, *, exclude: set[str], questions: Sequence[Question]) -> ListedPool | Everything:
-    """What a stored candidate set draws from.
+    """The source that a stored candidate set draws from.
 
     Raises:
         ValueError: a stored file has changed.
@@ -287,19 +287,19 @@ def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
 
 
 def plain_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows without what the predictor or the instrument said of them."""
+    """Rows without the scores of the predictor or the instrument."""
     said = [name for name in (SCORE, DISAGREEMENT, PRIORITY) if name in (rows.dtype.names or ())]
     return recfunctions.drop_fields(rows, said, usemask=False) if said else rows
 
 
 def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:
-    """What a design draws a pool by (M,): the instrument's priority where it has one, else the predictor's chances."""
+    """The scores by which a design draws from a pool (M,): the instrument's priority if any, else the chances."""
     priority = column_of(rows, PRIORITY)
     return column_of(rows, SCORE) if priority is None else priority
 
 
 def column_of(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
-    """A column of a pool's rows (M,); None where they have none of that name."""
+    """A column of a pool's rows (M,); None if there is none with that name."""
     return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
@@ -335,7 +335,7 @@ def _uniformly(
     questions: Sequence[Question],
     responses_per_item: int,
 ) -> Drawn:
-    """From all items, each with the same chance: nothing needs to be known of any."""
+    """Draw from all items, each with the same chance: no score is needed."""
     available = source.universe_size - source.excluded
     items = items_in(n, responses_per_item)
     design.allocate(items, (available,))
@@ -367,7 +367,7 @@ def _from_everything(
     pairing = instruments.pairing_of(instrument)
     excluded = pairing.ranks_of(source.exclude, questions)
     if source.shortlist is not None and isinstance(design, EpsilonGreedy):
-        # How many of a list make its top is the design's to say, be it a list of all or a short one.
+        # The design says how many of a list are its top, for a full list and for a shortlist.
         chosen = design.ends(len(source.shortlist)).highest
         drawn = bandit.draw_rescored(
             ranks=source.shortlist[RANK],
@@ -402,6 +402,6 @@ def _from_everything(
 def _known_scores(
     source: Everything, rows: np.ndarray, instrument: instruments.Instrument, questions: Sequence[Question]
 ) -> NDArray[np.float64]:
-    """What the predictor gave these rows; NaN where it was not asked."""
+    """The predictor's scores of these rows; NaN if it was not asked."""
     known = source.drawn or {}
     return np.array([known.get(instrument.item_key(row, questions), np.nan) for row in rows], dtype=np.float64)

@@ -1,7 +1,7 @@
 """A plan before it is written: slots by role, drawn, numbered and dealt. Reads and writes no row.
 
-All that a plan follows from is its `Recipe`, the candidates and the questions, so that it can be drawn again at any
-time and compared with what was stored.
+A plan depends only on its `Recipe`, the candidates and the questions. So it can be drawn again at any time and compared
+with what was stored.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ class Recipe:
     responses: int = 1
 
     def as_facts(self) -> dict[str, Any]:
-        """For the manifest. What was always so before it could be another way is written only where it is."""
+        """For the manifest. Later settings are written only if they differ from how it always was before them."""
         several = {"responses_per_item": self.responses} if self.responses > 1 else {}
         return {
             **several,
@@ -61,7 +61,7 @@ class Recipe:
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any], stage: Stage) -> "Recipe":
-        """What a stage was planned by. Manifests of before there were roles do not name what could not differ."""
+        """The recipe that a stage was planned by. Manifests from before roles leave out what could not differ then."""
         roles = manifest.get("roles", {"holdout": 0.0, "controls": 0.0, "control_kinds": []})
         return cls(
             seed=manifest["seed"],
@@ -113,7 +113,7 @@ def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
 
 
 def stage_recipe(stage: Stage, *, short_booklets: bool = False) -> Recipe:
-    """The recipe of a stage as it stands: a person may have chosen another design since.
+    """The recipe of a stage now: a person may have chosen a different design since the study file.
 
     Raises:
         DesignError: a control that the instrument does not have.
@@ -127,8 +127,8 @@ def slots_by_role(recipe: Recipe) -> RolePlan:
     """How many slots have which role.
 
     Raises:
-        DesignError: a role leaves no room for another, a test set does not fill its sittings, or the slots do not
-            divide into items with as many answers as asked for; with the sizes.
+        DesignError: one role leaves no room for another, a test set does not fill its sittings, or the slots do not
+            divide into items with the requested number of answers. The message has the sizes.
     """
     plan = _role_plan(recipe, recipe.sittings)
     design = recipe.design.build()
@@ -181,7 +181,7 @@ def _role_plan(recipe: Recipe, sittings: int) -> RolePlan:
 
 
 def _items(recipe: Recipe, sittings: int) -> int:
-    """Slots for sampled items in so many sittings; 0 where the controls leave none."""
+    """Slots for sampled items in this many sittings; 0 if the controls leave none."""
     try:
         return _role_plan(recipe, sittings).sampled.items
     except DesignError:
@@ -249,7 +249,7 @@ class Draft:
 
 
 class CannotDeal(DesignError):
-    """No way was found to deal the slots into full booklets; `booklets` shorter ones would do."""
+    """The slots could not be dealt into full booklets; `booklets` shorter ones would be enough."""
 
     def __init__(self, message: str, *, booklets: int) -> None:
         super().__init__(message)
@@ -258,7 +258,7 @@ class CannotDeal(DesignError):
 
 @dataclass(eq=False)
 class _Part:
-    """Slots with booklets of their own, before they are numbered: sampled ones or the holdout, and their controls."""
+    """Slots with separate booklets, before they are numbered: sampled ones or the holdout, and their controls."""
 
     name: str
     slots: list[dict[str, Any]]
@@ -309,7 +309,7 @@ def draft(
 
 
 def try_holdout(recipe: Recipe, *, instrument: instruments.Instrument, questions: Sequence[Question]) -> None:
-    """Draw and deal a stage's holdout as its plan will be, which needs no scores, and keep nothing.
+    """Try to draw and deal a stage's holdout as the plan will. That needs no scores, and nothing is stored.
 
     Raises:
         CannotDeal: only into shorter booklets.
@@ -347,7 +347,7 @@ def _sampled_part(
     return _Part(
         name="",
         slots=slots,
-        # An item that conflicts with nothing still conflicts with itself: nobody answers it twice.
+        # An item without conflicts still conflicts with itself: nobody answers it twice.
         keys=[
             instrument.conflict_keys(row) or (("item", slot["key"]),)
             for row, slot in zip(drawn.rows, slots, strict=True)
@@ -368,10 +368,10 @@ def holdout_part(
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> tuple[_Part, PlannedStratum]:
-    """Uniform over all items there are: its chance is known whatever the design, and there is no first phase.
+    """Uniform over all items: the chance is known whatever the design, and there is no first phase.
 
-    Drawn again until no conflict key is in more slots than there are booklets. That rule treats all keys alike, so that
-    every item keeps the same chance, and a small bank can have a holdout that lets itself be dealt.
+    Drawn again until no conflict key is in more slots than there are booklets, so that a small bank's holdout can be
+    dealt. The rule treats all keys alike, so every item keeps the same chance.
     """
     rng = generator(recipe.seed, HOLDOUT)
     for _draw in range(HOLDOUT_DRAWS):
@@ -418,7 +418,7 @@ def _with_controls(
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> tuple[list[_Part], list[DealtWithRepeats]]:
-    """The parts with their controls, dealt. Controls that cannot be dealt are drawn again: they have no chance to keep.
+    """The parts with their controls, dealt. Controls that cannot be dealt are drawn again: nothing uses their chance.
 
     Raises:
         CannotDeal: no controls could be dealt with these items, or the items alone cannot be.
@@ -513,7 +513,7 @@ def _numbered(
 ) -> Draft:
     """Slots are numbered by role: sampled, holdout, controls, repeats; booklets of both parts are mixed."""
     count = sum(len(part.booklets) for part in dealt)
-    # The door hands out booklets by their numbers, so those of the holdout must not all come last.
+    # People get booklets in the order of their numbers, so those of the holdout must not all come last.
     order = generator(recipe.seed, "booklets").permutation(count) if len(parts) > 1 else np.arange(count)
     places: list[dict[int, tuple[int, int]]] = []
     first = 0
@@ -529,7 +529,7 @@ def _numbered(
     entries = [
         (part_index, slot, facts) for part_index, part in enumerate(parts) for slot, facts in enumerate(part.slots)
     ]
-    # Sorting keeps the order inside a role, which for the sampled slots is that of the draw.
+    # Sorting keeps the order within a role, which for sampled slots is the order of the draw.
     entries.sort(key=lambda entry: (Role.SAMPLED, Role.HOLDOUT, Role.CONTROL).index(Role(entry[2]["role"])))
     number = {(part_index, slot): place for place, (part_index, slot, _facts) in enumerate(entries, start=1)}
     slots = [

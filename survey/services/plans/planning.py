@@ -1,6 +1,6 @@
-"""The plan of a stage: candidates, strata, draw, roles, booklets. Written before it opens, and nothing drawn later.
+"""The plan of a stage: candidates, strata, draw, roles, booklets. Written before the stage opens, and never added to.
 
-Joins `bandit`, which knows numbers alone, to the instrument, which knows what they stand for.
+Connects `bandit`, which knows only numbers, with the instrument, which knows what they stand for.
 """
 
 from collections.abc import Sequence
@@ -42,15 +42,15 @@ BATCH = 2000
 
 
 def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, via: str = "command") -> Stage:
-    """Plan a draft stage from its stored candidate set, drawing a uniform one where none is stored. Safe to call twice.
+    """Plan a draft stage from its stored candidate set, or from a new uniform one. Safe to call twice.
 
     Args:
-        short_booklets: where one question is in more slots than there are booklets, deal into more, shorter ones. They
-            are paid in full, so that a person decides this and no worker does.
+        short_booklets: if one question is in more slots than there are booklets, deal into more, shorter ones. They
+            are paid in full, so a person must decide this, not a worker.
 
     Raises:
         PlanRefused: the design does not fit the candidates, or the slots cannot be dealt into booklets.
-        StateRefused: the stage needs scores that the stage before it has not led to yet, or they came meanwhile.
+        StateRefused: the stage needs scores that do not exist yet, or they came while it was planned.
     """
     if stage.state != Stage.State.DRAFT:
         return stage
@@ -67,7 +67,9 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     positions_sha256 = files.store_array(np.array([question.position for question in questions], dtype="<i4"))
     with transaction.atomic():
         stage = locked_stage(stage.pk)
-        if stage.state != Stage.State.DRAFT:  # Somebody else planned it meanwhile: the same seed gave the same plan.
+        if (
+            stage.state != Stage.State.DRAFT
+        ):  # Somebody else planned it at the same time: the same seed gave the same plan.
             return stage
         if not is_in_force(read):
             raise StateRefused(f"the file of {read.slug} was changed meanwhile: plan stage {stage.index} again")
@@ -77,7 +79,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
         _record(stage, questions, candidates, recipe, positions_sha256)
         stage.save(update_fields=["state", "planned_at", "plan_sha256", "manifest"])
         record("plan_stage", stage, by=by, via=via, plan_sha256=stage.plan_sha256, booklets=drawn.booklets)
-        # Planned by a person where the worker was refused: the worker's step finds it done.
+        # If a person planned it after a worker was refused, the worker's step now finds it done.
         JobStep.objects.filter(
             stage__study=stage.study_id,
             stage__index=stage.index - 1,
@@ -90,10 +92,10 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
 def check_designs(
     settings: StudyConfig, *, universe_size: int, instrument: instruments.Instrument | None = None
 ) -> None:
-    """Refuse, before anybody is paid, a study one of whose stages could never be drawn.
+    """Refuse a study with a stage that could never be drawn, before anybody is paid.
 
     Args:
-        instrument: the study's own, whose options may give it a priority; by default the kind that the file names.
+        instrument: the study's instrument, whose options may give it a priority; by default the one the file names.
 
     Raises:
         PlanRefused: with the stage's number and the sizes.
@@ -136,8 +138,8 @@ def check_designs(
 
 
 def drawing_problem(settings: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:
-    """Why stage `index` (from 1) has no number for each candidate to be drawn by, or not the right one: a predictor's
-    chance, or the instrument's priority. Empty where it has, or needs none."""
+    """Why stage `index` (from 1) lacks the score that it should be drawn by: a predictor's chance, or the instrument's
+    priority. Empty if it has the score, or needs none."""
     kind, priority, name = settings.stages[index - 1].design.kind, instrument.priority, settings.instrument.kind
     if kind == "uniform":
         return ""
@@ -161,7 +163,7 @@ def drawing_problem(settings: StudyConfig, *, index: int, instrument: instrument
 
 
 def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> None:
-    """Whether a design fits all items there are, which are too many to draw for trial."""
+    """Whether a design fits "all items", which are too many for a trial draw."""
     if not isinstance(design, Uniform | EpsilonGreedy | TestSet):
         raise DesignError(f"{type(design).__name__} cannot draw from all items there are")
     if shortlist and isinstance(design, EpsilonGreedy):
@@ -174,7 +176,7 @@ def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> 
 
 
 def try_stage(stage: Stage, questions: Sequence[Question]) -> None:
-    """Draw and deal as much of a stage as needs no scores, as its plan will be, and keep nothing. Needs no stored row.
+    """Try to draw and deal the part of a stage that needs no scores. Stores nothing, and needs no stored row.
 
     Raises:
         PlanRefused: it cannot be drawn or dealt.
@@ -272,7 +274,7 @@ def _write(stage: Stage, questions: Sequence[Question], drawn: Draft) -> None:
     asked = [slot for slot in drawn.slots if slot.repeat_of is None]
     repeats = [slot for slot in drawn.slots if slot.repeat_of is not None]
     made: dict[int | None, Slot] = {}
-    for part in (asked, repeats):  # What a repeat asks again is stored before it.
+    for part in (asked, repeats):  # The slot that a repeat asks again is stored first.
         rows = [
             Slot(
                 stage=stage,
@@ -300,7 +302,7 @@ def _write(stage: Stage, questions: Sequence[Question], drawn: Draft) -> None:
 def _record(
     stage: Stage, questions: Sequence[Question], candidates: CandidateSet, recipe: Recipe, positions_sha256: str
 ) -> None:
-    """Into the manifest: all that the plan follows from."""
+    """Everything that the plan depends on, for the manifest."""
     run = candidates.predictor_run
     stage.record(
         code_sha256=code_digest(),
@@ -333,7 +335,7 @@ def _record(
 
 
 def _priority_facts(stage: Stage, candidates: CandidateSet) -> dict[str, Any]:
-    """Which priority the candidates were drawn by, as it was when they were scored; nothing where there was none."""
+    """The priority by which the candidates were scored, as it was then; empty without one."""
     if candidates.kind != CandidateSet.Kind.POOL:
         return {}
     if PRIORITY not in (files.load_array(candidates.file_sha256).dtype.names or ()):

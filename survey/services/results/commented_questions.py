@@ -1,4 +1,4 @@
-"""Which questions respondents found something wrong with, and how often."""
+"""Which questions respondents reported as wrong, and how often."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ MOST = 30
 
 @dataclass(frozen=True)
 class ReportedQuestion:
-    """A question with the number of reports on items that it stands in. An item of two questions counts for both."""
+    """A question with the number of reports on items that show it. An item with two questions counts for both."""
 
     question: Question
     reports: int
 
 
 def reports_by_question(study: str = "") -> list[ReportedQuestion]:
-    """The questions with the most reports, in all studies or in the one of that slug."""
+    """The questions with the most reports, in all studies or in the one with that slug."""
     items = Item.objects.filter(slots__assignments__question_reports__isnull=False)
     if study:
         items = items.filter(study__slug=study)
@@ -31,14 +31,14 @@ def reports_by_question(study: str = "") -> list[ReportedQuestion]:
         .defer("study__stored_config", "study__source_text")
     )
     reports = {item.pk: item.reports for item in counted}
-    # By kind and not by study, of which there may be many: which questions an item shows stands in its own row.
+    # By instrument, not by study, of which there may be many: an item's own row says which questions it shows.
     by_kind: dict[str, list[Item]] = defaultdict(list)
     for item in counted:
         by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
     found: dict[int, Question] = {}
     for name, own in by_kind.items():
-        if not instruments.is_known(name):  # What its items show cannot be read while it is missing.
+        if not instruments.is_known(name):  # While the instrument is missing, nobody can read what its items show.
             continue
         for counted_item, questions in zip(own, instruments.kind(name)().questions_of(own), strict=True):
             for question in questions:

@@ -1,8 +1,8 @@
 """What another policy would have found in each stage, from the stage's own logged chances (`bandit.offline`).
 
-Each stage by itself: the same candidates, and predictors that know the answers before it alone. Whole studies under
-another policy cannot be had from logs, since later stages would have learnt from other answers: `budgeting` simulates
-those.
+Each stage is judged separately: with the same candidates, and predictors that know only the answers before it. Logs
+cannot say how a whole study would have gone under another policy, since later stages would have learnt from other
+answers: `budgeting` simulates that.
 """
 
 import tempfile
@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PolicyLine:
-    """What a policy would have found in expectation, a share or mean an answer; or why that cannot be said."""
+    """What a policy would have found in expectation, as a share or mean per answer; or why that is unknown."""
 
     policy: str
     predictor: str
@@ -53,7 +53,7 @@ class PolicyLine:
 
 @dataclass(frozen=True)
 class StageComparison:
-    """One stage's logged finding, and what other policies would have found; `reason` where none can be judged."""
+    """One stage's logged finding, and what other policies would have found; `reason` says why if none can be judged."""
 
     stage: int
     title: str
@@ -154,12 +154,12 @@ def compare(
     """What other policies would have found in each frozen stage.
 
     Args:
-        predictors: others than the stage's own, each trained on the answers before the stage alone; by default the last
-            of the instrument's baselines.
-        say: told what is being trained, since that may take long.
+        predictors: in addition to the stage's own, each trained only on the answers before the stage; by default the
+            last of the instrument's baselines.
+        say: called with a text about what is being trained, since that may take long.
 
     Raises:
-        StateRefused: no stage is frozen yet, or the instrument has nothing that is found.
+        StateRefused: no stage is frozen yet, or the instrument names nothing to find.
         HunchError: an unknown predictor.
     """
     if predictors is None:
@@ -209,7 +209,7 @@ def _compared(
                 if config.kind != "uniform" and isinstance(scores, str):
                     continue
                 if config.kind == "uniform" and title != AS_PLANNED:
-                    continue  # Draws alike whatever the scores.
+                    continue  # Its draw does not depend on scores.
                 lines.append(_judged(stage, read, config, title, None if isinstance(scores, str) else scores))
     return StageComparison(
         stage=stage.index,
@@ -235,7 +235,7 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     if stored is None or stored.kind != CandidateSet.Kind.POOL:
         return "its candidates are all items there are, of which no list is kept; compare by simulation (plan_budget)"
     if stored.questions_sha256 != question_set_digest(stage.study):
-        return "questions were flagged since, so that its candidates cannot be told any more"
+        return "questions were flagged since, so its candidates are no longer known"
     rows = files.load_array(stored.file_sha256)
     questions = eligible_questions(stage.study)
     place = {instrument.item_key(row, questions): index for index, row in enumerate(rows)}
@@ -257,7 +257,7 @@ def _chances(
 ) -> np.ndarray:
     """Every candidate's chance before ties at a cut are broken: the mean over the candidates that are tied with it.
 
-    So that two policies by the same scores do not differ by how chance broke their ties.
+    So two policies with the same scores do not differ by how ties were broken at random.
     """
     chance = bandit.inclusion_probabilities(
         design=config.build(),
@@ -294,7 +294,7 @@ def _all_scores(
 
 
 def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument: Instrument) -> np.ndarray | str:
-    """Every candidate's score by a predictor that knows the answers up to and with `before` alone."""
+    """Every candidate's score by a predictor that knows only the answers up to and including `before`."""
     learning = instruments.learning_of(instrument)
     inputs, labels = learning.examples(list(training_examples(before)))
     seed = derive(stage.seed, "compare", name)

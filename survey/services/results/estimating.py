@@ -1,8 +1,7 @@
 """What a study's answers say: read from rows, estimated by `estimators`, returned as one report.
 
-Only complete answers in time to sampled and holdout slots count, of sittings that no rule leaves out, the first one of
-each slot. Controls and repeats say
-how noisy the answers are.
+The answers that count are complete, in time, to sampled and holdout slots, and from sittings that no rule leaves out;
+of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
 from collections import Counter
@@ -55,7 +54,7 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class StratumLine:
-    """One stratum of a part: its candidates, its slots by what became of them, and its first figure unweighted."""
+    """One stratum of a part: its candidates, its slots by outcome, and its first figure unweighted."""
 
     name: str
     size: int
@@ -86,7 +85,7 @@ class PartLine:
 
 @dataclass(frozen=True)
 class SlotLine:
-    """Slots by what became of them, in one part of a division (an outcome, a position)."""
+    """Slots by what became of them, in one part of a division (such as an outcome or a position)."""
 
     label: str
     planned: int
@@ -100,7 +99,7 @@ class SlotLine:
 
 @dataclass(frozen=True)
 class Noise:
-    """What the controls say: changes without reason, and how alike two answers to one item are.
+    """What the controls show: changes without reason, and how similar two answers to one item are.
 
     `ceiling` is the highest AUC that any predictor can have on answers as noisy as these; None without controls.
     """
@@ -112,7 +111,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class StudyEstimates:
-    """All estimates of a study as it stands."""
+    """All estimates of a study at this moment."""
 
     study: str
     title: str
@@ -137,7 +136,7 @@ class StudyEstimates:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """A part with what its answers are estimates of."""
+    """A part with what its answers estimate."""
 
     part: StagePart
     line: PartLine
@@ -147,7 +146,7 @@ class _Read:
 
 
 def division_names(study: Study) -> list[str]:
-    """By what the estimates of a study can be told apart: the instrument's divisions and the study's conditions."""
+    """How the estimates of a study can be divided: by the instrument's divisions and the study's conditions."""
     conditions = [condition.factor for condition in study.config.conditions]
     estimates = instruments.of_study(study).estimates
     return [*(estimates.divisions([]) if estimates is not None else {}), *conditions]
@@ -156,11 +155,11 @@ def division_names(study: Study) -> list[str]:
 def estimate(
     study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
 ) -> StudyEstimates:
-    """Everything that the study's counted answers say by now.
+    """Everything that the study's counted answers say so far.
 
     Args:
-        thresholds: how small a change counts as none; the instrument's own where none are given.
-        by: names out of `division_names`.
+        thresholds: changes up to this size count as none; by default the instrument's own.
+        by: names from `division_names`.
         condition: FACTOR=LEVEL, any number of times, to take only the answers under these levels.
 
     Raises:
@@ -241,13 +240,13 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
 
 
 def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> StudyEstimates:
-    """`estimate` from the cache, for pages: read anew only once an answer, a stage or a withdrawal has changed."""
+    """`estimate` from the cache, for pages: computed again only after an answer, a stage or a withdrawal changed."""
     answers = in_time(study.stages.all())
     mark = [
         *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
         SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
         *study.stages.order_by("index").values_list("state", "plan_sha256"),
-        study.source_sha256,  # Its rules may be other ones since.
+        study.source_sha256,  # Its rules may have changed since.
         *_exclusion_mark(study),
     ]
     key = f"survey.study_estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
@@ -259,7 +258,7 @@ def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[s
 
 
 def _exclusion_mark(study: Study) -> list[Any]:
-    """What may have changed flags: a page sent after the last answer can flag a sitting whose stage is not frozen."""
+    """What may have changed flags: a page sent after the last answer can flag a sitting if its stage is not frozen."""
     if not study.config.exclusions.flags:
         return []
     seen = study.stages.aggregate(last=Max("sittings__last_seen_at"), excluded=Count("exclusions", distinct=True))
@@ -271,7 +270,7 @@ def _exclusion_mark(study: Study) -> list[Any]:
 
 @dataclass(frozen=True)
 class _SlotRow:
-    """A slot that counts in estimates, what became of it, where it stood, and the parts of its item."""
+    """A slot that counts in estimates: what became of it, its position, and the parts of its item."""
 
     slot: Slot
     state: str
@@ -325,7 +324,7 @@ def _read(
     thresholds: Sequence[int],
     levels: Mapping[str, str],
 ) -> _Read | None:
-    """One part; None where the stage has no such slots or no answers to them."""
+    """One part; None if the stage has no such slots or no answers to them."""
     planned = [row for row in slots if row.slot.role == role]
     answers = counted_answers(stage, roles=[role], levels=levels)
     if not planned or not answers:
@@ -333,7 +332,7 @@ def _read(
     pool = planned[0].slot.pool_probability or 1.0
     strata: dict[int, Stratum] = {row.slot.stratum_id: row.slot.stratum for row in planned if row.slot.stratum}  # type: ignore[misc]
     if role == Slot.Role.SAMPLED:
-        # A stratum without slots is there all the same: what it holds can never be answered.
+        # A stratum without slots is included: its candidates can never be answered.
         used = set(
             stage.slots.exclude(role=Slot.Role.SAMPLED).filter(stratum__isnull=False).values_list("stratum", flat=True)
         )
@@ -428,7 +427,7 @@ def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | Non
 
 
 def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | None = None) -> Figure:
-    """One measure, over all candidates or, with `inside` (a mask for each part), over a domain of them."""
+    """One measure, over all candidates or, with `inside` (a mask for each part), over some of them."""
     measures = [part.estimands.measures[index] for part in read]
     masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
     found = [
@@ -463,8 +462,8 @@ def _check(read: Sequence[_Read], index: int) -> Figure:
 
 
 def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
-    """By the levels of a factor. They are drawn at random, so each level's answers stand for all candidates by
-    themselves: r_h counts the answers under that level."""
+    """Estimates by the levels of a factor. Levels are drawn at random, so each level's answers represent all
+    candidates: r_h counts the answers under that level."""
     parts = [part.divisions[name] for part in read]
     labels = sorted({str(label) for part in parts for label in part} - {""})
     measures = range(len(read[0].estimands.measures))
@@ -492,7 +491,7 @@ def _under(read: _Read, kept: np.ndarray) -> _Read:
 
 
 def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
-    """One measure under the second level less that under the first, over the candidates that the measure is over."""
+    """One measure under the second level minus that under the first, over the candidates that the measure is over."""
     measures = [one.estimands.measures[index] for one in read]
     found = [
         analysis.effect(
@@ -557,7 +556,7 @@ def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrumen
 
 
 def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sha256: str) -> Predictions | None:
-    """Predictions for one part's first measure; None where there are none, which leaves the plain estimate."""
+    """Predictions for one part's first measure; None if there are none: then the plain estimate is used."""
     part, first = read.part, read.estimands.measures[0]
     if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
         return None
@@ -593,7 +592,7 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
 def _predictions_of_everything(
     study: Study, read: _Read, instrument: Instrument, stored: CandidateSet
 ) -> Predictions | None:
-    """By the pair scorer that cut all items, whose means over the strata are stored; none where a shortlist did."""
+    """Predictions of the pair scorer that cut all items: its means over strata are stored. None with a shortlist."""
     stage = read.answers[0].slot.stage
     means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
     own = [means[name] for name in read.part.names]
@@ -642,7 +641,7 @@ def _score_moments(
 
 
 def _assisted(read: Sequence[_Read]) -> Figure | None:
-    """The first measure with the help of predictions; None where no part has any."""
+    """The first measure with the help of predictions; None if no part has any."""
     if all(one.part.predictions is None for one in read):
         return None
     first = [one.estimands.measures[0] for one in read]
@@ -663,7 +662,7 @@ def _noise(
     *,
     is_share: bool,
 ) -> Noise:
-    """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both set."""
+    """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both imply."""
     controls, firsts, repeats = [], [], []
     for stage in stages:
         controls += counted_answers(stage, roles=[Slot.Role.CONTROL], levels=levels)
@@ -676,11 +675,11 @@ def _noise(
         }
         for answer in again:
             before = first.get((answer.sitting_id, answer.slot.repeat_of_id))
-            if before is not None:  # Else the item was lost, or went to somebody else.
+            if before is not None:  # Otherwise the item was lost, or went to somebody else.
                 firsts.append(before)
                 repeats.append(answer)
     false_changes = {}
-    if not is_share:  # Only what either is or is not can be so without reason.
+    if not is_share:  # Only a 0/1 measure can be a false change.
         controls = []
     kinds = sorted({answer.slot.control_kind for answer in controls})
     for kind in kinds:
@@ -707,7 +706,7 @@ def _noise(
 
 
 def _of_each(measure: Measure) -> np.ndarray:
-    """The measure of each answer by itself; NaN where it would divide by 0."""
+    """The measure of each single answer; NaN if it would divide by 0."""
     if measure.per is None:
         return measure.values
     return np.divide(

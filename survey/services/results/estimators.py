@@ -1,8 +1,8 @@
-"""What a study's answers say about all its items: stage by stage, together, and beside the naive figure.
+"""What a study's answers say about all its items: stage by stage, together, and compared with the naive figure.
 
-Joins `bandit`'s estimators. Arrays in, figures out: imports neither Django nor models. A part is the sampled or the
-holdout slots of one stage; every estimate of a part uses that stage's probabilities alone, and the parts' weights in
-the mean of them come from the plans (bandit.combining), never from the answers.
+Combines `bandit`'s estimators. Takes arrays and returns figures: imports neither Django nor models. A part is the
+sampled or the holdout slots of one stage. Every estimate of a part uses only that stage's probabilities. The parts'
+weights in their mean come from the plans (bandit.combining), never from the answers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NOTHING = "nothing to divide by"
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a predictor that has not seen the answers says: of each answer's item (n,), and over each stratum.
+    """Predictions by a predictor that has not seen the answers: of each answer's item (n,), and over each stratum.
 
-    `means`, `variances`: over all candidates of each stratum; the variances may be missing where the candidates are
-    all there are. `source` says in words whose predictions they are.
+    `means`, `variances`: over all candidates of each stratum; the variances may be missing if the candidates are all
+    items. `source` says in words whose predictions they are.
     """
 
     values: NDArray[np.float64]
@@ -40,9 +40,9 @@ class Predictions:
 class StagePart:
     """The sampled or the holdout slots of a stage with the n answers to them that count; arrays of shape (n,).
 
-    `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given where the candidates are a
-    uniform pool out of so many. `planned_probability`: the inclusion probability of every planned slot. `item`: each
-    answer's item, where the plan has several slots an item; errors are then between respondents and between items.
+    `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given if the candidates are a
+    uniform pool from that many items. `planned_probability`: the inclusion probability of every planned slot. `item`:
+    each answer's item, if the plan has several slots per item; errors are then between respondents and between items.
     """
 
     stage: int
@@ -75,14 +75,14 @@ class StagePart:
 
     @cached_property
     def plan_weight(self) -> float:
-        """What the plan is worth for a mean over all candidates, in equally weighted slots; 0 if it says nothing."""
+        """The plan's information about a mean over all candidates, in equally weighted slots; 0 if it has none."""
         if self.is_unequal:
             return bandit.kish_size(self.planned_probability)
         return bandit.plan_weight(sizes=self.sizes, slots=self.slots)
 
     @cached_property
     def obstacle(self) -> str:
-        """Why no mean over all candidates can be had from this part; empty if it can."""
+        """Why this part gives no mean over all candidates; empty if it does."""
         for name, slots in zip(self.names, self.slots, strict=True):
             if not slots:
                 return f"gives the candidates in {name} probability 0"
@@ -92,7 +92,7 @@ class StagePart:
         return ""
 
     def under(self, kept: NDArray[np.bool_]) -> StagePart:
-        """The same with these answers alone: those under one level of a factor, which was drawn at random."""
+        """The same part with only these answers: those under one level of a factor, which was drawn at random."""
         return replace(
             self,
             stratum=self.stratum[kept],
@@ -116,7 +116,7 @@ class StageFigure:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the stages' estimates, their fixed-weight mean, and the plain mean of the answers beside it."""
+    """One figure: the stages' estimates, their fixed-weight mean, and the plain mean of the answers for comparison."""
 
     name: str
     title: str
@@ -128,7 +128,7 @@ class Figure:
 
     @property
     def notes(self) -> str:
-        """What a reader must know of it: too few answers, stages left out, stages that disagree."""
+        """What a reader must know about it: too few answers, stages left out, stages that disagree."""
         found = []
         if self.combined is None:
             found.append("no estimate")
@@ -150,9 +150,9 @@ class DivisionFigures:
     figures: tuple[tuple[Figure, ...], ...] = field(repr=False)
     """By label, then measure."""
     differences: tuple[Figure, ...] = ()
-    """By measure: the second label less the first; empty unless there are exactly two."""
+    """By measure: the second label minus the first; empty unless there are exactly two."""
     note: str = ""
-    """How the parts came to be, where that is not plain from the items."""
+    """How the parts were made, if the items do not show that."""
 
 
 def estimate(
@@ -165,9 +165,9 @@ def estimate(
 ) -> tuple[Estimate | None, str]:
     """The mean over all candidates (of the domain `where`) from one part, or None and the reason.
 
-    `values`, `where`: one entry an answer, shape (n,). Weights are N_h / r_h, or 1 / inclusion probability where the
-    design gives each candidate a chance of its own. `per`, shape (n,), makes it the ratio of the weighted sum of
-    `values` to that of `per`, linearised as a domain's mean is.
+    `values`, `where`: one entry per answer, shape (n,). Weights are N_h / r_h, or 1 / inclusion probability if the
+    design gives each candidate a different chance. `per`, shape (n,), makes it the ratio of the weighted sum of
+    `values` to that of `per`, linearised like a domain's mean.
     """
     if part.obstacle:
         return None, part.obstacle
@@ -191,7 +191,7 @@ def difference(
     second: NDArray[np.bool_],
     per: NDArray[np.float64] | None = None,
 ) -> tuple[Estimate | None, str]:
-    """The mean over the candidates in `second` less that over those in `first`, from one part; else as `estimate`."""
+    """The mean over the candidates in `second` minus that over `first`, from one part; else like `estimate`."""
     if part.obstacle:
         return None, part.obstacle
     if not first.any() or not second.any():
@@ -214,8 +214,8 @@ def effect(
     where: NDArray[np.bool_] | None = None,
     per: NDArray[np.float64] | None = None,
 ) -> tuple[Estimate | None, str]:
-    """The mean over all candidates (of the domain `where`) under the level `second` less that under `first`, from one
-    part; else as `estimate`. Levels are drawn at random, so each level's answers are weighted by themselves."""
+    """The mean over all candidates (of the domain `where`) under the level `second` minus that under `first`, from one
+    part; else like `estimate`. Levels are drawn at random, so each level's answers are weighted separately."""
     for level in (first, second):
         if obstacle := part.under(level).obstacle:
             return None, f"{obstacle} under one level"
@@ -231,7 +231,7 @@ def effect(
 
 
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
-    """The model-assisted mean of one part by its predictions; the plain one, with a reason, where it has none."""
+    """The model-assisted mean of one part by its predictions; the plain one, with a reason, if it has none."""
     if part.obstacle:
         return None, part.obstacle
     predictions = part.predictions
@@ -283,8 +283,8 @@ def naive(
     share: bool,
     per: Sequence[NDArray[np.float64]] | None = None,
 ) -> Estimate | None:
-    """The plain mean of all answers, or their plain ratio, whichever stage asked them. It is of what was drawn, so that
-    its error is between respondents alone."""
+    """The plain mean of all answers, or their plain ratio, from all stages. It is about the drawn items only, so its
+    error is only between respondents."""
 
     def pooled(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([one if mask is None else one[mask] for one, mask in zip(arrays, masks, strict=True)])
@@ -309,7 +309,7 @@ def folded_predictions(
     """Predictions for a stage that no earlier answers can train: a logistic regression, by folds of people and items.
 
     `values` (n,) are 0 or 1, `features` (n, k) those of the answers' items, `candidates` (M, k) those of all candidates
-    of the one stratum. None where there are no features, or too few people for two folds.
+    of the only stratum. None if there are no features, or too few people for two folds.
     """
     people = np.unique(part.cluster).size
     if not features.shape[1] or people < 10 or len(part.names) != 1:
@@ -341,9 +341,9 @@ def calibrated_predictions(
     means: Sequence[float],
     rng: np.random.Generator,
 ) -> Predictions | None:
-    """Predictions from scores that are no probabilities (a factored scorer's integers): a line, fitted by folds.
+    """Predictions from scores that are not probabilities (a factored scorer's integers): a line, fitted by folds.
 
-    `scores` (n,) of the answers' items, `means` over all candidates of each stratum. The candidates are all there are.
+    `scores` (n,) of the answers' items, `means` over all candidates of each stratum. The candidates are all items.
     """
     if np.unique(part.cluster).size < 10:
         return None
@@ -369,7 +369,7 @@ def calibrated_predictions(
 
 
 def as_json(value: Any) -> Any:
-    """Data classes as plain JSON values, with what an `Estimate` says of itself; NaN and infinity become null."""
+    """Data classes as plain JSON values, including an `Estimate`'s properties; NaN and infinity become null."""
     if isinstance(value, np.generic):
         value = value.item()
     if is_dataclass(value) and not isinstance(value, type):
@@ -403,7 +403,7 @@ def _chances(part: StagePart) -> dict[str, Any]:
 
 
 def _known(found: Estimate) -> tuple[Estimate | None, str]:
-    """The estimate, or why nothing is known of its error."""
+    """The estimate, or why its error is unknown."""
     if not math.isnan(found.standard_error):
         return found, ""
     return None, "one respondent only" if found.n_clusters < 2 else "one item only"

@@ -1,4 +1,4 @@
-"""A line chart as SVG: small enough for a page to draw by itself, without any library. Standard library."""
+"""A line chart as SVG, simple enough to need no library: uses only the standard library."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from html import escape
 WIDTH, HEIGHT = 640, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 28, 34, 60
 _LEGEND_LINE, _COLUMNS = 20, 2
-# Okabe and Ito's, which the colour-blind can tell apart; lines differ in mark and dash too, for a print in grey.
+# Okabe and Ito's, which colour-blind people can distinguish; lines differ in mark and dash too, for prints in grey.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 _DASHES = ("", "7 4", "2 3", "10 3 2 3")
 _MARKS = (
@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axes:
-    """What stands along the chart. `ticks` are places of x with their words."""
+    """The labels of the axes. `ticks` are positions on x with their labels."""
 
     x: str
     y: str
@@ -41,10 +41,10 @@ class Axes:
 
 
 def line_chart(*, name: str, title: str, axes: Axes, lines: Sequence[Line]) -> str:
-    """The same lines give the same text. It has no script and no style of its own, so that a page may hold it.
+    """The same lines give the same text. It holds no script and no style sheet, so a page may include it.
 
     Args:
-        name: what tells the chart from others in the same page: letters, digits, hyphens.
+        name: a name that no other chart on the same page has: letters, digits, hyphens.
 
     Raises:
         ValueError: there is no point to draw.
@@ -76,7 +76,7 @@ def line_chart(*, name: str, title: str, axes: Axes, lines: Sequence[Line]) -> s
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where numbers come to stand in the picture. `steps` are the round numbers of y that get a line."""
+    """Converts numbers to positions in the picture. `steps` are the round numbers of y that get a line."""
 
     left: float
     right: float

@@ -1,4 +1,4 @@
-"""A stage's first outcome by stratum, as commands and pages show it."""
+"""A stage's first outcome by stratum, for commands and pages."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from survey.services.answers.counting import TRAINED, counted_answers
 
 @dataclass(frozen=True)
 class StratumMean:
-    """Mean of an outcome over a stratum's answers: a share where the outcome is 0 or 1, else in the outcome's unit."""
+    """Mean of an outcome over a stratum's answers: a share if the outcome is 0 or 1, else in the outcome's unit."""
 
     name: str
     answers: int

@@ -1,4 +1,4 @@
-"""The report on a pilot: what `piloting` reads, in tables."""
+"""The report on a pilot: the results of `piloting` in tables."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,6 @@
-"""What a pilot taught: times and losses by screen, checks that failed, how people used the scale, what they remarked.
+"""What a pilot showed: times and drop-outs by screen, failed checks, how people used the scale, and their remarks.
 
-Reads only. A pilot's answers enter nothing else.
+Only reads. A pilot's answers are used for nothing else.
 """
 
 from collections import Counter, defaultdict
@@ -50,7 +50,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class ScreenLine:
-    """One screen: how long it took, in seconds, and how many left there for good."""
+    """One screen: how long it took, in seconds, and how many people left there for good."""
 
     kind: str
     name: str
@@ -104,7 +104,7 @@ class PilotReport:
 
 
 def pilot_report(study: Study) -> PilotReport:
-    """Of all pilots of the study together; simulated people count, since a pilot may be tried out with them.
+    """The results of all pilots of the study together. Simulated people count: a pilot may be tried out with them.
 
     Raises:
         StateRefused: the study has no pilot, or nobody has begun it.
@@ -140,7 +140,7 @@ def pilot_report(study: Study) -> PilotReport:
 
 
 def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
-    """In the order in which most people came to them."""
+    """In the order in which most people saw them."""
     begun = {sitting.pk: sitting.started_at for sitting in people}
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
     since_the_start: dict[tuple[str, str], list[float]] = defaultdict(list)

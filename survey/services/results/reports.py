@@ -1,4 +1,4 @@
-"""The reports of a study by name: the core's own and its instrument's. Every door to them goes through here."""
+"""The reports of a study by name: the core's own and its instrument's. Pages, API and commands all use this module."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ PILOT = "pilot"
 
 @dataclass(frozen=True)
 class CoreReport:
-    """A report that the core itself has of every study that `applies` holds for."""
+    """A report that the core offers for every study for which `applies` is true."""
 
     entry: ReportEntry
     applies: Callable[[Study], bool]
@@ -55,7 +55,7 @@ CORE = (
 
 
 class ArgumentErrors(FieldErrors):
-    """What a report was asked that it cannot be asked, argument by argument; one line each."""
+    """Arguments that the report does not accept, one line for each."""
 
     status = 400
 
@@ -65,7 +65,7 @@ class ArgumentErrors(FieldErrors):
 
 
 class ReportBroken(HunchError):
-    """A report cannot be imported or made, by a fault of its own; the rest goes on."""
+    """A report cannot be imported or made because of a bug in it; the others still work."""
 
     code = "report_broken"
     status = 500
@@ -73,7 +73,7 @@ class ReportBroken(HunchError):
 
 @dataclass(frozen=True)
 class ReportLine:
-    """A report in a list; `obstacle` says why it cannot be made now, and is empty where it can."""
+    """A report in a list; `obstacle` says why it cannot be made now, and is empty if it can."""
 
     entry: ReportEntry
     arguments: Sequence[Argument]
@@ -84,7 +84,7 @@ class ReportLine:
 
 
 def entries_of(study: Study) -> list[ReportEntry]:
-    """The core's reports that the study has, then its instrument's; the core's alone where the instrument is gone."""
+    """The core's reports that the study has, then its instrument's; only the core's if the instrument is missing."""
     found = [one.entry for one in CORE if one.applies(study)]
     try:
         own = instruments.of_study(study).reports()
@@ -105,7 +105,7 @@ def entries_of(study: Study) -> list[ReportEntry]:
 
 
 def lines_of(study: Study) -> list[ReportLine]:
-    """Every report of the study, with what keeps it from being made. A broken one says so; the others stay usable."""
+    """Every report of the study, with the reason if it cannot be made now. A broken one does not stop the others."""
     lines = []
     for entry in entries_of(study):
         try:
@@ -119,10 +119,10 @@ def lines_of(study: Study) -> list[ReportLine]:
 def find_entry(study: Study, name: str) -> ReportEntry:
     """
     Raises:
-        NotFound: the study has no report of that name; with those there are.
+        NotFound: the study has no report with that name; lists those it has.
     """
     entries = entries_of(study)
-    # One of the core's that the study has not says itself what is missing.
+    # A core report that the study does not have yet says itself what is missing.
     for entry in [*entries, *(one.entry for one in CORE)]:
         if entry.name == name:
             return entry
@@ -143,9 +143,9 @@ def load(study: Study, name: str) -> tuple[ReportEntry, Report]:
 def _loaded(entry: ReportEntry) -> Report:
     try:
         return entry.load()
-    except Exception as exc:  # Other people's code: whatever is wrong with it, the other reports go on.
+    except Exception as exc:  # Other people's code: whatever is wrong with it, the other reports must work.
         logger.exception("the report %s cannot be loaded", entry.path)
-        raise ReportBroken(f"{entry.path} cannot be loaded ({exc}): whoever wrote it must repair it") from exc
+        raise ReportBroken(f"{entry.path} cannot be loaded ({exc}): its author must repair it") from exc
 
 
 def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
@@ -159,23 +159,23 @@ def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
 
 def _fault(entry: ReportEntry, exc: Exception) -> ReportBroken:
     logger.error("the report %s fails", entry.path, exc_info=exc)
-    return ReportBroken(f"{entry.path} fails ({exc}): whoever wrote it must repair it")
+    return ReportBroken(f"{entry.path} fails ({exc}): its author must repair it")
 
 
 # Making one
 
 
 def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = None) -> Findings:
-    """What the report finds.
+    """Make the report.
 
     Args:
-        given: texts by argument; empty texts are nothing.
+        given: texts by argument; empty texts count as not given.
 
     Raises:
         NotFound: the study has no report of that name.
         ArgumentErrors: arguments are unknown, missing or given too often.
         HunchError: an argument cannot be used, or there is an obstacle.
-        ReportBroken: it fails by a fault of its own; the log has all of it.
+        ReportBroken: it fails because of a bug in it; the log has the details.
     """
     entry, report = load(study, name)
     if obstacle := _obstacle(entry, report, study):
@@ -190,7 +190,7 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
 
 
 def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> Given:
-    """Every argument of the report, as given or by default.
+    """Every argument of the report, given or by default.
 
     Raises:
         ArgumentErrors: some are unknown, missing or given too often; every such problem.
@@ -217,8 +217,8 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
 
 
 def pages_arguments(study: Study, report: Report, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """What a page asks for: as given, and where nothing is given what it starts with: the first choice of what is
-    required, and a quicker figure where the report names one."""
+    """The arguments that a page uses: the given ones and, if one is not given, its start value: the first choice of a
+    required argument, and a quicker setting if the report names one."""
     filled = {name: [text for text in texts if text] for name, texts in given.items()}
     for argument in report.arguments:
         if filled.get(argument.name):
@@ -234,7 +234,7 @@ def pages_arguments(study: Study, report: Report, given: Mapping[str, Sequence[s
 
 
 def layouts_of(table: Table) -> Sequence[Layout]:
-    """How people read a table: its own layouts, or its columns as they are."""
+    """The layouts of a table for people: its own, or its columns as they are."""
     if table.layouts:
         return table.layouts
     return [
@@ -255,7 +255,7 @@ def shown(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON: numbers that are none as null, arrays as lists, whatever else is strange as text."""
+    """A value as JSON: NaN and infinity as null, arrays as lists, values of unknown types as text."""
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -268,7 +268,7 @@ def plain(value: Any) -> Any:
 
 
 def lines_as_json(study: Study) -> list[dict[str, Any]]:
-    """Every report of the study with what it can be asked, and what keeps it from being made."""
+    """Every report of the study with its arguments, and the reason if it cannot be made now."""
     return [
         {
             "name": line.entry.name,
@@ -292,7 +292,7 @@ def lines_as_json(study: Study) -> list[dict[str, Any]]:
 
 
 def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:
-    """All of a report but its pictures and files, which are named."""
+    """The whole report, except that pictures and files are only named."""
     return {
         "study": study.slug,
         "report": name,
@@ -319,7 +319,7 @@ def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:
 
 
 def table_csv(table: Table) -> str:
-    """A table as CSV with every digit; a cell is empty where the value is none or no number."""
+    """A table as CSV with every digit; a cell is empty if the value is None or NaN."""
     rows = ([_written(value) for value in row] for row in table.rows)
     return "".join(csv_lines(table.columns, rows))
 
@@ -330,12 +330,12 @@ def _written(value: Any) -> Any:
 
 
 def file_of(found: Findings, name: str) -> Callable[[Path], None] | None:
-    """What writes the file of that name; None where the report has none. Tables are .csv, pictures .svg."""
+    """The function that writes the file with that name; None if there is none. Tables are .csv, pictures .svg."""
     return dict(writers_of(found)).get(name)
 
 
 def writers_of(found: Findings) -> list[tuple[str, Callable[[Path], None]]]:
-    """Every file of a report by name, with what writes it."""
+    """Every file of a report by name, with the function that writes it."""
     return [
         *((f"{table.name}.csv", partial(_write_table, table)) for table in found.tables),
         *((f"{picture.name}.svg", picture.draw) for picture in found.pictures),
@@ -356,7 +356,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def write(study: Study, name: str, found: Findings, folder: Path) -> list[Path]:
-    """Write tables, pictures, further files and NAME.json into a folder, which is made where it is missing. Each file
+    """Write tables, pictures, further files and NAME.json into a folder, which is made if it is missing. Each file
     appears whole or not at all; an older one is replaced.
 
     Raises:
@@ -390,11 +390,11 @@ def write_files(writers: Sequence[tuple[str, Callable[[Path], None]]], folder: P
 
 
 def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]) -> Iterator[ExtraFile]:
-    """The tables that reports add to every export, as TABLE.csv. A table has no rows where its report cannot be made of
+    """The tables that reports add to every export, as TABLE.csv. A table has no rows if its report cannot be made for
     this study; the log says why.
 
     Args:
-        taken: names of files that the export has already; a table of such a name is left out, and the log says so.
+        taken: names of files that the export has already; a table with such a name is left out, and the log says so.
     """
     used = set(taken)
     for entry in entries_of(study):
@@ -418,7 +418,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of one exported table; the report is made when they are walked through."""
+    """The rows of one exported table; the report is made when they are iterated."""
 
     study: Study
     entry: ReportEntry

@@ -14,9 +14,8 @@ from survey.services.base.seeds import derive
 from survey.study_file import AttentionCheckConfig, Note, StudyConfig
 
 FAILED_TO_REJECT = 2  # What panels require before a rejection in studies that are not very short.
-LONG_MINUTES = (
-    5  # Studies of this length or more should have at least that many checks, or nobody can fail enough of them.
-)
+# Studies of this length or more should have at least that many checks, or nobody can fail enough of them.
+LONG_MINUTES = 5
 
 
 def due_check(sitting: Sitting, following: Assignment | None) -> AttentionCheckConfig | None:

@@ -46,7 +46,7 @@ def _can_be_asked(stage: Stage) -> bool:
 
 @transaction.atomic
 def expire_sitting(pk: int, *, now: datetime, seen_before: datetime | None = None) -> bool:
-    """Expire one live sitting and release its open assignments, but for those whose instrument counts what was given so
+    """Expire one live sitting and release its open assignments, except those whose instrument counts what was given so
     far: they are complete. False where the person was faster."""
     # Lock only the row itself: PostgreSQL refuses to lock the nullable side of a join.
     live = Sitting.objects.select_for_update(of=("self",), no_key=True).filter(pk=pk, state=Sitting.State.LIVE)

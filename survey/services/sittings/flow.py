@@ -39,7 +39,7 @@ class CheckQuestion:
 
 @dataclass(frozen=True)
 class Step:
-    """What a sitting is shown now. `number` goes back with the POST, so that a repeated one is known.
+    """What the person is shown now. `number` comes back with the POST, so that a repeated POST is recognised.
 
     `position` of `total` counts items, and practice examples where there are several.
     """
@@ -147,7 +147,7 @@ def current_step(sitting: Sitting) -> Step:
 
 
 def words_while_missing() -> str:
-    """What respondents are told while the study's instrument is missing. The reason is nothing for them."""
+    """What respondents read while the study's instrument is missing. The reason is not for them."""
     return _(
         "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
         "Please try again later, or write to those who run the study."

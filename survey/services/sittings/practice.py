@@ -1,6 +1,7 @@
-"""The practice items: the instrument's own screens on each example, then how they work. They count for nothing.
+"""The practice items: the instrument's screens with each example, then a page that repeats the answers. They do not
+count.
 
-Core and pages know no more of them than the instrument's contract says.
+Core and pages know them only through the instrument's contract.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Running a job step, claimed by lease.
+"""Running a job step, which a worker claims by a lease.
 
-Long work stays outside transactions; a step that is delivered twice is claimed once, and one whose worker died is sent
-again once its lease is over.
+Long work stays outside transactions. A step that is delivered twice is claimed once. A step whose worker died is sent
+again when its lease is over.
 """
 
 import logging
@@ -51,9 +51,9 @@ class Claim(leases.Hold[JobStep]):
         return super().renew(heartbeat_at=timezone.now(), **changes)
 
     def heartbeat(self, done: int, total: int, text: str) -> bool:
-        """Renew the lease and say how far the work is; False once the claim is lost, which stops the work.
+        """Renew the lease and store the progress; False if the claim is lost, which stops the work.
 
-        Written at most every few seconds. Where a part of the work ends (`done` is `total`), it is written at once.
+        Written at most every few seconds, and at once when a part of the work ends (`done` is `total`).
         """
         has_ended = done >= total and (done, total) != self._last
         if time.monotonic() - self._last_at < HEARTBEAT_SECONDS and not has_ended:
@@ -74,7 +74,7 @@ class Claim(leases.Hold[JobStep]):
 
 
 def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
-    """Claim a queued step, or one whose lease is over; None when somebody else has it or its tries are used up."""
+    """Claim a queued step, or one whose lease is over; None if another worker has it or its tries are used up."""
     now = now or timezone.now()
     step = leases.claim(
         JobStep.objects.filter(tries_left__gt=0),
@@ -91,7 +91,7 @@ def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
 
 
 def run_step(step_id: int) -> bool:
-    """Run one step to its end. False when there was nothing to do: done already, or another worker has it."""
+    """Run one step to its end. False if there was nothing to do: it is done, or another worker has it."""
     held = claim(step_id)
     if held is None:
         return False
@@ -99,7 +99,7 @@ def run_step(step_id: int) -> bool:
     try:
         RUNNERS[JobStep.Kind(step.kind)](held)
     except lifecycle.StillLive:
-        # Not a try: people are still inside, and the next sweep looks again.
+        # This does not count as a try: people are still inside, and the next sweep looks again.
         held.give_back(tries_left=F("tries_left") + 1)
         return False
     except Stopped:
@@ -113,11 +113,11 @@ def run_step(step_id: int) -> bool:
         logger.warning("step %s (%s): a server did not answer: %s", step.pk, step, exc)
         if exc.permanent or step.tries_left == 0:
             held.fail(str(exc))
-        else:  # What it has answered is kept by this process; the next beat tries again.
+        else:  # This process keeps the answers it got; the next beat tries again.
             held.give_back()
         return False
     except (HunchError, PredictorError) as exc:
-        # Said in words by whoever refused it: a person must change something, so it is not tried again.
+        # The error says what a person must change, so the step is not tried again.
         logger.warning("step %s (%s) failed: %s", step.pk, step, exc)
         held.fail(str(exc))
         return False
@@ -130,7 +130,7 @@ def run_step(step_id: int) -> bool:
     if step.kind == JobStep.Kind.PLAN:
         lifecycle.open_if_automatic(stage.following())
     if step.kind == JobStep.Kind.TRAIN:
-        # A predictor that took longer than the next stage, or was mended after it, is judged on it now.
+        # A predictor that took longer than the next stage, or was repaired after it, is evaluated on it now.
         for later in stage.study.stages.filter(index__gt=stage.index, state=Stage.State.FROZEN):
             lifecycle.next_steps(later)
     return True
@@ -167,7 +167,7 @@ RUNNERS: dict[JobStep.Kind, Callable[[Claim], None]] = {
 def due_steps(*, now: datetime | None = None) -> list[JobStep]:
     """Steps to send a task for, if none was sent lately: queued ones, and running ones whose lease is over.
 
-    Also does what a worker that died between two steps has left: queues the next ones, opens the next stage.
+    Also continues where a worker died between two steps: queues the next ones, opens the next stage.
     """
     now = now or timezone.now()
     closed = Stage.objects.filter(state__in=[Stage.State.CLOSING, Stage.State.FROZEN], settled_at__isnull=True)
@@ -186,7 +186,7 @@ def due_steps(*, now: datetime | None = None) -> list[JobStep]:
 
 
 def sweep(*, now: datetime | None = None) -> int:
-    """Fail the steps whose workers died too often, so that a person looks; return how many."""
+    """Mark steps as failed whose workers died too often, so that a person looks; return how many."""
     now = now or timezone.now()
     return JobStep.objects.filter(JobStep.is_free(now), tries_left=0).update(
         state=JobStep.State.FAILED,
@@ -197,7 +197,7 @@ def sweep(*, now: datetime | None = None) -> int:
 
 
 def run_inline(stage: Stage) -> None:
-    """Run all that follows from closing a stage in this process, one step after the other.
+    """Run everything that follows closing a stage in this process, one step after the other.
 
     Raises:
         RuntimeError: a step failed, with its error.

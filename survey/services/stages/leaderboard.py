@@ -1,6 +1,6 @@
 """Every training of a study's predictors and how it did on later answers, as lines of one table.
 
-By which metrics predictors are judged, and on which parts of the answers, is the instrument's to say (`Learning`).
+The instrument (`Learning`) says which metrics judge predictors, and on which parts of the answers.
 """
 
 import json
@@ -25,7 +25,7 @@ WEIGHTINGS = {
 
 @dataclass(frozen=True)
 class MetricValue:
-    """A metric or a difference with its 95 % interval; None where it is not defined."""
+    """A metric or a difference with its 95 % interval; None if it is not defined."""
 
     value: float | None = None
     low: float | None = None
@@ -37,9 +37,9 @@ Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
 
 @dataclass(frozen=True)
 class Line:
-    """A predictor run, judged on a stage's answers counted one way; one line of dashes where it was not judged yet.
+    """A predictor run, evaluated on a stage's answers with one weighting; a line of dashes if not evaluated yet.
 
-    `difference` is the run's figures less those of the main predictor, on the same answers.
+    `difference` is the run's figures minus those of the main predictor, on the same answers.
     """
 
     run: PredictorRun
@@ -53,7 +53,7 @@ class Line:
 
     @property
     def predictor(self) -> str:
-        """Its name, with the parameters that were set: two may have one name."""
+        """Its name with the parameters that were set, since two may have the same name."""
         params = ", ".join(f"{name} {value}" for name, value in self.run.params.items())
         return f"{self.run.name} ({params})" if params and not self.is_main else self.run.name
 
@@ -63,12 +63,12 @@ class Line:
 
 
 def learning_of(study: Study) -> Learning | None:
-    """What the study's instrument learns; None where it has no label, and where the instrument cannot be used."""
+    """What the study's instrument learns; None if it has no label or the instrument cannot be used."""
     return instruments.of_study(study).learning if instruments.is_known(study.instrument) else None
 
 
 def shown_metrics(learning: Learning | None) -> list[Metric]:
-    """The metrics in the order of tables that people read: those first of which more is better."""
+    """The metrics in the order of tables for people: first those of which higher is better."""
     return sorted(learning.metrics if learning is not None else (), key=lambda metric: not metric.highest_first)
 
 
@@ -126,7 +126,7 @@ def _over_all_answers(metric: str, part: str) -> Callable[[Line], float | None]:
 
 
 def sorts_of(learning: Learning | None) -> dict[str, Sort]:
-    """By name what a line can be sorted by, and whether the highest comes first."""
+    """The sort keys by name, and whether the highest comes first."""
     found: dict[str, Sort] = {
         "evaluated": (lambda line: line.evaluated_on, False),
         "trained": (lambda line: line.trained_after, False),
@@ -140,13 +140,13 @@ def sorts_of(learning: Learning | None) -> dict[str, Sort]:
 
 
 def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False, level: str = "") -> list[Line]:
-    """All lines of a study. Those of one value stand in the order of stages and answers, the main predictor first;
-    what has no value comes last.
+    """All lines of a study. Lines with equal values keep the order of stages and answers, the main predictor first;
+    lines without a value come last.
 
     Args:
         sort: one of `sorts_of` the instrument's learning.
-        reverse: against the sort's own direction.
-        level: FACTOR=LEVEL, to be judged by the answers under this level alone.
+        reverse: against the sort's usual direction.
+        level: FACTOR=LEVEL, to use only the figures from answers under this level.
     """
     learning = learning_of(study)
     if learning is None:

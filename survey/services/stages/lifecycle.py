@@ -1,7 +1,8 @@
 """A stage's states and the work between stages. A researcher opens, pauses and closes; the rest follows as job steps.
 
-Closing admits nobody and waits until nobody inside can give an answer that counts. Freezing takes the snapshot. Then
-the steps of `next_steps` follow, each a row that says what it works on, so that whatever dies is found and done again.
+Closing admits nobody else and waits until nobody inside can give an answer that counts. Freezing takes the snapshot.
+Then the steps of `next_steps` follow. Each is a row that says what it works on, so a step that died is found and done
+again.
 """
 
 import logging
@@ -63,17 +64,17 @@ def _move(stage: Stage, state: Stage.State, **changes: Any) -> None:
 
 
 def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
-    """Open a stage, or go on with a paused one. A pilot and the first main stage are planned first where they are not.
+    """Open a stage, or go on with a paused one. A pilot and the first main stage are planned first if necessary.
 
     Raises:
         StateRefused: another stage is open, the one before is not frozen, this one is not planned, or the study file
             names no date until when data is kept.
-        PayTooLow: the reward comes to less an hour than the panel's minimum.
+        PayTooLow: the reward is less per hour than the panel's minimum.
         PlanRefused: the stage cannot be planned.
     """
     refuse_without_retention(stage.study)
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
-        # By the study file alone: what was measured since is held against each posting, whose reward can be raised.
+        # Only by the study file: measured times are checked for each posting, whose reward can be raised.
         refuse_low_pay(stage.study, as_expected=True)
         if not stage.is_pilot:
             refuse_low_pay_by_pilot(stage.study)
@@ -113,11 +114,11 @@ def pause_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
 
 
 def close_stage(stage: Stage, *, now: bool = False, by: Any = None, via: str = "command") -> Stage:
-    """Admit nobody any more; freeze, train, evaluate, score and plan follow by themselves once nobody is inside.
+    """Admit nobody any more. Freezing, training, evaluating, scoring and planning follow once nobody is inside.
 
     Args:
-        now: expire the sittings that are still live instead of waiting for them. Those people can finish and are owed
-            pay; what they answer from here on is late.
+        now: expire the live sittings instead of waiting for them. Those people can finish and are owed pay, but their
+            answers from now on are late.
 
     Raises:
         StateRefused: the stage was never opened.
@@ -149,7 +150,7 @@ def retry_steps(stage: Stage, *, by: Any = None, via: str = "command") -> int:
 
 
 class StillLive(Exception):
-    """Somebody inside can still give an answer that counts; freezing waits."""
+    """Freezing waits: somebody inside can still give an answer that counts."""
 
 
 @transaction.atomic
@@ -207,9 +208,9 @@ def _queue(
 
 
 def next_steps(stage: Stage) -> list[JobStep]:
-    """Queue every step of a closing or frozen stage whose inputs are there, and return all that the stage has.
+    """Queue every step of a closing or frozen stage whose inputs exist, and return all steps of the stage.
 
-    Called after each step and by beat: the rows alone say what is next, so it does not matter who died when.
+    Called after each step and by beat. Only the rows decide what is next, so it does not matter which worker died when.
     """
     if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
         return []
@@ -231,13 +232,13 @@ def _queue_after_freeze(stage: Stage) -> None:
     if following is not None and following.state == Stage.State.DRAFT and not following.plans_on_opening:
         _queue_plan(stage, following, main)
     elif main is not None and main.is_ready:
-        # Only now, since the next stage's people must not wait for predictors that plan nothing.
+        # Only now: the next stage must not wait for predictors that plan nothing.
         for choice in choices[1:]:
             _is_trained(_run(stage, choice))
 
 
 def _queue_evaluation(stage: Stage) -> None:
-    """Judge the predictors in force once each is trained or has failed; again when a failed one was mended."""
+    """Evaluate the current predictors once each is trained or has failed; again after a failed one was repaired."""
     runs = runs_in_force(stage)
     if not runs:
         return
@@ -249,7 +250,7 @@ def _queue_evaluation(stage: Stage) -> None:
 
 
 def _is_trained(run: PredictorRun) -> bool:
-    """Whether every member's training is over; queues what is not."""
+    """Whether every member's training has ended; queues those that have not begun."""
     steps = [
         _queue(run.stage, Kind.TRAIN, [run.input_sha256], member=member, run=run)
         for member in range(predictor_training.members_of(run.name, run.params))
@@ -272,15 +273,15 @@ def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> Non
         step = _queue(stage, Kind.SCORE, [*inputs, following.seed, questions])
         if step.state != JobStep.State.DONE:
             return
-    # A plan by a predictor alone is named as it was before there were priorities.
+    # A plan by a predictor without a priority keeps the name it had before priorities existed.
     named = inputs if priority is not None else [run.input_sha256 if run else ""]
     _queue(stage, Kind.PLAN, [*named, following.seed, questions])
 
 
 def _predictors_of(stage: Stage) -> list[Choice]:
-    """What this stage's answers train, the main predictor first; nothing where the study or the instrument has none.
+    """The predictors that this stage's answers train, the main one first; empty if study or instrument has none.
 
-    The baselines are always among them: a figure that stands alone says little.
+    Baselines are always included, since a figure without a comparison says little.
     """
     study = stage.study
     wanted = study.config.predictor
@@ -298,10 +299,10 @@ def _predictors_of(stage: Stage) -> list[Choice]:
 
 
 def _run(stage: Stage, choice: Choice) -> PredictorRun:
-    """The training of a predictor on the answers up to and with this stage.
+    """The training of a predictor on the answers up to and including this stage.
 
-    What is held out is settled when the row is made: a stage that is planned by hand later must not make two members
-    of one ensemble learn from different answers.
+    The row fixes what is held out: a stage that is planned by hand later must not make two members of one ensemble
+    learn from different answers.
     """
     for run in stage.predictor_runs.filter(role=choice.role, name=choice.name).order_by("pk"):
         if run.params == choice.params:
@@ -329,9 +330,9 @@ def _run(stage: Stage, choice: Choice) -> PredictorRun:
 
 
 def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
-    """Let a stage that should be drawn by a predictor be drawn uniformly, since the predictor did not come about.
+    """Let a stage that should be drawn by a predictor be drawn uniformly, since no predictor could be trained.
 
-    A person decides this and no worker does: it changes what the study file says, so that it stands in the manifest.
+    A person must decide this, not a worker: it departs from the study file, and the manifest records it.
 
     Raises:
         StateRefused: the stage is planned, or uniform anyway, or a predictor can still plan it or has scored it.
@@ -392,7 +393,7 @@ def pipeline_status(stage: Stage) -> list[JobStep]:
 
 
 def pipeline_is_done(stage: Stage) -> bool:
-    """Whether everything that follows from closing this stage is done."""
+    """Whether everything that follows closing this stage is done."""
     steps = next_steps(stage)
     if stage.state != Stage.State.FROZEN or any(step.state != JobStep.State.DONE for step in steps):
         return False
@@ -405,8 +406,8 @@ def failed_steps(stage: Stage) -> list[JobStep]:
 
 
 def open_if_automatic(stage: Stage | None) -> bool:
-    """The stage after a planned one opens by itself where the study file says so. False where it may not open (the pay,
-    the term of the data): beat asks again, so that it opens once a person has mended that."""
+    """Open the stage after a planned one if the study file says so. False if it may not open (because of the pay, or
+    the date until when data is kept): beat tries again, so that it opens once a person has fixed that."""
     if stage is None or stage.state != Stage.State.PLANNED or stage.config.opens != "automatically":
         return True
     try:

@@ -1,4 +1,4 @@
-"""How far a stage is, in counts."""
+"""The progress of a stage, in counts."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from survey.services.answers.counting import counting, in_time
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Counts of a stage as it stands.
+    """Counts of a stage at this moment.
 
-    `in_time` of the `slots` have an answer that was complete in time; `counted` of these answers are what estimates
-    are made of: without controls, repeats, what a rule leaves out, and pilots.
+    `in_time` of the `slots` have an answer that was complete in time; estimates use `counted` of these answers:
+    without controls, repeats, what a rule leaves out, and pilots.
     """
 
     slots: int

@@ -5,7 +5,7 @@ from survey.models import PredictorRun, Stage, Study
 
 
 def last_planned(study: Study) -> int:
-    """The number of the last stage that has a plan; 0 where none has."""
+    """The number of the last stage that has a plan; 0 if none has."""
     planned = study.stages.exclude(state=Stage.State.DRAFT).order_by("index").last()
     return planned.index if planned else 0
 
@@ -16,13 +16,13 @@ def main_run(stage: Stage) -> PredictorRun | None:
 
 
 def ready_run(stage: Stage) -> PredictorRun | None:
-    """The same, where it came about."""
+    """The same training if it succeeded."""
     run = main_run(stage)
     return run if run is not None and run.is_ready else None
 
 
 def needs_predictor(stage: Stage) -> bool:
-    """Whether a stage can only be drawn with a predictor: it is not uniform, and what it is drawn by needs one."""
+    """Whether a stage can only be drawn with a predictor: it is not uniform, and its scores need a predictor."""
     if stage.config.design.kind == "uniform":
         return False
     priority = instruments.of_study(stage.study).priority

@@ -40,8 +40,8 @@ from .training import Claim, folders_of, run_of
 
 
 def score_candidates(held: Claim) -> None:
-    """Draw the next stage's candidate set and score it with the new predictor, where there is one. The instrument's
-    priority, where the stage draws by it, stands beside the predictor's chances."""
+    """Draw the next stage's candidate set and score it with the new predictor, if there is one. If the stage draws by
+    the instrument's priority, the priority is stored next to the predictor's chances."""
     stage = held.step.stage
     following = stage.following()
     if following is None:
@@ -56,7 +56,7 @@ def score_candidates(held: Claim) -> None:
     store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
     with transaction.atomic():
         held.lock()
-        # Looked at again: scoring takes long, and a uniform stage may have been planned by hand meanwhile.
+        # Check again: scoring takes long, and somebody may have planned a uniform stage by hand meanwhile.
         following = locked_stage(following.pk)
         if following.state == Stage.State.DRAFT:
             stored = store(
@@ -74,7 +74,7 @@ def score_candidates(held: Claim) -> None:
 def _score_pool(
     held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A uniform pool with its scores and, where the design asks for it, how far the members are apart."""
+    """A uniform pool with its scores and, if the design needs it, how far the members disagree."""
     candidates = draw_candidates(following, questions)
     instrument = instruments.of_study(following.study)
     design = following.config.design.build()
@@ -125,7 +125,7 @@ def _priority(
     run = ready_run(stage)
     held.heartbeat(0, 0, f"the priority {priority.name}")
     with held.kept_alive():
-        # What was held out when the predictor was trained stays unknown; without one, what every plan so far holds out.
+        # Leave out what was held out when the predictor was trained; without one, what all plans so far hold out.
         answers = training_examples(stage, kept_back_through=None if run is None else run.kept_back_through)
         found = np.asarray(
             priority.of(
@@ -137,7 +137,7 @@ def _priority(
             ),
             dtype=np.float64,
         )
-    # Stored as float32, in which a number may be infinite that was not.
+    # Stored as float32, in which a large number becomes infinite.
     fit = np.abs(found) <= np.finfo(np.float32).max
     if found.shape != (len(rows),) or not fit.all():
         raise PlanRefused(
@@ -151,9 +151,9 @@ def _priority(
 def _score_all(
     held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All pairs by a fast scorer that learns from the predictor, and what the predictor itself says of those drawn.
+    """Score all pairs by a fast scorer that learns from the predictor; the predictor itself scores the drawn ones.
 
-    A uniform stage needs no scorer: only what it draws is scored, so that the predictor can be judged on it.
+    A uniform stage needs no fast scorer: only the drawn pairs are scored, so that the predictor can be evaluated.
     """
     instrument = instruments.of_study(following.study)
     settings = following.study.config
@@ -180,7 +180,7 @@ def _score_all(
             )
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
-    rows = np.unique(drawn.rows)  # Each pair is there as often as it is answered.
+    rows = np.unique(drawn.rows)  # Each pair appears as often as it is answered.
     inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
     scores = predictor_training.score(folders, inputs, held.heartbeat)
     found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}
@@ -190,8 +190,10 @@ def _score_all(
 def _distilled(
     held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
 ) -> tuple[FactoredScores, dict[str, Any]]:
-    """The factors of all pairs, and how well they rank fresh pairs as the predictor does."""
-    from predictors import pair_scorer  # Here: it is the ml worker's alone, and the web side imports this module.
+    """The factors of all pairs, and how well they rank fresh pairs compared with the predictor."""
+    from predictors import (
+        pair_scorer,
+    )  # Imported here: only the ml worker has it, and the web side imports this module.
 
     settings = following.study.config.candidates
     bank = pair_scorer.Questions(

@@ -41,7 +41,7 @@ Progress = Callable[[int, int, str], bool]
 
 
 class Claim(Protocol):
-    """What `jobs` hands to a runner."""
+    """What `jobs` passes to a function that runs a step."""
 
     @property
     def step(self) -> JobStep: ...
@@ -76,10 +76,10 @@ def _learning(study: Study) -> instruments.Learning:
 
 
 def train_member(held: Claim) -> None:
-    """Train one member on every frozen answer up to and with the stage that may train, and keep its files.
+    """Train one member on every frozen answer up to and including the stage that may train, and store its files.
 
-    With answers of one class alone, or none, there is nothing to learn, which is a result and not a failure: the step
-    is done and the run stays without files.
+    Without answers, or with answers of only one class, there is nothing to learn. That is a result, not a failure: the
+    step is done and the run has no files.
     """
     step = held.step
     stage = step.stage
@@ -113,7 +113,7 @@ def train_member(held: Claim) -> None:
 
 
 def nothing_to_learn(labels: np.ndarray) -> str:
-    """Why no predictor can be trained on these labels (n,); empty where one can."""
+    """Why no predictor can be trained on these labels (n,); empty if one can."""
     classes = np.unique(labels)
     if len(classes) > 1:
         return ""
@@ -127,7 +127,7 @@ def nothing_to_learn(labels: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Judged:
-    """Answers of one role that predictors are judged on, and how they are weighed (n,): None counts each once."""
+    """Answers of one role that predictors are evaluated on, and their weights (n,): None counts each once."""
 
     answers: Sequence[Assignment]
     weightings: Mapping[str, np.ndarray | None]
@@ -153,7 +153,7 @@ def _by_level(part: Judged, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _under(figures: dict[str, Any], level: str) -> dict[str, Any]:
-    """Where the figures of a level stand among those of a run."""
+    """The name under which a run's figures hold those of a level."""
     if not level:
         return figures
     found: dict[str, Any] = figures.setdefault(LEVELS, {}).setdefault(level, {})
@@ -161,10 +161,10 @@ def _under(figures: dict[str, Any], level: str) -> dict[str, Any]:
 
 
 def evaluate(held: Claim) -> None:
-    """How the predictors in force, which have seen only earlier answers, did on this stage's answers.
+    """Evaluate the current predictors, which have seen only earlier answers, on this stage's answers.
 
-    All on the same rows, with what each differs by from the main one. The sampled answers count by the design's
-    weights, and naively beside; the holdout's stand for themselves. Then the same under each level of the factors.
+    All use the same rows, and the difference from the main one is given. Sampled answers count by the design's weights
+    and, separately, each once; holdout answers need no weights. Then the same under each level of the factors.
     """
     stage = held.step.stage
     runs = runs_in_force(stage)
@@ -211,9 +211,9 @@ def evaluate(held: Claim) -> None:
 
 
 def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
-    """The stage's frozen answers by role; a role without any is left out.
+    """The stage's frozen answers by role; roles without answers are left out.
 
-    A holdout answer on a pair that one of the predictors was trained on is left out: they learnt before it was drawn.
+    Holdout answers on pairs that a predictor was trained on are left out: it may have learnt before they were drawn.
     """
     study = stage.study
     parts = {}
@@ -236,7 +236,7 @@ def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
 
 
 def _weights(answers: Sequence[Assignment]) -> np.ndarray:
-    """The answers' design weights over their mean, shape (n,)."""
+    """The answers' design weights divided by their mean, shape (n,)."""
     weights = counting.design_weights(answers)
     return weights / weights.mean()
 

@@ -1,6 +1,6 @@
-"""Drawing a stage's plan again from its manifest, to see that it is the one that was stored. Writes nothing.
+"""Drawing a stage's plan again from its manifest, to check that it equals the stored one. Writes nothing.
 
-On any machine that has the database and the stored files: nothing is trained or scored again.
+Works on any machine with the database and the stored files: nothing is trained or scored again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ NAMED = 5
 
 @dataclass
 class Verification:
-    """What was found. `withdrawn` counts the answers of the snapshot that people took back; None before it is taken."""
+    """The result. `withdrawn` counts the snapshot's answers that people withdrew; None if there is no snapshot yet."""
 
     stage: Stage
     differences: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ def verify_stage(stage: Stage) -> Verification:
     if stage.state == Stage.State.DRAFT:
         raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
     found = Verification(stage)
-    # By the file that it was drawn by: it may have been amended since.
+    # Use the study file that it was drawn by: it may have been amended since.
     stage.study = _with_file(stage.study, stage.manifest.get("study_file_sha256", ""))
     questions = _questions(stage, found)
     if questions is not None:
@@ -70,7 +70,7 @@ def verify_stage(stage: Stage) -> Verification:
 
 
 def _with_file(study: Study, sha256: str) -> Study:
-    """The study's row with that file in it, not stored."""
+    """The study's row with that file instead of its own, not stored."""
     older = copy(study)
     older.stored_config = study.as_of(sha256).model_dump(mode="json")
     older.__dict__.pop("config", None)
@@ -79,12 +79,12 @@ def _with_file(study: Study, sha256: str) -> Study:
 
 def _questions(stage: Stage, found: Verification) -> list[Question] | None:
     """The questions that the stage was drawn from, whatever has been flagged since."""
-    bank, told = stage.study.bank, stage.manifest
-    if bank.sha256 != told["bank"]["sha256"]:
-        found.differences.append(f"bank: {bank} has the hash {bank.sha256}, the manifest {told['bank']['sha256']}")
+    bank, manifest = stage.study.bank, stage.manifest
+    if bank.sha256 != manifest["bank"]["sha256"]:
+        found.differences.append(f"bank: {bank} has the hash {bank.sha256}, the manifest {manifest['bank']['sha256']}")
         return None
-    if "positions_sha256" in told["questions"]:
-        positions = _file(told["questions"]["positions_sha256"], "the list of questions", found)
+    if "positions_sha256" in manifest["questions"]:
+        positions = _file(manifest["questions"]["positions_sha256"], "the list of questions", found)
         if positions is None:
             return None
         by_position = {question.position: question for question in bank.questions.select_related("task")}
@@ -95,10 +95,10 @@ def _questions(stage: Stage, found: Verification) -> list[Question] | None:
         except PlanRefused as exc:
             found.differences.append(f"questions: {exc.message}")
             return None
-    if digest([question.external_id for question in questions]) != told["questions"]["sha256"]:
+    if digest([question.external_id for question in questions]) != manifest["questions"]["sha256"]:
         found.differences.append(
-            f"questions: the {len(questions)} that are drawn from now are not the {told['questions']['count']} of the "
-            "plan; were questions flagged since?"
+            f"questions: the {len(questions)} that are drawn from now are not the {manifest['questions']['count']} of "
+            "the plan; were questions flagged since?"
         )
         return None
     return questions
@@ -145,23 +145,23 @@ def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -
 
 
 def _candidates(stage: Stage) -> CandidateSet:
-    """The candidate set as the manifest has it, not as the table has it by now."""
-    told: Mapping[str, Any] = stage.manifest["candidates"]
+    """The candidate set as the manifest describes it; its row may have changed since."""
+    drawn: Mapping[str, Any] = stage.manifest["candidates"]
     return CandidateSet(
         stage=stage,
-        kind=told.get("kind", CandidateSet.Kind.POOL),
-        size=told["size"],
-        universe_size=told["universe_size"],
-        excluded=told.get("excluded", 0),
-        probability=told["probability"],
-        file_sha256=told["sha256"],
-        shortlist_sha256=told.get("shortlist_sha256", ""),
-        drawn_sha256=told.get("drawn_sha256", ""),
+        kind=drawn.get("kind", CandidateSet.Kind.POOL),
+        size=drawn["size"],
+        universe_size=drawn["universe_size"],
+        excluded=drawn.get("excluded", 0),
+        probability=drawn["probability"],
+        file_sha256=drawn["sha256"],
+        shortlist_sha256=drawn.get("shortlist_sha256", ""),
+        drawn_sha256=drawn.get("drawn_sha256", ""),
     )
 
 
 def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
-    """By hash, and slot by slot for what never changes after planning: a slot's booklet does when it is dealt again."""
+    """Compare by hash, and slot by slot what never changes after planning. Booklets may: slots are dealt again."""
     for where, sha256 in (("the stage", stage.plan_sha256), ("the manifest", stage.manifest["plan_sha256"])):
         if sha256 != rebuilt.sha256:
             yield f"plan: rebuilt with the hash {rebuilt.sha256}, {where} has {sha256}"
@@ -192,12 +192,12 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
             yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:NAMED]))}"
 
 
-def _verify_exclusions(stage: Stage, told: set[int], found: Verification) -> None:
-    """The answers that are left out now against those that the manifest names; withdrawn ones are out anyway."""
+def _verify_exclusions(stage: Stage, excluded: set[int], found: Verification) -> None:
+    """Compare the answers that are left out now with those in the manifest; withdrawn ones are ignored."""
     now = stage.snapshot.filter(withdrawn_at__isnull=True, assignment__sitting__exclusion__isnull=False)
     numbers = set(now.values_list("number", flat=True))
-    if numbers != told:
-        other = sorted(numbers ^ told)
+    if numbers != excluded:
+        other = sorted(numbers ^ excluded)
         found.differences.append(
             f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
             f"round, first number {', '.join(map(str, other[:NAMED]))}"
@@ -209,10 +209,10 @@ def _verify_snapshot(stage: Stage, found: Verification) -> None:
     frozen = list(stage.snapshot.order_by("number"))
     kept = {row.assignment_id: row for row in frozen if row.assignment_id is not None and row.withdrawn_at is None}
     found.answers, found.withdrawn = len(frozen), len(frozen) - len(kept)
-    told = stage.manifest.get("snapshot", {})
-    if snapshot_digest([row.digest for row in frozen], told) != stage.snapshot_sha256:
+    snapshot = stage.manifest.get("snapshot", {})
+    if snapshot_digest([row.digest for row in frozen], snapshot) != stage.snapshot_sha256:
         found.differences.append("snapshot: its hashes do not make the snapshot's hash")
-    _verify_exclusions(stage, {row.number for row in kept.values()} & set(told.get("excluded", ())), found)
+    _verify_exclusions(stage, {row.number for row in kept.values()} & set(snapshot.get("excluded", ())), found)
     instrument = instruments.of_study(stage.study)
     changed = []
     ids = list(kept)

@@ -1,7 +1,7 @@
-"""Changing a study's file: freely before the first main stage opens, then only what changes no figure in silence.
+"""Changing a study's file: anything before the first main stage opens, later only what changes no figure unnoticed.
 
-A sitting goes on with the file that it began with; whoever begins later gets the new one. Every change is a row that
-is never changed, and stands in every export.
+A sitting continues with the file that it began with; people who begin later get the new one. Every change is stored
+as a row that never changes, and is in every export.
 """
 
 import json
@@ -23,7 +23,7 @@ from .creating import checked_study
 
 State = Stage.State
 Path = tuple[str | int, ...]
-# A wording that may be mended in a block whose questions are measured.
+# A wording that may be corrected in a block whose questions are measured.
 WORDING = ("title", "text", "hint", "version")
 # Keys of a planned stage that say nothing about what was drawn.
 RUNNING = ("opens", "train")
@@ -33,7 +33,7 @@ DRAWN = ("seed", "questions", "candidates", "roles")
 
 @dataclass(frozen=True)
 class Change:
-    """One key of the file, counted from 1 in lists, with what it was and what it becomes."""
+    """One key of the file, counted from 1 in lists, with its old and new value."""
 
     path: Path
     old: Any
@@ -46,7 +46,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a new file would change, and what of it may not be changed, by key."""
+    """What a new file would change, and by key what of that may not be changed."""
 
     study: Study
     new: Study
@@ -65,7 +65,7 @@ def propose(study: Study, *, text: str, source_name: str) -> Proposal:
         FileErrors: the file is not one that a study could be created from.
     """
     new = checked_study(text=text, source_name=source_name, instead_of=study)
-    # Written anew, so that a key that came with a later version counts with its default and not as a change.
+    # Parse both again: a key that a later release added then counts with its default, not as a change.
     before = study.config.model_dump(mode="json")
     before["instrument"]["options"] = instruments.of_study(study).options.model_dump(mode="json")
     changes = list(_changes(before, new.stored_config))
@@ -77,16 +77,16 @@ def propose(study: Study, *, text: str, source_name: str) -> Proposal:
 
 
 def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = None, via: str = "command") -> Amendment:
-    """Put a new file in the place of a study's.
+    """Replace a study's file with a new one.
 
     Raises:
-        FileErrors: the file cannot be used, or changes a key that may not be changed; with each of them.
-        StateRefused: no reason, or nothing is changed.
+        FileErrors: the file cannot be used, or changes keys that may not be changed; lists each of them.
+        StateRefused: the reason is missing, or nothing is changed.
     """
     if not reason.strip():
         raise StateRefused("reason: is missing: say why, in a sentence that readers of the answers will understand")
     with transaction.atomic():
-        # Stages before the study, as everywhere: nobody plans, opens or begins by a file that is being replaced.
+        # Lock stages before the study, as everywhere: nobody may plan, open or begin by a file that is being replaced.
         list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
         study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
         proposal = propose(study, text=text, source_name=source_name)
@@ -145,7 +145,7 @@ def _replace(study: Study, new: Study) -> None:
 
 
 def _changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
-    """Key by key. Lists of tables of one length are compared entry by entry; stages always, since they have numbers."""
+    """Compare key by key. Lists of tables with the same length are compared entry by entry; stages always are."""
     if old == new:
         return
     if isinstance(old, dict) and isinstance(new, dict) and not _is_text(old) and not _is_text(new):
@@ -161,7 +161,7 @@ def _changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
 
 
 def _is_text(value: Mapping[str, Any]) -> bool:
-    """A text in several languages: one value, though a table."""
+    """A text in several languages counts as one value, although it is a table."""
     return bool(value) and all(len(key) == 2 and isinstance(one, str) for key, one in value.items())
 
 
@@ -179,11 +179,11 @@ class _World:
     is_locked: bool
     has_people: bool
     planned: frozenset[int]  # The stages that have a plan.
-    scored: frozenset[int]  # Those that are about to get one by what was learnt.
+    scored: frozenset[int]  # Those that are about to get a plan from what was learnt.
     pilots_over: frozenset[int]
     learnt: int  # The last stage that trained something, or is about to; 0 for none.
     stages: int
-    posted: frozenset[int]  # Those that a panel has been told of.
+    posted: frozenset[int]  # Those that were posted at a panel.
 
     @classmethod
     def of(cls, study: Study) -> "_World":
@@ -208,11 +208,11 @@ class _World:
 
     @property
     def bound(self) -> list[int]:
-        """Stages whose plan or whose people go by the file as it is: a pilot that is over keeps the file it had."""
+        """Stages whose plan or people depend on the present file; a pilot that is over keeps the file it had."""
         return sorted((self.planned | self.scored) - self.pilots_over)
 
     def refuses(self, change: Change) -> str:
-        """Why the key may not be changed; empty where it may."""
+        """Why the key may not be changed; empty if it may."""
         top = change.path[0]
         if top == "stages":
             return self._stage(change)
@@ -253,7 +253,7 @@ class _World:
         return ""
 
     def refuses_new_consent(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-        """New words to consent to need a new version: exports tell by it who agreed to what."""
+        """A new consent text needs a new version: in exports the version shows who agreed to what."""
         before, after = old["blocks"][0], new["blocks"][0]
         if self.has_people and before["text"] != after["text"] and before["version"] == after["version"]:
             return "the consent's words changed, and people have agreed to the old ones: give it a new version"
@@ -278,7 +278,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def amendments_file(study: Study) -> ExtraFile:
-    """Every change of the study's file, for those who read the answers."""
+    """Every change of the study's file, for readers of the answers."""
     return ExtraFile(FILE, COLUMNS, _file_rows(study))
 
 

@@ -1,6 +1,6 @@
 """A study file before it becomes a study: what would stop it, what ethics boards and panels ask for, what it costs.
 
-Writes nothing. What `create_study` refuses is refused here in the same words; the rest is said beside it.
+Writes nothing. It reports what `create_study` would refuse, in the same words, and adds further remarks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from survey.study_file import StudyConfig, StudyFileError
 
 from .creating import checked_study
 
-PLATFORM_FEE = 1 / 3  # Of the reward, as panels commonly take; `--fee` says what yours takes.
+PLATFORM_FEE = 1 / 3  # A share of the reward, as panels commonly take; `--fee` sets the fee of your panel.
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Pay:
-    """Cents an hour by the expected minutes, and what the panel asks for; None where it asks for nothing."""
+    """Cents per hour by the expected minutes, and the panel's minimum; None if it has no minimum."""
 
     currency: str
     minutes: int
@@ -97,7 +97,7 @@ class StudyCheck:
 
 
 def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> StudyCheck:
-    """Check a study file whole.
+    """Check a whole study file.
 
     Args:
         fee: what the panel takes, as a share of the rewards.
@@ -124,7 +124,7 @@ def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> St
 
 
 def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyConfig) -> Iterator[Finding]:
-    """What creating it would refuse. A bank that is not loaded yet stops the study, not the look at its file."""
+    """What creating the study would refuse. A missing bank stops the study, but the file is still checked."""
     try:
         found.bank = str(find_bank(config.bank))
     except NotFound as exc:
@@ -195,10 +195,10 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
 
 
 def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
-    """What ethics boards expect. They decide themselves, so that nothing here stops a study."""
+    """What ethics boards expect. They decide themselves, so nothing here stops a study."""
     kinds = {block.kind for block in config.blocks}
     if "debriefing" not in kinds:
-        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to be told what it was about")
+        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to read what it was about")
     if "instructions" not in kinds:
         yield Finding("remark", "blocks", "no instructions before the items")
     if "checks" not in kinds:

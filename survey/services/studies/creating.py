@@ -1,4 +1,4 @@
-"""Creating a study from its file: everything that could go wrong later is refused now, each problem at its line."""
+"""Creating a study from its file: everything that could go wrong later is refused now, with the line."""
 
 import hashlib
 import secrets
@@ -38,7 +38,7 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     """Create a study, its stages (draft) and its completion codes from a study file's text.
 
     Raises:
-        FileErrors: with every problem and its line; nothing is written.
+        FileErrors: lists every problem with its line; nothing is written.
     """
     study = checked_study(text=text, source_name=source_name)
     config = study.config
@@ -48,16 +48,16 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     except IntegrityError as exc:
         if not Study.objects.filter(slug=config.slug).exists():
             raise
-        # Somebody else took the slug since it was looked up.
+        # Somebody else took the slug since the check.
         raise FileErrors([study_file.problem_at(text, ("slug",), _taken(config.slug), file=source_name)]) from exc
     return study
 
 
 def checked_study(*, text: str, source_name: str, instead_of: Study | None = None) -> Study:
-    """The study that a file makes, not stored; checked whole.
+    """The study that a file makes, fully checked but not stored.
 
     Args:
-        instead_of: the stored study whose file it is to replace. What its stages have planned is not tried again.
+        instead_of: the stored study whose file is to be replaced. Stages that are planned are not tried again.
 
     Raises:
         FileErrors: with every problem and its line.
@@ -78,7 +78,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 
 
 def remarks_on(study: Study) -> Sequence[Note]:
-    """What whoever created the study should know of it."""
+    """Remarks for the person who created the study."""
     return [*instruments.of_study(study).remarks(), *attention.remarks(study.config)]
 
 
@@ -99,7 +99,7 @@ def _taken(slug: str) -> str:
 
 
 def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study | None) -> Study | None:
-    """The study as it would be stored. What the schema alone cannot see is reported."""
+    """The study as it would be stored. Reports problems that the schema cannot find."""
     if instead_of is None and Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
     if instead_of is not None and config.slug != instead_of.slug:
@@ -158,7 +158,7 @@ def _instrument(config: StudyConfig, report: Reporter) -> type[instruments.Instr
 
 
 def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
-    """The panel that the file names, where it takes what the file says of it."""
+    """The panel that the file names, if it accepts the file's keys."""
     try:
         panel = panels.get(config.panel.kind)
     except LookupError as exc:
@@ -176,7 +176,7 @@ def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
 def _options_are_sound(
     model: type[BaseModel], options: Mapping[str, Any], table: str, name: str, report: Reporter
 ) -> bool:
-    """Whether the options fit; what does not is reported at its place."""
+    """Whether the options are valid; each problem is reported at its place."""
     try:
         model.model_validate(options)
         return True
@@ -187,7 +187,7 @@ def _options_are_sound(
             message = f"unknown option; {name} has: {known}" if unknown else error["msg"].removeprefix("Value error, ")
             place = error["loc"]
             cause = error.get("ctx", {}).get("error")
-            if isinstance(cause, WrongKey):  # What two options must agree on names the one to change.
+            if isinstance(cause, WrongKey):  # If two options must agree, the message names the one to change.
                 place, message = (*place, *cause.place), cause.message
             elif place and not unknown:
                 message = f"{message} (it is {error['input']!r})"
@@ -198,7 +198,7 @@ def _options_are_sound(
 def _with_all_options(
     config: StudyConfig, instrument: type[instruments.Instrument], panel: panels.Panel
 ) -> StudyConfig:
-    """Stored as they are meant today: a later release may have other defaults."""
+    """The options with today's defaults filled in: a later release may have other defaults."""
     asked = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
     panels_own = panel.options(config).model_dump(mode="json")
     return config.model_copy(
@@ -221,7 +221,7 @@ def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrumen
 
 
 def _check_what_stages_draw_by(config: StudyConfig, kind: type[instruments.Instrument], report: Reporter) -> None:
-    """By the instrument under the file's options, which decide whether it has a priority of its own."""
+    """Check with the instrument under the file's options, which decide whether it has a priority."""
     instrument = kind(Study(slug=config.slug, stored_config=config.model_dump(mode="json")))
     for index in range(1, len(config.stages) + 1):
         if problem := drawing_problem(config, index=index, instrument=instrument):
@@ -231,7 +231,7 @@ def _check_what_stages_draw_by(config: StudyConfig, kind: type[instruments.Instr
 def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report: Reporter) -> None:
     try:
         members = members_of(predictor.name, predictor.params)
-    except PredictorError:  # Said at the parameter that is wrong.
+    except PredictorError:  # Report it at the parameter that is wrong.
         return
     for index, stage in enumerate(config.stages):
         if stage.design.by == "disagreement" and members < 2:
@@ -289,7 +289,7 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
         report(("questions",), exc.message)
         return
     if any(drawing_problem(config, index=stage.index, instrument=instrument) for stage in stages):
-        return  # Said at the stage's design.
+        return  # Report it at the stage's design.
     try:
         check_designs(config, universe_size=instrument.universe_size(questions), instrument=instrument)
     except PlanRefused as exc:
@@ -299,8 +299,8 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
 
 
 def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter) -> None:
-    """Deal what needs no scores once for trial, with the seeds that planning will use: a bank may have too few
-    questions for a booklet in which none comes twice."""
+    """Try to deal what needs no scores, with the seeds that planning will use: a bank may have too few questions for
+    booklets in which none comes twice."""
     for stage in stages:
         try:
             try_stage(stage, questions)

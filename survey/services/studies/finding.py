@@ -7,7 +7,7 @@ from survey.models import Stage, Study
 def find_study(slug: str) -> Study:
     """
     Raises:
-        NotFound: with the studies there are.
+        NotFound: there is none; lists the studies that exist.
     """
     study = Study.objects.select_related("bank").filter(slug=slug).first()
     if study is None:
@@ -17,7 +17,7 @@ def find_study(slug: str) -> Study:
 
 
 def find_stage(study: Study, index: int | None = None) -> Stage:
-    """The stage of that number, or the one that is next: the first that is not frozen.
+    """The stage with that number, or the next one: the first that is not frozen.
 
     Raises:
         NotFound: the study has no such stage.

@@ -1,4 +1,4 @@
-"""Levels drawn for sittings and items: balanced, stored with their chance, kept by who comes back; and as a filter."""
+"""Levels for sittings and items: balanced, stored with their chance, kept by people who come back; and as a filter."""
 
 from collections import Counter
 from typing import Any

@@ -133,7 +133,7 @@ def test_who_was_elsewhere_for_half_of_the_time_is_flagged() -> None:
     assert flags(stage) == [(), ("hidden",), (), ()]
 
 
-def test_several_flags_come_in_one_order_and_the_rules_are_told_in_words() -> None:
+def test_several_flags_come_in_one_order_and_the_rules_are_reported_in_words() -> None:
     stage = full_stage(flags={"hidden": {}, "same_answers": {"items": 2}, "speeder": {}})
     Response.objects.update(client={"shown_ms": 0, "submitted_ms": 10, "hidden_ms": 10})
     assert flags(stage) == [("speeder", "same_answers", "hidden")] * 4
@@ -184,10 +184,10 @@ def test_freezing_stores_whose_answers_do_not_count_and_why() -> None:
     stage = frozen(varied(full_stage(**LEAVE_OUT)))
     out = Exclusion.objects.get()
     assert (out.sitting, out.flags, out.stage) == (sittings_of(stage)[0], ["same_answers"], stage)
-    told = stage.manifest["snapshot"]
+    snapshot = stage.manifest["snapshot"]
     mine = sorted(stage.snapshot.filter(assignment__sitting=out.sitting).values_list("number", flat=True))
-    assert (told["answers"], told["excluded"]) == (12, mine) and len(mine) == 3
-    assert told["exclusion_rules"] == {"same_answers": {"share": 1.0, "items": 2}}
+    assert (snapshot["answers"], snapshot["excluded"]) == (12, mine) and len(mine) == 3
+    assert snapshot["exclusion_rules"] == {"same_answers": {"share": 1.0, "items": 2}}
     assert verify_stage(stage).differences == []
 
 

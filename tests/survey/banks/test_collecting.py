@@ -257,7 +257,7 @@ def test_answers_are_imported_and_the_same_ones_are_no_problem_later(bank, tmp_p
     assert ModelAnswer.objects.get(language_model__name="one", question__external_id="a:1").response == "A"
 
 
-def test_wrong_rows_are_all_told_and_nothing_is_written(bank, tmp_path):
+def test_wrong_rows_are_all_reported_and_nothing_is_written(bank, tmp_path):
     path = written(tmp_path, "one,zz,1,", "one,a:1,maybe,", ",a:2,1,", "two,a:1,1,", "two,a:1,0,")
     with pytest.raises(FileErrors) as refused:
         model_answers.import_answers(path, bank)

@@ -94,7 +94,7 @@ def test_it_mostly_offers_four_options():
 
 
 def layout_faults(row: Row) -> list[str]:
-    """What is wrong with the way a question is written down, in words."""
+    """What is wrong with the form of a question, in words."""
     question, listed, faults = row["question"], options(row["question"]), []
     if not re.fullmatch(r"<b>(?:(?!</?b>|<br>).)+(?:</b>|<br></b>\(A\) (?:(?!</?b>).)+)", question):
         faults.append("not a bold stem, alone or with options after a line break")
@@ -167,7 +167,7 @@ SMALL_WORDS = re.compile(
 
 
 def content(text: str) -> set[str]:
-    """The words that carry the question: without the small change of every question."""
+    """The words that carry the question, without words that are in every question."""
     return set(re.findall(r"[\w'+*/<>&$.-]+", SMALL_WORDS.sub("", text.lower())))
 
 
@@ -257,7 +257,7 @@ def length_of(month: int, year: int = 2023) -> int:
 
 
 def day_number(text: str, year: int = 2023) -> int:
-    """'3 March' -> 62, in a year that is not a leap year unless told otherwise."""
+    """'3 March' -> 62; 2023 is not a leap year."""
     day, month = text.split()
     return sum(length_of(before, year) for before in range(1, MONTHS.index(month) + 1)) + int(day)
 
@@ -293,11 +293,11 @@ def digits_in(base: int, number: int) -> str:
 def rank(text: str) -> list[str]:
     """All who are compared in the text, greatest (first, leftmost) first, by trying every order."""
     greater, less = ["taller", "older", "beat", "left", "heavier"], ["shorter", "younger", "lost", "right", "lighter"]
-    told = re.findall(
+    sentences = re.findall(
         r"(?:The )?(\w+)(?: book)? (?:is )?(\w+) ?(?:than|of|to)? ?(?:the )?(\w+)(?: book)?\.", text.split(": ")[-1]
     )
-    above = [(one, two) if how in greater else (two, one) for one, how, two in told]
-    assert all(how in greater + less for _, how, _ in told) and len(told) == text.count(".")
+    above = [(one, two) if how in greater else (two, one) for one, how, two in sentences]
+    assert all(how in greater + less for _, how, _ in sentences) and len(sentences) == text.count(".")
     names = sorted({name for pair in above for name in pair})
     (order,) = [
         order for order in permutations(names) if all(order.index(one) < order.index(two) for one, two in above)
@@ -477,11 +477,11 @@ SECOND_OPINIONS: list[tuple[str, Callable[..., object]]] = [
     (r"The wind comes from the (\w+)\. In which direction does it carry a balloon\?", lambda d: turn(d, 180)),
     (rf"x points right, y points upward\. From \({N}, {N}\) move {N} left and {N} up\. Where are you\?",
         lambda x, y, left, up: f"({int(x) - int(left)}, {int(y) + int(up)})"),
-    (r"(.* is (?:taller|shorter) than .*\.) Who is the shortest\?", lambda told: rank(told)[-1]),
-    (r"(.* is (?:older|younger) than .*\.) Who is the second oldest\?", lambda told: rank(told)[1]),
-    (r"In a race of \d: (.*\.) Who came third\?", lambda told: rank(told)[2]),
-    (r"(The \w+ book .*\.) Which book is second from the left\?", lambda told: rank(told)[1]),
-    (r"(The .* is (?:heavier|lighter) than .*\.) Which of them is the lightest\?", lambda told: rank(told)[-1]),
+    (r"(.* is (?:taller|shorter) than .*\.) Who is the shortest\?", lambda text: rank(text)[-1]),
+    (r"(.* is (?:older|younger) than .*\.) Who is the second oldest\?", lambda text: rank(text)[1]),
+    (r"In a race of \d: (.*\.) Who came third\?", lambda text: rank(text)[2]),
+    (r"(The \w+ book .*\.) Which book is second from the left\?", lambda text: rank(text)[1]),
+    (r"(The .* is (?:heavier|lighter) than .*\.) Which of them is the lightest\?", lambda text: rank(text)[-1]),
     (rf"In a queue of {N} people, \w+ is number {N} from the front\. Which number is that from the back\?",
         lambda n, place: list(range(int(n), 0, -1))[int(place) - 1]),
     (rf"(\w+) is {N} years older than (\w+) and {N} years younger than (\w+)\. By how many years is \5 older than \3\?",

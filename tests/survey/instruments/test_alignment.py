@@ -1,4 +1,4 @@
-"""Alignment from arrays: the paper's equations worked out by hand, and the laws of its intervals."""
+"""Alignment from arrays: the paper's equations computed by hand, and properties of its intervals."""
 
 import numpy as np
 import pytest

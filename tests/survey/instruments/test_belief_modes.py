@@ -409,8 +409,8 @@ def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
             else:
                 walker.post(**({"direction": "higher", "value": "60"} if changes else {"direction": "same"}))
         assert asked[person] == drawn
-    told = [row["explanation_asked"] for row in rows_of(study)]
-    assert sum(told) == sum(map(sum, asked.values())) and 3 <= sum(told) <= 21
+    flags = [row["explanation_asked"] for row in rows_of(study)]
+    assert sum(flags) == sum(map(sum, asked.values())) and 3 <= sum(flags) <= 21
 
 
 def test_the_share_is_met_on_average() -> None:

@@ -1,4 +1,4 @@
-"""Figure 7: which answerers bear on a belief, what a region's accuracy is, and how sure it is."""
+"""Figure 7: which answerers match a belief, a region's accuracy, and its standard error."""
 
 import re
 from xml.etree import ElementTree

@@ -94,7 +94,7 @@ def test_options_are_radio_buttons_with_their_words_and_none_is_chosen() -> None
     ("key", "label"),
     [("12", "Your answer, a number"), ("Yes", "Your answer, yes or no"), ("Paris", "Your answer")],
 )
-def test_without_options_a_text_is_asked_for_and_only_its_kind_is_told(key: str, label: str) -> None:
+def test_without_options_a_text_is_asked_for_and_only_its_kind_is_reported(key: str, label: str) -> None:
     field = answer_field("<b>What is it?</b>", key)
     assert str(field.label) == label
     assert not hasattr(field, "choices")

@@ -136,7 +136,7 @@ def test_an_alpha_below_0_and_averages_in_percent_are_refused(files):
     assert "prior: 62.9 is not a belief" in refused(files, "--prior=62.9")
 
 
-def test_missing_columns_and_an_unwritable_folder_are_told(files, tmp_path):
+def test_missing_columns_and_an_unwritable_folder_are_reported(files, tmp_path):
     (tmp_path / "file").write_text("")
     assert "--out" in refused(files, "--out", str(tmp_path / "file"))
     files["sample"] = written(tmp_path / "columns.csv", ["q1", "q2"], [])

@@ -170,7 +170,7 @@ def test_ctrl_c_while_waiting_leaves_the_work_going(monkeypatch: pytest.MonkeyPa
     assert study.stages.get(index=1).job_steps.get().state == JobStep.State.QUEUED
 
 
-def test_who_waits_is_told_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_reads_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     study = cast.open_study()
     stage = study.stages.select_related("study__bank").get(index=1)
     sitting = cast.begin(study)
@@ -206,7 +206,7 @@ def test_study_status_shows_stages_and_steps() -> None:
     assert any(re.match(r" +1 +plan next stage +done", line) for line in lines)
 
 
-def test_a_database_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_answer_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: object, connection: object) -> None:
         raise OperationalError("connection refused\nis the server running?")
 

@@ -70,7 +70,7 @@ def run(*arguments):
 
 
 def refused(*arguments):
-    """What the command says on stderr when it ends with status 1, and what it printed before."""
+    """What the command writes to stderr when it ends with status 1, and what it printed before."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("evaluate_predictors", *map(str, arguments), "--samples=20", stdout=out, stderr=err)
@@ -187,7 +187,7 @@ def test_shares_of_known_answers_are_measured_by_their_counts_too(tmp_path, trai
 
 
 class Broken:
-    """Fails as an estimator does whose checkpoint cannot be had."""
+    """Fails like an estimator whose checkpoint cannot be loaded."""
 
     error: Exception = CheckpointError("checkpoint: no/such is neither a folder nor on the hub; check the name.")
 
@@ -222,13 +222,13 @@ def test_a_predictor_that_fails_does_not_cost_the_others(tmp_path, train, test_f
 )
 def test_an_unexpected_failure_does_not_cost_the_others_either(train, test_file, broken, monkeypatch, error, said):
     monkeypatch.setattr(Broken, "error", error)
-    told, printed = refused("--train", train, "--test", test_file, "--predictors", CHEAP)
-    assert said in told
+    message, printed = refused("--train", train, "--test", test_file, "--predictors", CHEAP)
+    assert said in message
     assert "Table 1" in printed
 
 
 @pytest.mark.torch
-def test_an_unreadable_checkpoint_is_told_in_one_sentence(tmp_path, train, test_file):
+def test_an_unreadable_checkpoint_is_reported_in_one_sentence(tmp_path, train, test_file):
     empty = tmp_path / "empty"
     empty.mkdir()
     said, printed = refused(
@@ -250,7 +250,7 @@ def test_an_unreadable_checkpoint_is_told_in_one_sentence(tmp_path, train, test_
         (["--test", "missing.csv"], "missing.csv: cannot be read"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_trained(train, test_file, arguments, message):
+def test_a_mistake_is_reported_before_anything_is_trained(train, test_file, arguments, message):
     said, printed = refused("--train", train, "--test", test_file, "--seeds", 2, *arguments)
     assert message in said
     assert printed == ""
@@ -265,7 +265,7 @@ def test_a_file_without_the_columns_or_of_one_class_is_refused(tmp_path, train, 
         assert "kept.csv: belief_change: all 5 rows with weight are 0" in said
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_trained(tmp_path, train, test_file):
+def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_trained(tmp_path, train, test_file):
     (tmp_path / "taken").write_text("")
     said, printed = refused("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", tmp_path / "taken")
     assert "taken: cannot be made or written (File exists)" in said

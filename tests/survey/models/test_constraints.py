@@ -1,4 +1,4 @@
-"""The database holds the invariants: every named constraint refuses what it is there to refuse."""
+"""The database enforces the invariants: every named constraint refuses what it should."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -172,18 +172,18 @@ def test_a_test_set_of_all_pairs_leaves_out_what_was_planned_before(scorer: list
 
 def test_fidelity_is_kept_with_the_stage(scorer: list[dict[str, Any]]) -> None:
     stage = planned_by_predictor(**two())
-    told = stage.manifest["candidates"]
-    assert told["fidelity"]["uniform"] == FIDELITY
-    assert CandidateSet.objects.get(stage=stage).fidelity == told["fidelity"]
-    assert told["fidelity"]["scored_pairs"] == 200
+    drawn = stage.manifest["candidates"]
+    assert drawn["fidelity"]["uniform"] == FIDELITY
+    assert CandidateSet.objects.get(stage=stage).fidelity == drawn["fidelity"]
+    assert drawn["fidelity"]["scored_pairs"] == 200
 
 
 def test_a_plan_from_factors_is_rebuilt_and_a_changed_factor_is_found(scorer: list[dict[str, Any]]) -> None:
     stage = planned_by_predictor(**two(shortlist=0))
     assert verify_stage(stage).differences == []
     factors = files.load_array(stage.manifest["candidates"]["sha256"])
-    told = {**stage.manifest["candidates"], "sha256": files.store_array(factors[:, ::-1])}
-    Stage.objects.filter(pk=stage.pk).update(manifest={**stage.manifest, "candidates": told})
+    drawn = {**stage.manifest["candidates"], "sha256": files.store_array(factors[:, ::-1])}
+    Stage.objects.filter(pk=stage.pk).update(manifest={**stage.manifest, "candidates": drawn})
     assert not verify_stage(cast.stage_of(stage.study, 2)).agrees
 
 

@@ -159,16 +159,16 @@ def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
 
 
 def test_the_manifest_holds_all_that_a_plan_follows_from() -> None:
-    told = cast.planned_stage(**MIXED).manifest
-    assert told["design"] == {"kind": "uniform"}
-    assert told["roles"] == {
+    manifest = cast.planned_stage(**MIXED).manifest
+    assert manifest["design"] == {"kind": "uniform"}
+    assert manifest["roles"] == {
         "holdout": 0.2,
         "controls": 0.15,
         "control_kinds": ["no_evidence", "unrelated_evidence", "repeat"],
     }
-    assert (told["sittings"], told["items"], told["short_booklets"]) == (10, 6, False)
-    assert len(told["code_sha256"]) == len(told["questions"]["positions_sha256"]) == 64
-    assert told["predictor"] is None
+    assert (manifest["sittings"], manifest["items"], manifest["short_booklets"]) == (10, 6, False)
+    assert len(manifest["code_sha256"]) == len(manifest["questions"]["positions_sha256"]) == 64
+    assert manifest["predictor"] is None
 
 
 def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:

@@ -1,4 +1,4 @@
-"""Other policies from logged chances, against sums written out; and refusals where the logs have nothing to say."""
+"""Other policies from logged chances, against sums written out; and refusals if the logs do not suffice."""
 
 import csv
 import io
@@ -97,7 +97,7 @@ def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Pa
 def test_a_stage_is_never_compared_by_questions_that_it_did_not_draw_from(study: Study) -> None:
     study.bank.questions.filter(position=3).update(flag="broken", flag_reason="a typing error")
     assert {stage.reason for stage in comparing.compare(study)} == {
-        "questions were flagged since, so that its candidates cannot be told any more"
+        "questions were flagged since, so its candidates are no longer known"
     }
 
 

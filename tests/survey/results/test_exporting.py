@@ -195,9 +195,9 @@ def test_the_codebook_lists_the_columns_of_every_file(study: Study, tmp_path: Pa
 def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "folder"
     call_command("export", "cast", "--out", str(out))
-    told = capsys.readouterr().out
-    assert f"wrote {out}/answers.csv (12 rows)" in told
-    assert f"wrote {out}/belief_changes.csv (3 rows)" in told
+    output = capsys.readouterr().out
+    assert f"wrote {out}/answers.csv (12 rows)" in output
+    assert f"wrote {out}/belief_changes.csv (3 rows)" in output
     assert sorted(path.name for path in out.iterdir()) == [
         "amendments.csv", "answers.csv", "belief_changes.csv", "checks.csv", "codebook.csv", "codebook.md", "forms.csv",
         "leaderboard.csv", "practice.csv", "question_reports.csv", "questions.csv", "steps.csv",

@@ -1,4 +1,4 @@
-"""Line charts: where numbers come to stand, and that texts stay texts."""
+"""Line charts: where numbers are drawn, and that texts stay texts."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What a pilot taught, and that it is held against the pay before the first main stage opens."""
+"""What a pilot showed, and that its times are checked against the pay before the first main stage opens."""
 
 from datetime import timedelta
 from io import StringIO

@@ -1,4 +1,4 @@
-"""A report of an instrument through every door: command, page, API and export. The report here is a toy."""
+"""A report of an instrument in every place: command, page, API and export. The report here is a toy."""
 
 import csv
 import io

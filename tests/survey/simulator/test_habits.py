@@ -153,8 +153,8 @@ def test_speeders_get_through_with_answers_of_chance(live_server, through: str) 
     assert crowd.run() == {"completed": 6}
     values = set(Response.objects.values_list("belief__value", flat=True))
     assert len(values) > 6 and all(value % 5 == 0 for value in values)
-    told = Response.objects.values_list("client__submitted_ms", flat=True)
-    assert sum(told) / len(told) < 3000
+    times = Response.objects.values_list("client__submitted_ms", flat=True)
+    assert sum(times) / len(times) < 3000
 
 
 def test_programs_that_only_read_begin_nothing_and_take_nobodys_link(live_server) -> None:
@@ -175,7 +175,7 @@ def test_people_tell_the_times_that_a_browser_would(live_server) -> None:
         assert 0 < client["shown_ms"] < client["first_touch_ms"] < client["submitted_ms"]
 
 
-# What does not agree is told
+# Differences are reported
 
 
 def begin_unseen(study) -> None:
@@ -204,7 +204,7 @@ def begin_unseen(study) -> None:
         ),
     ],
 )
-def test_a_difference_between_people_and_server_is_told(live_server, spoil, expected: str) -> None:
+def test_a_difference_between_people_and_server_is_reported(live_server, spoil, expected: str) -> None:
     crowd = crowd_for(live_server, cast.open_study())
     crowd.run()
     assert crowd.report().differences == ()
@@ -212,7 +212,7 @@ def test_a_difference_between_people_and_server_is_told(live_server, spoil, expe
     assert expected in crowd.report().differences
 
 
-def test_a_program_that_began_something_is_told(live_server) -> None:
+def test_a_program_that_began_something_is_reported(live_server) -> None:
     study = cast.open_study(panel=PROLIFIC, stages=[{"sittings": 6}])
     crowd = crowd_for(live_server, study, rates=Rates(scanners=1.0))
     crowd.run()

@@ -137,7 +137,7 @@ def test_nobody_sets_out_for_another_machine() -> None:
 
 
 @pytest.mark.django_db
-def test_people_differ_between_stages_unless_told_otherwise() -> None:
+def test_people_differ_between_stages_unless_set_otherwise() -> None:
     study = cast.open_study()
 
     def readiness(**options) -> list[float]:
@@ -152,7 +152,7 @@ def test_people_differ_between_stages_unless_told_otherwise() -> None:
 
 
 @pytest.mark.django_db
-def test_a_server_that_does_not_answer_is_told_in_words() -> None:
+def test_a_server_that_does_not_answer_is_reported_in_words() -> None:
     crowd = Crowd(study=cast.open_study(), respondents=2, base_url="http://127.0.0.1:1")
     with pytest.raises(SimulationError, match="does not answer"):
         crowd.run()

@@ -496,8 +496,8 @@ def test_forms_checks_and_reports_are_exported() -> None:
         file.name: [dict(zip([c.name for c in file.columns], row, strict=True)) for row in file.rows]
         for file in sitting_files(study, stage=1)
     }
-    told = {(row["block"], row["version"], row["field"]): row["answer"] for row in files["forms.csv"]}
-    assert told == {
+    answers = {(row["block"], row["version"], row["field"]): row["answer"] for row in files["forms.csv"]}
+    assert answers == {
         ("about", "7", "agree"): 4,
         ("about", "7", "tools"): '["pencil"]',
         ("debriefing", None, "my_data"): "use",

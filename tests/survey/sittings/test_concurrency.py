@@ -78,7 +78,7 @@ def test_forty_people_at_the_door_take_exactly_twenty_places() -> None:
     assert Respondent.objects.count() == 20
 
 
-def test_twenty_people_claim_the_last_twenty_booklets_at_once_and_nobody_is_told_full() -> None:
+def test_twenty_people_claim_the_last_twenty_booklets_at_once_and_nobody_reads_full() -> None:
     stage = cast.open_stage(stages=[{"sittings": 20}])
     waiting = [cast.Visitor(stage.study) for _person in range(20)]
     results = together(*[visitor.check for visitor in waiting])
@@ -132,7 +132,7 @@ def test_an_answer_in_flight_and_expiry_leave_one_truth(_time: int) -> None:
         lambda: expiry.expire_sitting(visitor.sitting.pk, now=timezone.now(), seen_before=limit),
     )
     no_errors(results)
-    # Whoever was first: the answer is stored, and it brought the sitting back or kept it.
+    # Whichever was first: the answer is stored, and it brought the sitting back or kept it alive.
     assert Response.objects.count() == 1
     assert visitor.reload().state == "live"
     assert visitor.states() == ["live"] * 3

@@ -1,4 +1,4 @@
-"""Silence, returning, and the booklets that are dealt from what was left."""
+"""Expiry, returning, and the booklets that are dealt from slots that were left."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Links, and the browser's word on a screen, under many hands at once: on PostgreSQL with real threads."""
+"""Links, and the browser's reports about a screen, used by many at once: on PostgreSQL with real threads."""
 
 from collections import Counter
 from typing import Any

@@ -82,8 +82,8 @@ def test_it_says_what_was_kept_and_never_whether_that_was_right() -> None:
     for direction, value in (("same", ""), ("lower", "1")):
         sitting = at_practice(study)
         post(sitting, value="60")
-        (told,) = post(sitting, direction=direction, value=value).feedback
-        assert "60 %" in told and not any(word in told for word in ("right", "wrong", "correct", "good"))
+        (sentence,) = post(sitting, direction=direction, value=value).feedback
+        assert "60 %" in sentence and not any(word in sentence for word in ("right", "wrong", "correct", "good"))
 
 
 def test_it_counts_for_nothing_and_stands_apart() -> None:

@@ -1,4 +1,4 @@
-"""The time of every step, and the browser's word on screens that were left."""
+"""The time of every step, and the browser's reports about screens that were left."""
 
 from typing import Any
 
@@ -59,11 +59,11 @@ def test_what_is_no_number_in_its_limits_is_dropped(value: Any) -> None:
 def test_a_screen_that_was_left_is_kept_a_few_times_and_moves_nothing(visitor: cast.Visitor) -> None:
     before = visitor.reload()
     seen = visitor.sitting.last_seen_at
-    told = [
+    stored = [
         record_unfinished(sitting=visitor.sitting, step="1", data={"client_shown_ms": "7", "value": "50"})
         for _time in range(MOST_UNFINISHED + 3)
     ]
-    assert told == [True] * MOST_UNFINISHED + [False] * 3
+    assert stored == [True] * MOST_UNFINISHED + [False] * 3
     row = UnfinishedScreen.objects.order_by("number")[0]
     assert (row.kind, row.name, row.step, row.number, row.client) == ("instructions", "how_to", 1, 1, {"shown_ms": 7})
     assert visitor.reload() == before
@@ -94,7 +94,7 @@ def test_nothing_is_kept_of_a_sitting_that_is_over_and_an_expired_one_stays_expi
         ("de", "Sie können jederzeit aufhören.", False),
     ],
 )
-def test_a_consent_that_names_the_measuring_is_told_from_one_that_does_not(
+def test_a_consent_that_names_the_measuring_differs_from_one_that_does_not(
     language: str, text: str, named: bool
 ) -> None:
     assert is_named_in(text, language) == named

@@ -1,4 +1,4 @@
-"""A person takes back what they gave: the content is gone, the design keeps its shape, and what had learnt is named."""
+"""A person withdraws: the content is deleted, the design stays, and predictors that had learnt from it are named."""
 
 from datetime import timedelta
 from io import StringIO
@@ -186,11 +186,11 @@ def test_estimates_leave_the_answers_out_and_count_them() -> None:
 def test_nothing_that_the_browser_tells_afterwards_is_kept() -> None:
     visitor = cast.Visitor(cast.open_stage().study).to_items()
     before = Sitting.objects.select_related("stage__study__bank", "respondent").get(pk=visitor.sitting.pk)
-    told = {"client_shown_ms": "1", "client_submitted_ms": "9"}
-    assert record_unfinished(sitting=before, step=str(before.step), data=told)
+    times = {"client_shown_ms": "1", "client_submitted_ms": "9"}
+    assert record_unfinished(sitting=before, step=str(before.step), data=times)
     take_back(visitor)
     assert not UnfinishedScreen.objects.exists()
-    assert not record_unfinished(sitting=before, step=str(before.step), data=told)
+    assert not record_unfinished(sitting=before, step=str(before.step), data=times)
     assert not UnfinishedScreen.objects.exists()
 
 

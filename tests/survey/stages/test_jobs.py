@@ -1,4 +1,4 @@
-"""The work after a stage: claimed by lease, written by who holds it, safe to do twice, said in words when it fails."""
+"""The work after a stage: claimed by lease, written by its holder, safe to do twice, with a clear error if it fails."""
 
 import shutil
 from datetime import timedelta
@@ -37,7 +37,7 @@ def states(stage: Stage) -> dict[str, str]:
 
 
 def die(step: JobStep) -> None:
-    """A worker claims the step and is never heard of again; its lease runs out."""
+    """A worker claims the step and disappears; its lease runs out."""
     assert jobs.claim(step.pk) is not None
     lapse(step)
 
@@ -215,9 +215,16 @@ def test_the_end_of_a_part_is_written_at_once_and_only_once() -> None:
     step = cast.run_until(cast.closed_stage(**TWO), "train")
     held = jobs.claim(step.pk)
     assert held is not None
-    told = [(1, 10, "begun"), (2, 10, "too soon"), (10, 10, "ended"), (10, 10, "again"), (0, 0, "next"), (5, 5, "all")]
+    beats = [
+        (1, 10, "begun"),
+        (2, 10, "too soon"),
+        (10, 10, "ended"),
+        (10, 10, "again"),
+        (0, 0, "next"),
+        (5, 5, "all"),
+    ]
     shown = []
-    for done, total, text in told:
+    for done, total, text in beats:
         assert held.heartbeat(done, total, text)
         step.refresh_from_db()
         shown.append(step.progress_text)

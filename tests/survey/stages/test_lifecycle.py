@@ -1,4 +1,4 @@
-"""The states of a stage: who may follow whom, what closing waits for, what freezing keeps."""
+"""The states of a stage: which may follow which, what closing waits for, what freezing keeps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A pilot is a trial with real people: it stands in the answers' file, and enters nothing else."""
+"""A pilot is a trial with real people: its answers are in the answers' file, and nowhere else."""
 
 from typing import Any
 

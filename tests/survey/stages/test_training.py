@@ -1,4 +1,4 @@
-"""What trains and what never does; how predictors are judged on later answers; a stage with nothing to learn from."""
+"""Which answers train and which never do; predictors evaluated on later answers; stages with nothing to learn from."""
 
 import json
 import subprocess
@@ -467,7 +467,7 @@ def test_uniform_is_no_way_around_a_predictor_that_learnt() -> None:
     assert not AuditEntry.objects.filter(action="choose_uniform").exists()
 
 
-def test_whoever_watches_the_work_is_told_that_a_choice_is_to_be_made() -> None:
+def test_who_watches_the_work_reads_that_a_choice_is_to_be_made() -> None:
     stage = close_with(True)
     with pytest.raises(StepsFailed, match="plan_stage small 2 --uniform"):
         wait_for_pipeline(stage, say=lambda _text: None)

@@ -1,4 +1,4 @@
-"""A stage's plan is drawn again from its manifest: what was changed since is named, what was not agrees."""
+"""A stage's plan is drawn again from its manifest: changes since then are named, everything else agrees."""
 
 from io import StringIO
 from typing import Any
@@ -148,10 +148,12 @@ def test_a_draft_has_nothing_to_verify() -> None:
 
 def test_a_plan_of_before_there_were_roles_is_rebuilt() -> None:
     stage = cast.planned_stage()
-    told = stage.manifest
-    old = {name: told[name] for name in ("bank", "study_file_sha256", "seed", "plan_sha256")}
-    old["questions"] = {name: told["questions"][name] for name in ("count", "sha256")}
-    old["candidates"] = {name: told["candidates"][name] for name in ("size", "universe_size", "probability", "sha256")}
+    manifest = stage.manifest
+    old = {name: manifest[name] for name in ("bank", "study_file_sha256", "seed", "plan_sha256")}
+    old["questions"] = {name: manifest["questions"][name] for name in ("count", "sha256")}
+    old["candidates"] = {
+        name: manifest["candidates"][name] for name in ("size", "universe_size", "probability", "sha256")
+    }
     old["design"] = {"kind": "uniform", "epsilon": 0.1, "top_fraction": 0.1}
     Stage.objects.filter(pk=stage.pk).update(manifest=old)
     assert verify_stage(fresh(stage)).differences == []

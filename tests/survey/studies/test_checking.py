@@ -1,4 +1,4 @@
-"""A study file is looked over before it becomes a study; nothing is written."""
+"""A study file is checked before it becomes a study; nothing is written."""
 
 import json
 from io import StringIO
@@ -25,7 +25,7 @@ def checked(*, fee: float = 0.25, **overrides: Any) -> StudyCheck:
     return check_study(text=cast.study_text(**overrides), source_name="new.toml", fee=fee)
 
 
-def told(found: StudyCheck, level: str = "problem") -> list[str]:
+def messages(found: StudyCheck, level: str = "problem") -> list[str]:
     return [f"{one.field}: {one.message}" for one in found.findings if one.level == level]
 
 
@@ -36,7 +36,7 @@ def _bank(db: None) -> None:
 
 def test_a_good_file_has_no_problem_and_nothing_is_written() -> None:
     found = checked()
-    assert not found.has_problems and told(found) == []
+    assert not found.has_problems and messages(found) == []
     assert (found.slug, found.bank, found.retention_until) == ("cast", "cast version 1", "2099-12-31")
     assert not Study.objects.exists() and not AuditEntry.objects.exists()
 
@@ -56,7 +56,7 @@ def test_it_adds_up_the_cost_with_the_fee() -> None:
 
 def test_it_refuses_pay_under_the_panels_minimum() -> None:
     found = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
-    assert told(found) == [
+    assert messages(found) == [
         "panel.reward: 1.20 USD an hour by the expected 10 minutes; the panel's minimum is 8.00: "
         "make it 134 or more, or the sitting shorter"
     ]
@@ -64,16 +64,18 @@ def test_it_refuses_pay_under_the_panels_minimum() -> None:
 
 
 def test_it_refuses_a_file_without_a_term_or_with_one_that_is_past() -> None:
-    assert told(checked(data={}))[0].startswith("data.retention_until: is missing")
-    assert told(checked(data={"retention_until": "2020-01-01"}))[0].startswith(
+    assert messages(checked(data={}))[0].startswith("data.retention_until: is missing")
+    assert messages(checked(data={"retention_until": "2020-01-01"}))[0].startswith(
         "data.retention_until: 2020-01-01 is past"
     )
 
 
 def test_it_refuses_a_cap_that_does_not_cover_the_rewards() -> None:
-    assert told(checked(panel={**PAID, "spending_cap": 500}))[0].startswith("panel.spending_cap: 500 does not cover")
+    assert messages(checked(panel={**PAID, "spending_cap": 500}))[0].startswith(
+        "panel.spending_cap: 500 does not cover"
+    )
     without = {key: value for key, value in PAID.items() if key != "spending_cap"}
-    assert told(checked(panel=without))[0].startswith("panel.spending_cap: none is named")
+    assert messages(checked(panel=without))[0].startswith("panel.spending_cap: none is named")
 
 
 def test_it_says_what_creating_would_refuse_at_its_line() -> None:
@@ -103,13 +105,13 @@ def test_a_message_with_colons_and_numbers_arrives_whole(source_name: str) -> No
 
 def test_a_bank_that_is_not_loaded_is_a_remark() -> None:
     found = checked(bank="unheard_of")
-    assert told(found) == []
-    assert any(remark.startswith("bank: ") for remark in told(found, "remark"))
+    assert messages(found) == []
+    assert any(remark.startswith("bank: ") for remark in messages(found, "remark"))
 
 
 def test_it_remarks_on_what_ethics_boards_expect() -> None:
     bare = [one for one in cast.BASE["blocks"] if one["kind"] in ("consent", "items", "end")]
-    remarks = told(checked(blocks=bare, texts={"minutes": 3}), "remark")
+    remarks = messages(checked(blocks=bare, texts={"minutes": 3}), "remark")
     for expected in (
         "no debriefing",
         "no instructions",
@@ -132,13 +134,13 @@ def test_it_names_the_codes_and_what_the_panel_does_on_them() -> None:
 
 def test_missing_words_of_a_language_are_problems() -> None:
     found = checked(texts={**cast.BASE["texts"], "languages": ["en", "de"]})
-    assert any('has no text in "de"' in problem for problem in told(found))
+    assert any('has no text in "de"' in problem for problem in messages(found))
 
 
 def test_a_study_that_is_there_is_checked_as_amended() -> None:
     cast.open_study()
     found = checked(seed=8)
-    assert any("amend_study" in remark for remark in told(found, "remark"))
+    assert any("amend_study" in remark for remark in messages(found, "remark"))
 
 
 def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: Path) -> None:
@@ -152,11 +154,11 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
     with pytest.raises(SystemExit) as ended:
         call_command("check_study", str(file), "--json", stdout=out)
     assert ended.value.code == 1
-    told_as_json = json.loads(out.getvalue())
-    assert told_as_json["ok"] is False and told_as_json["findings"][0]["field"] == "data.retention_until"
+    as_json = json.loads(out.getvalue())
+    assert as_json["ok"] is False and as_json["findings"][0]["field"] == "data.retention_until"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
     found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
-    assert told(found) == []
+    assert messages(found) == []

@@ -1,4 +1,4 @@
-"""The columns of answers.csv. One list makes the header, the rows and the codebook, so that these cannot part."""
+"""The columns of answers.csv. One list makes the header, the rows and the codebook, so that they always agree."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ UNTAKEN = "untaken"
 
 @dataclass(frozen=True)
 class Row:
-    """A slot of a stage, in one of its assignments or in none; with its sitting's flags, and those of them for which
-    its answers are left out."""
+    """A slot of a stage, in one of its assignments or in none; with its sitting's flags, and the flags for which its
+    answers are left out."""
 
     slot: Slot
     assignment: Assignment | None
@@ -40,7 +40,7 @@ def _core(
     slot: Callable[[Slot], Any] | None = None,
     taken: Callable[[Assignment], Any] | None = None,
 ) -> CoreColumn:
-    """`taken` reads the assignment and `slot` the slot; with both, the slot speaks where there is no assignment."""
+    """`taken` reads the assignment and `slot` the slot; with both, the slot is used if there is no assignment."""
 
     def value(row: Row) -> Any:
         if taken is not None and row.assignment is not None:
@@ -210,7 +210,7 @@ BEFORE = (
 )
 
 
-# Of the sitting as a whole, as it is by now.
+# About the whole sitting, as it is now.
 FLAGS = (
     CoreColumn(
         Column("flags", "text", "The sitting's flags by the rules of the study file, with a space between them."),

@@ -1,4 +1,4 @@
-"""Writing an export: each file whole or not at all."""
+"""Writing an export: each file appears whole or not at all."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ def answers_csv(study: Study, *, stage: int | None = None, levels: Mapping[str, 
 
 @dataclass(frozen=True)
 class Written:
-    """A file of an export. `rows` without the header; None where it is not a table."""
+    """A file of an export. `rows` are without the header; None if it is not a table."""
 
     path: Path
     rows: int | None = None
@@ -48,7 +48,7 @@ def write_export(study: Study, folder: Path, *, levels: Mapping[str, str] = NO_L
 
 
 def _write(path: Path, lines: Iterable[str]) -> Written:
-    """Nobody may take half an export for a whole one."""
+    """Nobody may mistake half an export for a whole one."""
     count = 0
     with replace_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         for count, line in enumerate(lines):  # noqa: B007 - the header is line 0, so the last number counts the rows

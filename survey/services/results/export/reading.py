@@ -1,7 +1,7 @@
 """The rows of answers.csv, read in chunks in the order of stages, plans and assignments.
 
-Every slot of every plan has its rows: one for each assignment that it was given in, or one that says `untaken`. Panel
-ids are never read here.
+Every slot of every plan has rows: one for each assignment that it was given in, or one with `untaken`. Panel ids are
+never read here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ def chunks(
 
     Args:
         stage: only this stage's.
-        after: (stage, slot) to go on behind.
-        levels: only what was given under these levels of the study's factors.
+        after: (stage, slot) to continue after.
+        levels: only answers under these levels of the study's factors.
     """
     stages = study.stages.order_by("index").filter(index__gte=after[0])
     for current in stages.filter(index=stage) if stage is not None else stages:
@@ -80,7 +80,7 @@ def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Ro
 
 
 def values_of(row: Row, study: Study) -> list[Any]:
-    """One value for each of `columns_of(study)`; None where there is nothing (yet)."""
+    """One value for each of `columns_of(study)`; None if there is none (yet)."""
     instrument = instruments.of_study(study)
     own: Sequence[Any] = (
         instrument.export_values(row.assignment) if row.assignment else [None] * len(instrument.columns)
@@ -98,7 +98,7 @@ def answer_rows(
 
 @dataclass(frozen=True)
 class CountedAnswers:
-    """The answers that enter estimates, read anew and in chunks each time they are walked through."""
+    """The answers that estimates use, read again in chunks each time they are iterated."""
 
     study: Study
     stage: int | None = None

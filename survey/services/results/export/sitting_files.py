@@ -1,6 +1,6 @@
 """The files of an export that are not about items: forms, checks, and reports on questions. Imports models and below.
 
-Rows stand in the order of stages and sittings, and are read as they are written out.
+Rows are in the order of stages and sittings, and are read while they are written.
 """
 
 import json
@@ -144,7 +144,7 @@ def _reports(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
 def _words(
     checks: Mapping[str, CheckConfig] | Mapping[str, AttentionCheckConfig], name: str, answer: int
 ) -> str | None:
-    """None where the file has no such check, or option."""
+    """None if the file has no such check or option."""
     check = checks.get(name)
     return str(check.options[answer]) if check is not None and answer < len(check.options) else None
 

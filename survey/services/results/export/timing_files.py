@@ -1,6 +1,6 @@
 """The files of an export about time: steps that are no items, and screens that were left. Imports models and below.
 
-Rows are read as they are written out. The items' own times are in answers.csv.
+Rows are read while they are written. The items' own times are in answers.csv.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
