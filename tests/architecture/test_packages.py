@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,7 +16,7 @@ import pytest
 from tests import packages
 
 ROOT = Path(__file__).parents[2]
-CORE = ("survey", "frontend", "bandit", "predictors")
+CORE = ("survey", "frontend", "bandit", "predictors", "tools", "studies")
 INSTRUMENTS = """
 import json
 import django
@@ -167,3 +168,47 @@ def test_a_name_that_is_taken_stays_with_who_has_it(with_broken_ones: Any) -> No
     _known, said, logged = with_broken_ones
     assert "the instrument own_answers cannot be used: TypeError: another installed app has this name" in logged
     assert "own_answers" not in said
+
+
+def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_path: Path) -> None:
+    """As after an update that went wrong: the toy cannot be imported any more, and the cloze beside it goes on."""
+    for name in ("toy_instrument", "cloze"):
+        (source,) = (path for path in (packages.HERE / name / "src").iterdir() if path.name != "__pycache__")
+        shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        packages.write_metadata(packages.HERE / name, tmp_path)
+    known, _said, logged = started(tmp_path)
+    assert known == sorted([*BUILT_IN, "cloze", "toy"]) and "cannot be used" not in logged
+    with (tmp_path / "toy_instrument" / "priority.py").open("a") as file:
+        file.write("\n\n1 / 0\n")
+    known, said, logged = started(tmp_path, "toy", "cloze")
+    assert known == sorted([*BUILT_IN, "cloze"]) and list(said) == ["toy"]
+    assert said["toy"].startswith("the instrument 'toy' cannot be used: ") and "division by zero" in said["toy"]
+    (line,) = [line for line in logged.splitlines() if "cannot be used" in line]
+    assert "WARNING" in line and "the instrument toy cannot be used: ZeroDivisionError" in line
+
+
+def test_the_files_that_name_the_toy_instrument_are_its_own_and_those_of_tests() -> None:
+    """It learns, has a ratio, replicates, priorities and a report, and no file but its own and tests knows of it."""
+    pattern = re.compile(r"toy[_-]instrument|[\"']?kind[\"']?(: | = )[\"']toy[\"']")
+    own = "tests/packages/toy_instrument/"
+    naming = [
+        name
+        for folder in (*CORE, "tests")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".html", ".js", ".css", ".po", ".toml", ".md")
+        and not (name := path.relative_to(ROOT).as_posix()).startswith(own)
+        and pattern.search(path.read_text(encoding="utf-8"))
+    ]
+    assert naming == [
+        "tests/architecture/test_packages.py",
+        "tests/packages/README.md",
+        "tests/survey/instruments/test_toy_instrument.py",
+        "tests/survey/instruments/test_toy_learning.py",
+        "tests/survey/instruments/test_toy_study.py",
+        "tests/survey/plans/test_designs.py",
+        "tests/survey/plans/test_roles.py",
+        "tests/survey/results/test_estimating.py",
+        "tests/survey/sittings/test_unfinished.py",
+        "tests/survey/stages/test_leaderboard.py",
+        "tests/survey/toy.py",
+    ]

@@ -1,41 +1,120 @@
-"""The toy instrument learns a label from features of its own and is judged by a metric of its own."""
+"""The toy instrument learns a label from features of its own, and is judged by a metric of its own wherever predictors
+are compared."""
 
+import csv
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from toy_instrument.models import Guess
 
-from survey.models import PredictorRun
-from survey.services.stages import jobs, lifecycle
+from survey.models import PredictorRun, Question, Slot, Study
+from survey.services.results import estimating
+from survey.services.results.export import files
 from tests import cast
+from tests.kept import kept
+from tests.survey import toy
 
-TOY = {"instrument": {"kind": "toy"}}
+pytestmark = pytest.mark.django_db
+
+GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.5}
+LEARNING: dict[str, Any] = {
+    "predictor": {"name": "logistic"},
+    "stages": [{"sittings": 6}, {"sittings": 4, "design": GREEDY}],
+}
+LONG = 21
 
 
-@pytest.mark.django_db
-def test_it_learns_a_label_from_features_of_its_own_and_is_judged_by_a_metric_of_its_own() -> None:
-    keyless = cast.small_bank(40, name="keyless", keyless=40)
-    study = cast.small_study(
-        "toy",
-        on=keyless,
-        **{
-            **TOY,
-            "candidates": {"size": 30},
-            "predictor": {"name": "logistic"},
-            "stages": [{"sittings": 6}, {"sittings": 4, "design": {"kind": "epsilon_greedy", "top_fraction": 0.5}}],
-        },
-    )
-    for index, people in ((1, 6), (2, 4)):
-        stage = lifecycle.open_stage(cast.stage_of(study, index))
-        for _person in range(people):
-            visitor = cast.Visitor(study).to_items()
-            while (step := visitor.step).kind == "item":
-                opening = step.screen.parts.get("opening", {"value": ""})["value"]
-                asked = step.assignment.slot.item.passage.question.position
-                visitor.post(**({"guess": opening if asked % 2 else "zebra"} if step.screen.form else {}))
-        jobs.run_inline(lifecycle.close_stage(stage))
+def right_when_long(question: Question, person: int) -> list[str]:
+    """Most people know long questions, and some know the short ones instead."""
+    is_known = (len(question.plain) > LONG) != ((question.position + person) % 5 == 0)
+    return ["what", "is", "zebra"] if is_known else ["zebra", "lion", "wolf"]
+
+
+@kept
+def learned_study() -> Study:
+    """Two stages, of which the second is drawn by what was learnt from the first."""
+    return toy.run(guessing=right_when_long, **LEARNING)
+
+
+def length_of(slot: Slot) -> int:
+    return len(slot.item.passage.question.plain)
+
+
+def test_it_learns_a_label_from_features_of_its_own() -> None:
+    study = learned_study()
     run = PredictorRun.objects.get(stage__study=study, stage__index=1)
     assert (run.name, run.example_count, run.ready_at is not None) == ("logistic", 18, True)
-    drawn = cast.stage_of(study, 2).slots.exclude(score=None)
-    assert drawn.count() == 12 and {slot.stratum.name for slot in drawn.select_related("stratum")} == {"top", "rest"}
+    drawn = list(cast.stage_of(study, 2).slots.select_related("stratum", "item__passage__question"))
+    assert len(drawn) == 12 and {slot.stratum.name for slot in drawn if slot.stratum} == {"top", "rest"}
+    # It has found that people know long questions: the longer one is, the higher its chance.
+    assert len({length_of(slot) for slot in drawn}) > 1
+    for one, other in itertools.combinations(drawn, 2):
+        assert (one.score < other.score) == (length_of(one) < length_of(other))
+
+
+def test_it_is_judged_by_a_metric_of_its_own_on_parts_of_its_own() -> None:
+    study = learned_study()
+    run = PredictorRun.objects.get(stage__study=study, stage__index=1)
     judged = run.evaluations.get().metrics["naive"]
+    slots = list(cast.stage_of(study, 2).slots.select_related("item__passage__question"))
+    lengths = np.array([length_of(slot) for slot in slots])
+    known = [Guess.objects.filter(response__assignment__slot=slot, text="what").exists() for slot in slots]
+    missed = (np.array(known, dtype=float) - np.array([slot.score for slot in slots])) ** 2
     assert judged["n"] == 12 and set(judged) == {"n", "brier", "intervals"}
+    assert judged["brier"] == {
+        "all": pytest.approx(missed.mean()),
+        "long": pytest.approx(missed[lengths > LONG].mean()),
+    }
     low, high = judged["intervals"]["brier"]["all"]
     assert 0 <= low <= judged["brier"]["all"] <= high <= 1
+
+
+def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
+    report = estimating.estimate(learned_study())
+    assert report.assisted is not None and report.assisted.name == "found"
+    assert report.parts[1].predictions.startswith("logistic")
+
+
+def test_the_leaderboard_shows_its_metric_in_the_command_the_page_and_the_api(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = learned_study()
+    metrics = PredictorRun.objects.get(stage__study=study, stage__index=1).evaluations.get().metrics
+    value, long = metrics["naive"]["brier"]["all"], metrics["naive"]["brier"]["long"]
+    call_command("leaderboard", "toy", "--sort", "brier", "--part", "long")
+    shown = capsys.readouterr().out
+    assert "Brier: lower is better, one half has 0.25.\n" in shown and "AUC" not in shown
+    assert f"{long:.3f}" in shown
+    with pytest.raises(SystemExit):
+        call_command("leaderboard", "toy", "--part", "previous_correct")
+    assert "--part: 'previous_correct' is not one of all, long\n" in capsys.readouterr().err
+    admin = Client()
+    admin.force_login(User.objects.create_superuser("root"))
+    page = admin.get(f"/admin/survey/study/{study.pk}/leaderboard/?sort=brier").content.decode()
+    assert ">Brier long</th>" in page and f"{value:.3f}" in page and f"{long:.3f}" in page and "AUC" not in page
+    lines = admin.get("/api/v1/studies/toy/leaderboard/").json()
+    (naive,) = [line for line in lines if line["weighting"] == "none"]
+    assert naive["figures"]["brier"]["all"]["value"] == pytest.approx(value)
+    assert set(naive["figures"]) == {"brier"} and set(naive["figures"]["brier"]) == {"all", "long"}
+
+
+def test_the_export_has_its_metric_and_the_codebook_says_what_it_is(tmp_path: Path) -> None:
+    study = learned_study()
+    metrics = PredictorRun.objects.get(stage__study=study, stage__index=1).evaluations.get().metrics
+    files.write_export(study, tmp_path)
+    with (tmp_path / "leaderboard.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [name for name in rows[0] if name.startswith(("brier", "auc", "nll"))] == [
+        f"brier_{part}{end}" for part in ("all", "long", "difference") for end in ("", "_low", "_high")
+    ]
+    (naive,) = [row for row in rows if row["weighting"] == "none"]
+    assert float(naive["brier_all"]) == pytest.approx(metrics["naive"]["brier"]["all"])
+    codebook = (tmp_path / "codebook.md").read_text(encoding="utf-8")
+    assert "| brier_long | number | Brier score on questions of more than 21 letters. |" in codebook
+    assert "auc_" not in codebook and "belief" not in codebook

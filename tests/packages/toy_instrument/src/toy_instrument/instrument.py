@@ -1,39 +1,45 @@
 """The toy as the core sees it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from survey.contracts.instruments import CONTRACT, REPEAT, Candidates, Controls, Estimates, Instrument
+from survey.contracts.instruments import CONTRACT, REPEAT, Candidates, Controls, Instrument, Options, Priority
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 
 from . import export, labels, people, screens
+from .estimates import ToyEstimates
 from .learning import ToyLearning
 from .models import Guess, Passage
+from .priority import PRIORITIES
 
 ROW = np.dtype([("question", "<i4")])
+
+
+class ToyOptions(Options):
+    priority: Literal["", "letters", "doubt"] = ""
 
 
 class ToyControls(Controls):
     kinds = (REPEAT,)
 
 
-class ToyEstimates(Estimates):
-    def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
-        return {"points": np.asarray([float(labels.total_of(assignment)) for assignment in assignments])}
-
-
 class Toy(Instrument):
     contract = CONTRACT
     name = "toy"
     title = "Toy"
+    options_model = ToyOptions
     columns = export.COLUMNS
     controls = ToyControls()
     estimates = ToyEstimates()
     learning = ToyLearning()
+
+    @property
+    def priority(self) -> Priority | None:
+        return None if self._study is None else PRIORITIES.get(self.options.priority)
 
     def reports(self) -> Sequence[ReportEntry]:
         return (

@@ -13,8 +13,11 @@ GUESSES = 3
 
 
 def points_of(guess: str, question: str) -> Points:
-    words = set(question.lower().split())
-    return Points(value=Decimal(len(words & set(guess.lower().split()))), rule=RULE, version=VERSION)
+    return Points(value=Decimal(len(words_in(question) & words_in(guess))), rule=RULE, version=VERSION)
+
+
+def words_in(text: str) -> set[str]:
+    return set(text.lower().split())
 
 
 def guesses_of(assignment: "Assignment") -> list[str]:

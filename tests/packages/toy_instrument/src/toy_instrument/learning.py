@@ -1,4 +1,4 @@
-"""The toy's label, whether a guess names a word of the question, learnt from the question's text and length."""
+"""The toy's label, whether a guess names a word of the question, learnt from the question's text and its length."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Question
 
 SAMPLES = 200
+LONG = 21
 
 
 class ToyLearning(Learning):
-    metrics = (Metric("brier", "Brier score", highest_first=False),)
-    parts = (AnswerPart("all", "over all answers"), AnswerPart("long", "on questions of more than four words"))
+    metrics = (Metric("brier", "Brier score", highest_first=False, head="Brier", chance="one half has 0.25"),)
+    parts = (AnswerPart("all", "over all answers"), AnswerPart("long", "on questions of more than 21 letters", "long"))
     reads = "features"
 
     def inputs(self, *, rows: np.ndarray, questions: "Sequence[Question]") -> Sequence[Features]:
@@ -69,12 +70,12 @@ class ToyLearning(Learning):
     ) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
         """The weighted mean of these losses (n,) in each part, and its interval over resampled respondents."""
         weighing = np.ones(len(losses)) if weights is None else weights
-        words = np.asarray([row.numbers["words"] for row in self.examples(assignments)[0]])
+        letters = np.asarray([row.numbers["letters"] for row in self.examples(assignments)[0]])
         people, place = np.unique(clusters, return_inverse=True)
         drawn = rng.multinomial(len(people), np.full(len(people), 1 / len(people)), size=SAMPLES)[:, place]
         found: dict[str, float | None] = {}
         intervals: dict[str, list[float] | None] = {}
-        for part, where in (("all", np.ones(len(losses), dtype=bool)), ("long", words > 4)):
+        for part, where in (("all", np.ones(len(losses), dtype=bool)), ("long", letters > LONG)):
             found[part], intervals[part] = None, None
             if not where.any():
                 continue
@@ -87,5 +88,4 @@ class ToyLearning(Learning):
 
 
 def features_of(question: "Question") -> Features:
-    words = question.plain.split()
-    return Features(texts={"question": question.plain}, numbers={"words": float(len(words))})
+    return Features(texts={"question": question.plain}, numbers={"letters": float(len(question.plain))})

@@ -20,7 +20,7 @@ COLUMNS = (
 
 class GuessedWords(Report):
     arguments = (Argument("least", "leave out words in fewer guesses", default="1"),)
-    in_exports = True
+    exported = {"guessed_words": COLUMNS}
 
     def obstacle(self, study: "Study") -> str:
         return "" if _guesses(study) else f"{study.slug} has no guess yet: open a stage and wait for answers"
