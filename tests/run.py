@@ -119,7 +119,8 @@ def time_by_folder(seconds: dict[tuple[str, str], float]) -> list[str]:
         folders.setdefault((test.split("::")[0].rpartition("/")[0], database), []).append(taken)
     ranked = sorted(folders.items(), key=lambda found: -sum(found[1]))
     return [
-        f"{sum(times):8.2f} s  {database:<10}  {folder}, {len(times)} tests" for (folder, database), times in ranked
+        f"{sum(times):8.2f} s  {database:<10}  {folder}, {len(times)} test{'s' if len(times) > 1 else ''}"
+        for (folder, database), times in ranked
     ]
 
 
