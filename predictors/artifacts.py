@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from predictors.errors import CheckpointError, PredictorError
-from predictors.registry import Estimator, kind_of, kinds
+from predictors.registry import Estimator, class_at, kind_of, kinds
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -53,7 +52,7 @@ def load(folder: Path | str) -> Estimator:
     folder = Path(folder)
     manifest = verify(folder)
     # Only classes that a predictor declares are ever created from a folder, whatever its manifest says.
-    estimator: Estimator = resolve_name(kinds()[manifest["kind"]]).load_files(folder)
+    estimator: Estimator = class_at(kinds()[manifest["kind"]], manifest["kind"]).load_files(folder)
     return estimator
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -151,8 +151,24 @@ def create(name: str, params: Mapping[str, Any] | None = None, seed: int = 0) ->
     """
     chosen = asdict(settings_of(name, params or {}))
     declared = DECLARATIONS[name]
-    estimator: Estimator = resolve_name(declared.estimator)(**chosen, **declared.fixed, random_state=seed)
+    estimator: Estimator = class_at(declared.estimator, name)(**chosen, **declared.fixed, random_state=seed)
     return estimator
+
+
+def class_at(path: str, name: str) -> Any:
+    """The class at a dotted path, which the predictor `name` uses.
+
+    Raises:
+        PredictorError: a library that the class needs is not installed.
+    """
+    module, _, attribute = path.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as exc:
+        raise PredictorError(
+            f"predictor: {name} needs {exc.name}, which is not installed; install it (`make install` does), or choose "
+            "another predictor."
+        ) from exc
 
 
 def kinds() -> dict[str, str]:

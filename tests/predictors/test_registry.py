@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def test_parameters_and_their_defaults_are_those_of_the_settings_class():
         OneTree(trees=3)
 
 
+@pytest.mark.torch
 def test_every_saved_kind_is_a_declared_class_of_today():
     kinds = registry.kinds()
     stored = {"previous_correct", "same_task", "bert", "bert_member", "embedding_xgboost"}
@@ -108,6 +110,7 @@ def test_it_is_known_what_a_predictor_reads_before_it_is_created():
         registry.reads("bart")
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", ["hybrid", "causal_lm", "llm_prompt"])
 def test_a_predictor_of_pairs_refuses_features_by_name(name, tmp_path):
     message = f"predictor: {name} reads pairs of the belief update alone.*choose one of bert, embedding_xgboost, logi"
@@ -116,6 +119,15 @@ def test_a_predictor_of_pairs_refuses_features_by_name(name, tmp_path):
     with pytest.raises(PredictorError, match=message):
         training.train_member(name, {}, 0, 0, FEATURES, [0.0, 1.0] * 10, None, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_a_predictor_whose_library_is_not_installed_is_refused_in_words(monkeypatch):
+    declared = dataclasses.replace(registry.DECLARATIONS["same_task"], estimator="library_not_there.Class")
+    monkeypatch.setitem(registry.DECLARATIONS, "same_task", declared)
+    with pytest.raises(
+        PredictorError, match=r"same_task needs library_not_there, which is not installed; .*make install"
+    ):
+        registry.create("same_task")
 
 
 def test_an_unknown_predictor_is_refused_with_the_known_ones():

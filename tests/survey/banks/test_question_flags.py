@@ -67,7 +67,7 @@ def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(bank: Ba
     stage = cast.stage_of(cast.small_study(on=bank))
     drawn = draw_candidates(stage, drawable_questions(stage))
     store_candidates(stage, drawn, questions_sha256=question_set_digest(stage.study))
-    with pytest.raises(StateRefused, match="plan it first"):
+    with pytest.raises(StateRefused, match="Plan it first"):
         flag_questions(bank=bank, external_ids=["q3"], kind="broken", reason="why")
 
 

@@ -256,6 +256,7 @@ def test_a_mistake_is_reported_before_anything_is_trained(train, test_file, argu
     assert printed == ""
 
 
+@pytest.mark.torch
 def test_a_file_without_the_columns_or_of_one_class_is_refused(tmp_path, train, test_file):
     wrong = written(tmp_path / "wrong.csv", [["a"]], ["q1"])
     assert "wrong.csv:1: the columns q2," in refused("--train", wrong, "--test", test_file)[0]
