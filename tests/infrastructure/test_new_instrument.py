@@ -33,6 +33,7 @@ def hunch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_following_the_page_leads_to_an_instrument_that_works(tmp_path: Path) -> None:
     assert f"hunch new_instrument {NAME} " in PAGE
     written = hunch(tmp_path, "new_instrument", NAME, "--out", str(tmp_path))

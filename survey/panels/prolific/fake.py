@@ -430,7 +430,7 @@ class FakeServer(ThreadingHTTPServer):
         prolific.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def __enter__(self) -> "FakeServer":
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
     def __exit__(self, *_exception: object) -> None:

@@ -168,11 +168,13 @@ def test_the_index_names_the_file_the_date_and_every_page(written: Written) -> N
     assert "(tone: warm)" in index
 
 
+@pytest.mark.slow
 def test_no_real_completion_code_is_written(written: Written) -> None:
     everything = "".join(file.read_text() for file in written.folder.glob("*/*.html"))
     assert not any(code in everything for code in written.codes) and "CODE-COMPLETED" in everything
 
 
+@pytest.mark.slow
 def test_two_runs_write_the_same_pages(tmp_path: Path) -> None:
     cast.study()
     for name in ("one", "two"):
@@ -212,6 +214,7 @@ def test_it_says_where_there_is_no_browser_before_it_begins(tmp_path: Path, caps
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_it_prints_with_the_browser_that_it_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     browser = tmp_path / "browser"
     browser.write_text('#!/bin/sh\nfor one; do case $one in --print-to-pdf=*) echo "$@" > "${one#*=}";; esac; done\n')
