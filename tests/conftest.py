@@ -13,6 +13,7 @@ from urllib.parse import quote
 import hypothesis
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 
 from tests import databases, servers
 
@@ -134,6 +135,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 # Real parts
+
+
+@pytest.fixture(autouse=True)
+def nothing_cached() -> None:
+    """Tests get rows with the same keys, so what one test cached would be found by the next."""
+    cache.clear()
 
 
 @pytest.fixture(scope="session")

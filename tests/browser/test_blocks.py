@@ -124,15 +124,15 @@ def test_a_question_is_reported_by_keyboard_and_answered_all_the_same(
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # without words
-    page.wait_for_function("document.activeElement.className === 'error-summary'")
+    page.wait_for_selector(".error-summary:focus")
     look(page)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.id === 'id_report'")
+    page.wait_for_selector("#id_report:focus")
     page.keyboard.type("Two options are the same.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.getAttribute('role') === 'status'")
+    page.wait_for_selector("[role=status]:focus")
     look(page)
     assert page.get_by_label("Your answer in percent").input_value() == "37"
     assert QuestionReport.objects.get().text == "Two options are the same."
@@ -160,7 +160,7 @@ def test_checks_scales_and_the_choice_are_answered_by_keyboard_alone(page: Any, 
     for _step in range(3):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_function("!document.getElementById('id_recommend_1')")
+    page.wait_for_selector("#id_recommend_1", state="detached")
     assert FormAnswer.objects.get(block="about").answers["recommend"] == 4
     while kind_of(page) != "debriefing":
         answer(page)

@@ -114,10 +114,10 @@ def test_a_whole_sitting_by_keyboard_alone(visitor: Visitor) -> None:
     for _kind in visitor.pages("checks"):
         keys.answer()
     keys.send()
-    page.wait_for_function("document.activeElement.className === 'error-summary'")
+    page.wait_for_selector(".error-summary:focus")
     assert "Choose one of the answers" in keys.tab()["text"]
     keys.press("Enter")
-    page.wait_for_function("document.activeElement.type === 'radio'")
+    page.wait_for_selector("input[type=radio]:focus")
     keys.choose(keys.where())
     for _kind in visitor.pages("end"):
         keys.answer()

@@ -13,7 +13,7 @@ from django.conf import settings
 ROOT = Path(settings.BASE_DIR)
 RUN = """
 import sys
-from survey.management import demonstration
+from survey.simulator import demonstration
 demonstration.STUDY_FILE = sys.argv[1]
 from django.core.management import call_command
 call_command("demo", "--exit", "--respondents", "4", "--port", "0")
