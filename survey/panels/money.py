@@ -147,7 +147,9 @@ def pay_owed(
 @transaction.atomic
 def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
     locked_study(posting.study)
-    for unsettled in posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED]):
+    # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
+    unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
+    for unsettled in unfinished.select_for_update(of=("self",)):
         if unsettled.state != State.PREPARED:
             raise StateRefused(
                 f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "

@@ -1,8 +1,13 @@
 """Money and webhooks used by many at once, on PostgreSQL with real threads."""
 
-import pytest
+import time
+from threading import Event
 
-from survey.exceptions import HunchError
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from survey.exceptions import HunchError, StateRefused
 from survey.models import PaymentBatch, Posting, Submission, WebhookEvent
 from survey.panels import money, postings, webhooks
 from survey.panels.prolific.fake import FakeProlific
@@ -33,6 +38,31 @@ def test_of_many_who_pay_at_once_each_bonus_is_sent_once(fake: FakeProlific) -> 
     assert PaymentBatch.objects.filter(state=PaymentBatch.State.PAID).count() == 1
 
 
+def test_a_payment_that_is_sent_while_another_process_looks_is_not_paid_again(fake: FakeProlific) -> None:
+    posting = posted()
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.time_out(place["id"])
+    read_posting(posting)
+    batch = money._prepare(fetched(posting), at_once=200, by=None, via="test")
+    assert batch is not None
+    is_marked = Event()
+
+    def sends() -> None:
+        with transaction.atomic():
+            PaymentBatch.objects.filter(pk=batch.pk).update(state="sent", sent_at=timezone.now(), external_id="b")
+            is_marked.set()
+            time.sleep(0.5)  # The other process reads the payments meanwhile.
+
+    def looks() -> object:
+        is_marked.wait(5)
+        return money.pay_owed(fetched(posting))
+
+    _sent, result = together(sends, looks)
+    assert isinstance(result, StateRefused) and "may have been made or not" in str(result), result
+    assert not fake.paid and PaymentBatch.objects.get().state == "sent"
+
+
 def test_two_who_spend_at_once_stay_under_the_cap(fake: FakeProlific) -> None:
     posting = posted(places=2, spending_cap=300)
     results = together(*[lambda: postings.add_places(fetched(posting), 1)] * 3)
@@ -54,7 +84,7 @@ def test_a_submission_that_many_events_are_about_is_one_row(fake: FakeProlific) 
     begins(posting.study, place)
     fake.submit(place["id"], posting.study.completion_code("completed"))
     for event in fake.webhooks():
-        webhooks.take(headers=event.headers, body=event.body)
+        webhooks.take("prolific", headers=event.headers, body=event.body)
     results = together(*[webhooks.work_on_events] * 3, *[lambda: read_posting(fetched(posting))] * 2)
     assert not [result for result in results if isinstance(result, BaseException)], results
     assert Submission.objects.get().status == "AWAITING REVIEW"
