@@ -360,8 +360,8 @@ def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
     return lifecycle.close_stage(full_of_answers(open_stage(slug, **overrides)))
 
 
-def full_of_answers(stage: Stage) -> Stage:
-    """The open stage of the belief update with every slot answered in time."""
+def seated(stage: Stage) -> dict[int, Sitting]:
+    """Every booklet of an open stage taken by a person of its own, who went through to the end: sittings by booklet."""
     now = timezone.now()
     booklets = list(stage.booklets.order_by("number"))
     people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
@@ -378,7 +378,13 @@ def full_of_answers(stage: Stage) -> Stage:
         for who, booklet in zip(people, booklets, strict=True)
     )
     stage.booklets.update(claimed_at=now)
-    by_booklet = {sitting.booklet_id: sitting for sitting in sittings}
+    return {sitting.booklet_id: sitting for sitting in sittings}
+
+
+def full_of_answers(stage: Stage) -> Stage:
+    """The open stage of the belief update with every slot answered in time."""
+    now = timezone.now()
+    by_booklet = seated(stage)
     given = Assignment.objects.bulk_create(
         Assignment(
             sitting=by_booklet[slot.booklet_id],

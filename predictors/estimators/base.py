@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from inspect import Parameter, Signature
@@ -20,7 +21,7 @@ from predictors.pairs import Progress
 from predictors.registry import kind_of, require_readable
 
 
-class SettingsEstimator(ClassifierMixin, BaseEstimator):
+class SettingsEstimator(ClassifierMixin, BaseEstimator, ABC):
     """An estimator whose parameters, with their defaults, are the fields of a settings class, and `random_state`.
 
     A subclass names the class: `class Mine(SettingsEstimator, settings=MySettings)`. scikit-learn reads parameters
@@ -74,9 +75,9 @@ class SettingsEstimator(ClassifierMixin, BaseEstimator):
             setattr(estimator, f"{name}_", state[name])
         return estimator
 
+    @abstractmethod
     def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2): of label 0 and of label 1."""
-        raise NotImplementedError
 
     def predict(self, rows: Sequence[Any]) -> NDArray[np.int64]:
         """The likelier class of each row, 0 or 1: (n,)."""

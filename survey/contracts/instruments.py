@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from bandit.errors import DesignError
 from survey.exceptions import HunchError, StateRefused
 
 from .measures import Estimands, Measure
@@ -500,6 +501,32 @@ class Instrument(ABC):
 
     @abstractmethod
     def simulated_person(self, *, seed: int, null: bool = False) -> SimulatedPerson: ...
+
+
+class ListedInstrument(Instrument):
+    """An instrument whose candidates can all be listed. It says what there is; the draw and its probability follow."""
+
+    @abstractmethod
+    def universe(self, questions: Sequence["Question"]) -> np.ndarray:
+        """Every candidate over these questions: a structured array, always in the same order."""
+
+    def universe_size(self, questions: Sequence["Question"]) -> int:
+        return len(self.universe(questions))
+
+    def draw_candidates(
+        self, *, questions: Sequence["Question"], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
+    ) -> Candidates:
+        rows = universe = self.universe(questions)
+        if exclude:
+            rows = universe[[self.item_key(row, questions) not in exclude for row in universe]]
+        if size < 1 or not len(rows):
+            raise DesignError(f"{len(rows)} of {len(universe)} items are left to draw {size} from; add questions")
+        count = min(size, len(rows))
+        return Candidates(
+            rows=rows[np.sort(rng.choice(len(rows), size=count, replace=False))],
+            universe_size=len(universe),
+            probability=count / len(rows),
+        )
 
 
 # Where they are found

@@ -6,7 +6,7 @@ import numpy as np
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import Assignment, Respondent, Response, Sitting, Stage, Study
+from survey.models import Assignment, Response, Stage, Study
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.kept import kept
@@ -24,23 +24,8 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stag
     slots = list(stage.slots.select_related("booklet", "item__pair__evidence", "item__pair__target").order_by("number"))
     order = rng.permutation(len(slots)).tolist()
     lost, tardy = set(order[:lose]), set(order[lose : lose + late])
-    booklets = list(stage.booklets.order_by("number"))
-    people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
-    sittings = Sitting.objects.bulk_create(
-        Sitting(
-            respondent=who,
-            stage=stage,
-            booklet=booklet,
-            state="complete",
-            started_at=now,
-            last_seen_at=now,
-            ended_at=now,
-        )
-        for who, booklet in zip(people, booklets, strict=True)
-    )
-    stage.booklets.update(claimed_at=now)
-    of_booklet = {sitting.booklet_id: sitting for sitting in sittings}
-    willing = {sitting.pk: rng.normal(0, 0.2) for sitting in sittings}
+    of_booklet = cast.seated(stage)
+    willing = {sitting.pk: rng.normal(0, 0.2) for sitting in of_booklet.values()}
     given = Assignment.objects.bulk_create(
         Assignment(
             sitting=of_booklet[slot.booklet_id],

@@ -3,7 +3,7 @@ person, so that every figure can be worked out again. It has what the belief upd
 answers an item, and priorities.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,16 +16,15 @@ from survey.contracts.instruments import (
     CONTRACT,
     AnswerPart,
     Baseline,
-    Candidates,
     Estimates,
-    Instrument,
     Learning,
+    ListedInstrument,
     Metric,
     Options,
     Priority,
 )
 from survey.contracts.measures import Estimands, Measure
-from survey.models import Assignment, Item, Question, Respondent, Response, Sitting, Stage, Study
+from survey.models import Assignment, Item, Question, Response, Stage, Study
 from survey.services.answers.conditions import draw_for_sitting
 from survey.services.base.hashing import digest
 from survey.services.stages import jobs, lifecycle
@@ -162,7 +161,7 @@ class ByRoughly(Priority):
 PRIORITIES: Mapping[str, Priority] = {"length": ByLength(), "doubt": ByDoubt(), "rough": ByRoughly()}
 
 
-class Readings(Instrument):
+class Readings(ListedInstrument):
     contract = CONTRACT
     name = "readings"
     title = "Readings"
@@ -180,16 +179,8 @@ class Readings(Instrument):
     def estimates(self) -> Estimates:
         return ReadingEstimates(self._study is not None and self.options.ratio)
 
-    def universe_size(self, questions: Sequence[Question]) -> int:
-        return len(questions)
-
-    def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
-    ) -> Candidates:
-        left = [place for place, question in enumerate(questions) if str(question.position) not in exclude]
-        rows = np.empty(min(size, len(left)), dtype=ROW)
-        rows["question"] = np.sort(rng.choice(left, size=len(rows), replace=False))
-        return Candidates(rows=rows, universe_size=len(questions), probability=len(rows) / len(left))
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        return np.array([(index,) for index in range(len(questions))], dtype=ROW)
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return str(questions[row["question"]].position)
@@ -238,25 +229,10 @@ def fill(stage: Stage, *, lose: int = 0, seed: int = 1) -> Stage:
     now = timezone.now()
     slots = list(stage.slots.order_by("number"))
     lost = set(np.random.default_rng(seed).permutation(len(slots))[:lose].tolist())
-    booklets = list(stage.booklets.order_by("number"))
-    people = Respondent.objects.bulk_create(Respondent(study=stage.study) for _booklet in booklets)
-    sittings = Sitting.objects.bulk_create(
-        Sitting(
-            respondent=who,
-            stage=stage,
-            booklet=booklet,
-            state="complete",
-            started_at=now,
-            last_seen_at=now,
-            ended_at=now,
-        )
-        for who, booklet in zip(people, booklets, strict=True)
-    )
-    stage.booklets.update(claimed_at=now)
-    for arrived, sitting in enumerate(sittings, start=1):
+    of_booklet = cast.seated(stage)
+    for arrived, sitting in enumerate(of_booklet.values(), start=1):
         stage.arrivals = arrived
         draw_for_sitting(sitting, stage)
-    of_booklet = {sitting.booklet_id: sitting for sitting in sittings}
     Assignment.objects.bulk_create(
         Assignment(
             sitting=of_booklet[slot.booklet_id],

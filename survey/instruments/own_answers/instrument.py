@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from bandit.errors import DesignError
-from survey.contracts.instruments import CONTRACT, Candidates, Estimates, Instrument, Options, Signals
+from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, Options, Signals
 from survey.contracts.measures import Estimands
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
@@ -55,7 +54,7 @@ class AnswerSignals(Signals):
             yield sitting, "answer", text
 
 
-class OwnAnswers(Instrument):
+class OwnAnswers(ListedInstrument):
     """A question and its copies: each is a separate item with its own chance of being drawn."""
 
     name = "own_answers"
@@ -74,25 +73,11 @@ class OwnAnswers(Instrument):
         """How many answers a question may get in a stage; 1 without a study."""
         return 1 if self._study is None else self.options.answers_per_question
 
-    def universe_size(self, questions: Sequence[Question]) -> int:
-        return len(questions) * self.copies
-
-    def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
-    ) -> Candidates:
-        universe = np.empty(self.universe_size(questions), dtype=ROW)
-        universe["question"], universe["copy"] = np.divmod(np.arange(len(universe)), self.copies)
-        universe["copy"] += 1
-        if exclude:
-            universe = universe[[self.item_key(row, questions) not in exclude for row in universe]]
-        if size < 1 or not len(universe):
-            raise DesignError(f"{len(universe)} questions are left to draw {size} from; add questions")
-        count = min(size, len(universe))
-        return Candidates(
-            rows=universe[np.sort(rng.choice(len(universe), size=count, replace=False))],
-            universe_size=self.universe_size(questions),
-            probability=count / len(universe),
-        )
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        rows = np.empty(len(questions) * self.copies, dtype=ROW)
+        rows["question"], rows["copy"] = np.divmod(np.arange(len(rows)), self.copies)
+        rows["copy"] += 1
+        return rows
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}#{int(row['copy'])}"

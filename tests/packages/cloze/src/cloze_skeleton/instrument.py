@@ -1,13 +1,12 @@
 """The cloze task as the core sees it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from bandit.errors import DesignError
-from survey.contracts.instruments import CONTRACT, Candidates, Estimates, Instrument, Options, Place
+from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, Options, Place
 from survey.contracts.measures import Estimands, Measure
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
@@ -50,7 +49,7 @@ class ClozeEstimates(Estimates):
         return {"source": np.array([item.gap.question.task.name for item in items], dtype=str)}
 
 
-class Cloze(Instrument):
+class Cloze(ListedInstrument):
     contract = CONTRACT
     name = "cloze"
     title = "Cloze"
@@ -91,23 +90,9 @@ class Cloze(Instrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if self.positions_of(question)]
 
-    def universe_size(self, questions: Sequence[Question]) -> int:
-        return sum(len(self.positions_of(question)) for question in questions)
-
-    def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
-    ) -> Candidates:
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
         places = [(index, place) for index, one in enumerate(questions) for place in self.positions_of(one)]
-        universe = np.array(places, dtype=ROW)
-        left = universe[[self.item_key(row, questions) not in exclude for row in universe]] if places else universe
-        if not len(left):
-            raise DesignError("no gap is left to draw from: add sentences")
-        count = min(size, len(left))
-        return Candidates(
-            rows=left[np.sort(rng.choice(len(left), size=count, replace=False))],
-            universe_size=len(universe),
-            probability=count / len(left),
-        )
+        return np.array(places, dtype=ROW)
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}@{int(row['position'])}"

@@ -1,6 +1,6 @@
 """Preferences as the core sees them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -12,10 +12,9 @@ from bandit.errors import DesignError
 from survey.contracts.instruments import (
     CONTRACT,
     REPEAT,
-    Candidates,
     Controls,
     Estimates,
-    Instrument,
+    ListedInstrument,
     Options,
     Place,
 )
@@ -98,7 +97,7 @@ class PreferenceEstimates(Estimates):
         return [ratings_of(assignment).get(self._scale) for assignment in assignments]
 
 
-class Preference(Instrument):
+class Preference(ListedInstrument):
     contract = CONTRACT
     name = "preference"
     title = "Preference"
@@ -155,28 +154,13 @@ class Preference(Instrument):
         found = sorted([positions[question], sorted(replies)] for question, replies in self.replies.items())
         return [list(self.options.models), found]
 
-    def universe_size(self, questions: Sequence[Question]) -> int:
-        counts = [len(self.replies[question.pk]) for question in questions]
-        return sum(count * (count - 1) // 2 for count in counts)
-
-    def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
-    ) -> Candidates:
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
         every = [
             (index, *pair)
             for index, question in enumerate(questions)
             for pair in combinations(sorted(self.replies[question.pk]), 2)
         ]
-        universe = np.array(every, dtype=ROW)
-        left = universe[[self.item_key(row, questions) not in exclude for row in universe]] if every else universe
-        if not len(left):
-            raise DesignError("no pair of replies is left to draw from: add prompts or models")
-        count = min(size, len(left))
-        return Candidates(
-            rows=left[np.sort(rng.choice(len(left), size=count, replace=False))],
-            universe_size=len(universe),
-            probability=count / len(left),
-        )
+        return np.array(every, dtype=ROW)
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}:{int(row['a'])}-{int(row['b'])}"

@@ -1,11 +1,11 @@
 """The toy as the core sees it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from survey.contracts.instruments import CONTRACT, REPEAT, Candidates, Controls, Instrument, Options, Priority
+from survey.contracts.instruments import CONTRACT, REPEAT, Controls, ListedInstrument, Options, Priority
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
@@ -27,7 +27,7 @@ class ToyControls(Controls):
     kinds = (REPEAT,)
 
 
-class Toy(Instrument):
+class Toy(ListedInstrument):
     contract = CONTRACT
     name = "toy"
     title = "Toy"
@@ -51,17 +51,8 @@ class Toy(Instrument):
             ),
         )
 
-    def universe_size(self, questions: Sequence[Question]) -> int:
-        return len(questions)
-
-    def draw_candidates(
-        self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
-    ) -> Candidates:
-        left = [index for index, question in enumerate(questions) if str(question.position) not in exclude]
-        count = min(size, len(left))
-        rows = np.empty(count, dtype=ROW)
-        rows["question"] = np.sort(rng.choice(left, size=count, replace=False))
-        return Candidates(rows=rows, universe_size=len(questions), probability=count / len(left))
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        return np.array([(index,) for index in range(len(questions))], dtype=ROW)
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return str(questions[row["question"]].position)
