@@ -29,9 +29,8 @@ from tests import servers
 
 NO_TESTS_COLLECTED = 5
 SLOWEST = 20
-# How many processes take tests at a time. Those on PostgreSQL only compute, so they fill the time in which browsers,
-# workers and servers keep the tests on SQLite waiting.
-WORKERS = {"SQLite": 2, "PostgreSQL": 1}
+# How many processes take tests at a time. More than there are cores: browsers, workers and servers keep some waiting.
+WORKERS = {"SQLite": 2, "PostgreSQL": 2}
 
 
 @dataclass
