@@ -1,10 +1,13 @@
-# One file, two images: WITH_TORCH=0 for web, worker and beat; WITH_TORCH=1 for the ml worker.
-FROM python:3.11-slim-bookworm
+# One file, two images: WITH_TORCH=0 for web, worker and beat; WITH_TORCH=1 for workers that compute.
+FROM python:3.11.16-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b
 
 ARG WITH_TORCH=0
 ARG TORCH_VERSION=2.13.0
-# On machines without an NVIDIA GPU: --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# requirements/torch.lock has the hashes of PyPI's torch for Linux on x86_64 and aarch64, with what it needs of CUDA.
+# On machines without an NVIDIA GPU, the smaller wheel of another index, with its own hash (the page of the index names it):
+#   --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu --build-arg TORCH_HASH=sha256:...
 ARG TORCH_INDEX=
+ARG TORCH_HASH=
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HUNCH_VAR=/var/lib/hunch
 WORKDIR /app
@@ -15,8 +18,11 @@ RUN useradd --system --uid 10001 --no-create-home hunch \
 COPY requirements requirements
 RUN if [ "$WITH_TORCH" = 1 ]; then lock=ml; else lock=web; fi \
     && pip install --no-cache-dir --no-deps --require-hashes -r "requirements/$lock.lock" \
-    && if [ "$WITH_TORCH" = 1 ]; then \
-         pip install --no-cache-dir "torch==$TORCH_VERSION" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}; \
+    && if [ "$WITH_TORCH" = 1 ] && [ -n "$TORCH_INDEX" ]; then \
+         echo "torch==$TORCH_VERSION --hash=${TORCH_HASH:?name the hash of the wheel of TORCH_INDEX}" > /tmp/torch.txt \
+         && pip install --no-cache-dir --no-deps --require-hashes --index-url "$TORCH_INDEX" -r /tmp/torch.txt; \
+       elif [ "$WITH_TORCH" = 1 ]; then \
+         pip install --no-cache-dir --no-deps --require-hashes -r requirements/torch.lock; \
        fi
 
 COPY manage.py ./

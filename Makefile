@@ -34,7 +34,7 @@ $(STAMP): requirements/dev.lock
 demo: install  ## Run the whole study with simulated respondents, then serve it (ARGS="--exit" to end after the table)
 	$(BIN)/python manage.py demo $(ARGS)
 
-up: install  ## Start web, worker, ml worker and beat under one process manager
+up: install  ## Start web, workers and beat under one process manager
 	$(BIN)/python manage.py up $(ARGS)
 
 check: install  ## Run the fast tests: no server, browser or torch (ARGS="--repeat 10" for ten orders)
@@ -61,6 +61,8 @@ lock: install  ## Resolve requirements/*.in again
 	cd requirements && for name in dev ml web; do \
 	  ../$(BIN)/uv pip compile --quiet --no-header --upgrade --python-version 3.11 --python-platform linux --generate-hashes \
 	    --override overrides.txt $$([ $$name = dev ] || echo -c dev.lock) $$name.in -o $$name.lock || exit 1; done
+	cd requirements && echo torch==$(TORCH_VERSION) | ../$(BIN)/uv pip compile --quiet --no-header --universal \
+	  --python-version 3.11 --generate-hashes -c ml.lock - -o torch.lock
 	@echo "Now: make install && $(BIN)/python tools/third_party_notices.py"
 
 clean:  ## Remove the virtual environment and every run-time file

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +48,9 @@ def deal(
     room = np.full(-(-n // size), size)
     room[-1] = n - size * (room.size - 1)
     problem = _Problem.of(conflict_keys=conflict_keys, groups=groups, room=room)
-    booklet_of = _dealt(problem, rng)
-    return [[int(slot) for slot in rng.permutation(np.flatnonzero(booklet_of == b))] for b in range(room.size)]
+    by_booklet = np.argsort(_dealt(problem, rng), kind="stable")
+    ends = np.cumsum(room).tolist()
+    return [rng.permutation(by_booklet[start:end]).tolist() for start, end in pairwise([0, *ends])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class _Problem:
     where the number of keys fills empty places. `group` (n,); `room` (booklets,) is the number of places in each
     booklet."""
 
-    keys: list[NDArray[np.int64]]
+    keys: list[list[int]]
     padded: NDArray[np.int64]
     group: NDArray[np.int64]
     room: NDArray[np.int64]
@@ -67,7 +69,8 @@ class _Problem:
     def of(
         cls, *, conflict_keys: Sequence[tuple[Hashable, ...]], groups: Sequence[Hashable], room: NDArray[np.int64]
     ) -> _Problem:
-        counts = Counter(key for keys in conflict_keys for key in dict.fromkeys(keys))
+        distinct = [list(dict.fromkeys(keys)) for keys in conflict_keys]
+        counts = Counter(chain.from_iterable(distinct))
         for key, count in counts.most_common(1):
             if count > room.size:
                 raise DesignError(
@@ -76,11 +79,11 @@ class _Problem:
                 )
         number = {key: index for index, key in enumerate(counts)}
         group_number = {group: index for index, group in enumerate(dict.fromkeys(groups))}
-        numbered = [[number[key] for key in dict.fromkeys(keys)] for keys in conflict_keys]
-        width = max(len(row) for row in numbered)
+        numbered = [[number[key] for key in keys] for keys in distinct]
+        empty = [len(number)] * max(map(len, numbered))
         return cls(
-            keys=[np.array(row, dtype=np.int64) for row in numbered],
-            padded=np.array([row + [len(number)] * (width - len(row)) for row in numbered], dtype=np.int64),
+            keys=numbered,
+            padded=np.array([row + empty[len(row) :] for row in numbered], dtype=np.int64),
             group=np.array([group_number[group] for group in groups], dtype=np.int64),
             room=room,
             key_counts=np.array(list(counts.values()), dtype=np.int64),
@@ -152,10 +155,10 @@ class _Table:
 
     def fill(self, rng: np.random.Generator, *, evictions: int) -> bool:
         """Places every slot, the most constrained first; True if it succeeds with at most `evictions`."""
-        hardness = np.array([self.problem.key_counts[keys].sum() for keys in self.problem.keys])
-        for slot in np.lexsort((rng.random(hardness.size), -hardness)):
-            if not self._place_freely(int(slot), rng):
-                self.in_hand.append(int(slot))
+        hardness = np.append(self.problem.key_counts, 0)[self.problem.padded].sum(axis=1)
+        for slot in np.lexsort((rng.random(hardness.size), -hardness)).tolist():
+            if not self._place_freely(slot, rng):
+                self.in_hand.append(slot)
         left = evictions
         while self.in_hand:
             slot = self.in_hand.pop(int(rng.integers(len(self.in_hand))))
@@ -180,14 +183,18 @@ class _Table:
         ahead = self.held_by[self.problem.padded[others], booklet]
         return ((left_behind < 0) | (left_behind == others)).all(axis=0) & ((ahead < 0) | (ahead == slot)).all(axis=1)
 
+    # These three run for every slot, on a few keys: single elements of an array are faster than indices of several.
+
     def _put(self, slot: int, booklet: int) -> None:
-        self.held_by[self.problem.keys[slot], booklet] = slot
+        for key in self.problem.keys[slot]:
+            self.held_by[key, booklet] = slot
         self.open_places[booklet, self.group[slot]] -= 1
         self.booklet_of[slot] = booklet
 
     def _take(self, slot: int) -> None:
         booklet = int(self.booklet_of[slot])
-        self.held_by[self.problem.keys[slot], booklet] = -1
+        for key in self.problem.keys[slot]:
+            self.held_by[key, booklet] = -1
         self.open_places[booklet, self.group[slot]] += 1
         self.booklet_of[slot] = -1
 
@@ -195,7 +202,7 @@ class _Table:
         free = self.open_places[:, self.group[slot]] > 0
         for key in self.problem.keys[slot]:
             free &= self.held_by[key] < 0
-        booklets = np.flatnonzero(free)
+        (booklets,) = free.nonzero()
         if booklets.size == 0:
             return False
         self._put(slot, int(booklets[rng.integers(booklets.size)]))

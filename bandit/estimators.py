@@ -291,7 +291,7 @@ def difference_mean(
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class CrossFitFold:
     """Answers that are predicted (`held`) and those that may train for it (`train`): masks of shape (n,)."""
 
     train: NDArray[np.bool_]
@@ -300,7 +300,7 @@ class Fold:
 
 def cross_fit_folds(
     *, cluster: ArrayLike, item: ArrayLike, rng: np.random.Generator, folds: int = 5
-) -> tuple[Fold, ...]:
+) -> tuple[CrossFitFold, ...]:
     """Folds for predictions of a first stage, which no earlier answers can train.
 
     Respondents (`cluster`) are shared out at random; what trains for a fold holds none of its respondents and none of
@@ -318,7 +318,7 @@ def cross_fit_folds(
     parts = []
     for number in range(folds):
         held = of_person == number
-        parts.append(Fold(train=~held & ~np.isin(thing, thing[held]), held=held))
+        parts.append(CrossFitFold(train=~held & ~np.isin(thing, thing[held]), held=held))
     return tuple(parts)
 
 

@@ -31,11 +31,12 @@ from bandit.designs import (
 )
 from bandit.draws import Stratum
 from bandit.errors import DesignError
-from bandit.factored import EXACT_BELOW, Block, FactoredScores, excluded_ranks
+from bandit.factored import EXACT_BELOW, NO_PAIR, Block, FactoredScores, excluded_ranks
 
-_SAMPLE = 2**18
+_SAMPLE = 2**16
 _BINS = 2**20
 _CHUNK = 2**14
+_MOST_FOR_NUMPY = 10**9  # its hypergeometric draw takes no more
 _RARE = 1e-4
 """Below this share of all pairs, those at a cut are collected in one more pass; above, rejection finds them sooner."""
 
@@ -306,9 +307,7 @@ class _Layers:
 
     def draw(self, allocation: tuple[int, ...], rng: np.random.Generator) -> list[NDArray[np.int64]]:
         """The ranks of each stratum's drawn pairs, in random order."""
-        wanted = np.array(
-            [rng.multivariate_hypergeometric(row, n) for row, n in zip(self.membership, allocation, strict=True)]
-        )
+        wanted = np.array([_shared_out(row, n, rng) for row, n in zip(self.membership, allocation, strict=True)])
         by_layer = self._from_layers(wanted.sum(axis=0), rng)
         drawn: list[list[NDArray[np.int64]]] = [[] for _ in allocation]
         for layer, ranks in enumerate(by_layer):
@@ -368,6 +367,17 @@ class _Counted:
     lowest: int
 
 
+@dataclass(frozen=True, eq=False)
+class _CountedBlock:
+    """What `_Counted` sums up, of one block: the bins of the scores in the window, one by one and in no order."""
+
+    above: int
+    above_total: int
+    bins: NDArray[np.int32]
+    highest: int
+    lowest: int
+
+
 def _window(scores: FactoredScores, fraction: float) -> tuple[int, int]:
     """Two scores between which the cut very probably lies. A fixed sample: it decides about time, never about a cut."""
     pool = uniform_pool(
@@ -383,42 +393,54 @@ def _window(scores: FactoredScores, fraction: float) -> tuple[int, int]:
 
 
 def _count(
-    scores: FactoredScores, *, low: int, high: int, shift: int, exclude: NDArray[np.int64], threads: int
+    scores: FactoredScores,
+    *,
+    low: int,
+    high: int,
+    shift: int,
+    exclude: NDArray[np.int64],
+    threads: int,
 ) -> _Counted:
     """What lies above `high`, and how many scores are in each bin of 2^shift whole numbers from `low` to `high`."""
-    bins = ((high - low) >> shift) + 1
-
-    def one(block: Block) -> _Counted:
-        scores = block.scores
-        over = scores > high
-        inside = scores >= low
-        np.logical_xor(inside, over, out=inside)
-        place = (scores[inside].astype(np.int32) - np.int32(low)) >> shift
-        above = int(np.count_nonzero(over))
-        highest = scores.max()
-        scores[block.missing] = highest
-        lowest = scores.min()
-        scores[block.missing] = low
-        # Whole numbers in float64: exact, and in any order.
-        above_total = int(np.maximum(scores, np.float32(high), out=scores).sum(dtype=np.float64))
-        return _Counted(
-            above=above,
-            above_total=above_total - high * (scores.size - above),
-            histogram=np.bincount(place, minlength=bins),
-            highest=int(highest),
-            lowest=int(lowest),
-        )
-
-    histogram = np.zeros(bins, dtype=np.int64)
+    blocks = scores.map_blocks(partial(_count_block, low, high, shift), exclude=exclude, threads=threads)
+    histogram = np.zeros(((high - low) >> shift) + 1, dtype=np.int64)
     above, above_total, highest, lowest = 0, 0, -EXACT_BELOW, EXACT_BELOW
-    for part in scores.map_blocks(one, exclude=exclude, threads=threads):
+    waiting: list[NDArray[np.int32]] = []
+    for part in blocks:
         above += part.above
         above_total += part.above_total
         highest = max(highest, part.highest)
         # A block without any pair has no lowest score.
         lowest = min(lowest, part.lowest) if part.highest > -EXACT_BELOW else lowest
-        histogram += part.histogram
+        waiting.append(part.bins)
+        # Few scores of a block are in the window. To count them block by block would cost a pass over all bins each.
+        if sum(map(len, waiting)) > _BINS:
+            histogram += np.bincount(np.concatenate(waiting), minlength=histogram.size)
+            waiting = []
+    if waiting:
+        histogram += np.bincount(np.concatenate(waiting), minlength=histogram.size)
     return _Counted(above=above, above_total=above_total, histogram=histogram, highest=highest, lowest=lowest)
+
+
+def _count_block(low: int, high: int, shift: int, block: Block) -> _CountedBlock:
+    scores = block.scores
+    highest = scores.max()
+    scores[block.missing] = highest
+    lowest = scores.min()
+    scores[block.missing] = NO_PAIR
+    flat = scores.ravel()
+    # By their places: a mask as the index would take three times as long.
+    kept = flat.take(np.flatnonzero(flat >= low))
+    over = kept > high
+    # Whole numbers in float64: exact, and in any order.
+    total = int(kept.sum(dtype=np.float64, where=over))
+    return _CountedBlock(
+        above=int(np.count_nonzero(over)),
+        above_total=total,
+        bins=(kept[~over].astype(np.int32) - np.int32(low)) >> shift,
+        highest=int(highest),
+        lowest=int(lowest),
+    )
 
 
 def _highest_below(score: int, block: Block) -> int:
@@ -436,13 +458,14 @@ def _collect(
         return rank_of(
             Pairs(
                 evidence=block.evidence[evidence].astype(np.int32),
-                target=target.astype(np.int32),
+                target=(block.first_target + target).astype(np.int32),
                 outcome=np.full(evidence.size, block.outcome, dtype=np.int8),
             ),
             n,
         )
 
-    return np.sort(np.concatenate(list(scores.map_blocks(one, exclude=exclude, threads=threads))))
+    parts = scores.map_blocks(one, exclude=exclude, threads=threads)
+    return np.sort(np.concatenate([part for part in parts if part.size] or [np.empty(0, dtype=np.int64)]))
 
 
 def _draw_tied(
@@ -460,6 +483,16 @@ def _draw_tied(
         everyone = _collect(scores, low=score, high=score, exclude=exclude, threads=threads)
         return rng.choice(everyone, size=n, replace=False)
     return _draw_between(scores, low=score, high=score, n=n, exclude=exclude, rng=rng)
+
+
+def _shared_out(layers: NDArray[np.int64], n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many of `n` pairs, drawn without replacement from layers of these sizes, come from each."""
+    size = int(layers.sum())
+    if size < _MOST_FOR_NUMPY:
+        found: NDArray[np.int64] = rng.multivariate_hypergeometric(layers, n)
+        return found
+    places = rng.choice(size, size=n, replace=False, shuffle=False)
+    return np.bincount(np.searchsorted(np.cumsum(layers), places, side="right"), minlength=layers.size)
 
 
 def _draw_between(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -27,22 +29,30 @@ EXACT_BELOW = 2**24
 NO_PAIR = np.float32(-EXACT_BELOW)
 """Stands in a block where there is no pair to score; lower than every score."""
 
+# A block's scores, and its columns: of this shape products are fast, and blocks of large banks are no larger.
 _BLOCK = 2**20
+_COLUMNS = 2**11
 _GATHER = 2**14
 
+BlockProgress = Callable[[int, int], object]
+"""Called as progress(blocks done, blocks in this pass) in the thread that asked; what it raises ends the pass."""
+
+Place = TypeVar("Place")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Scores of some evidence questions against all N targets, for one outcome.
+    """Scores of some evidence questions against some targets, for one outcome.
 
-    `evidence`: the questions of the rows, increasing. `scores`: float32, shape (rows, N), `NO_PAIR` at the places
-    `missing` (rows, columns): where both questions are one, and at excluded pairs.
+    `evidence`: the questions of the rows, increasing. The columns are the targets from `first_target` on. `scores`:
+    float32, shape (rows, columns), `NO_PAIR` at the places `missing` (rows, columns): where both questions are one, and
+    at excluded pairs.
     """
 
     outcome: int
     evidence: NDArray[np.integer]
+    first_target: int
     scores: NDArray[np.float32]
     missing: tuple[NDArray[np.integer], NDArray[np.integer]]
 
@@ -56,6 +66,7 @@ class FactoredScores:
     `evidence`, `target`: int8, shape (2, N, rank), |v| <= 127, rank <= 1000. The biases: int32, shape (2, N).
     `happened`: int8, shape (N,), the one outcome that each question has as evidence, where outcomes really happened;
     the pairs are then the N (N - 1) with these outcomes, known by the same ranks.
+    `progress`: called after each block of every pass over all pairs.
     Raises DesignError for other shapes, and for factors whose scores might pass 2^24, where float32 is not exact.
     """
 
@@ -64,6 +75,7 @@ class FactoredScores:
     evidence_bias: NDArray[np.int32]
     target_bias: NDArray[np.int32]
     happened: NDArray[np.int8] | None = None
+    progress: BlockProgress | None = field(default=None, repr=False)
     _sides: tuple[NDArray[np.float32], NDArray[np.float32]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -165,15 +177,17 @@ class FactoredScores:
             evidence_bias=-self.evidence_bias,
             target_bias=-self.target_bias,
             happened=self.happened,
+            progress=self.progress,
         )
 
     def total(self, *, exclude: ArrayLike | None = None) -> int:
         """The exact sum of all pairs' scores, without those of the excluded ranks."""
-        left, right = (side.astype(np.int64) for side in self._sides)
-        if self.happened is not None:
-            left = left * (self.happened == np.arange(2)[:, None])[:, :, None]
-        both = int(np.einsum("ok,ok->", left.sum(axis=1), right.sum(axis=2)))
-        with_itself = int(np.einsum("oik,oki->", left, right))
+        left, right = self._sides
+        asked = np.ones((2, self.n_questions)) if self.happened is None else self.happened == np.arange(2)[:, None]
+        # Sums of whole numbers in float64, exact below 2^53. What may pass that is multiplied in Python's integers.
+        sums = np.einsum("oik,oi->ok", left, asked, dtype=np.float64), right.sum(axis=2, dtype=np.float64)
+        both = sum(int(one) * int(other) for one, other in zip(*(side.ravel() for side in sums), strict=True))
+        with_itself = int(np.einsum("oik,oki->oi", left, right).sum(where=asked.astype(bool), dtype=np.float64))
         excluded = self.excluded(exclude)
         return both - with_itself - int(self.of(pair_from_rank(excluded, self.n_questions)).sum())
 
@@ -186,7 +200,8 @@ class FactoredScores:
     ) -> Iterator[Result]:
         """`work(block)` for all scores in blocks, results in a fixed order, `NO_PAIR` at the excluded ranks.
 
-        `work` may write into the block's scores and must not keep them. Memory is a few blocks of 4 MiB a thread.
+        `work` may write into the block's scores and must not keep them. Memory is a few blocks a thread, whatever the
+        number of pairs.
         """
         if threads < 1:
             raise DesignError(f"threads: must be at least 1, not {threads}")
@@ -194,46 +209,83 @@ class FactoredScores:
         left, right = self._sides
         excluded = pair_from_rank(self.excluded(exclude), n)
         asked = [np.arange(n) if self.happened is None else np.flatnonzero(self.happened == o) for o in (0, 1)]
-        rows = min(n, max(1, _BLOCK // n))
+        columns = min(n, _COLUMNS)
+        rows = max(1, _BLOCK // columns)
 
         # To allocate new memory for every block would take as long as the products.
         own = threading.local()
 
-        def one(place: tuple[int, int]) -> Result:
-            outcome, first = place
+        def one(place: tuple[int, int, int]) -> Result:
+            outcome, first, first_target = place
             if not hasattr(own, "scores"):
-                own.scores = np.empty((rows, n), dtype=np.float32)
+                own.scores = np.empty(rows * columns, dtype=np.float32)
             evidence = asked[outcome][first : first + rows]
+            targets = right[outcome, :, first_target : first_target + columns]
             # A slice is a view and copies nothing. Questions with one outcome are scattered and need an index array.
             part = left[outcome, first : first + rows] if self.happened is None else left[outcome, evidence]
-            scores = np.matmul(part, right[outcome], out=own.scores[: evidence.size])
-            begin, end = np.searchsorted(excluded.evidence, (evidence[0], evidence[-1] + 1))
-            here = begin + np.flatnonzero(excluded.outcome[begin:end] == outcome)
-            missing = (
-                np.concatenate([np.arange(evidence.size), np.searchsorted(evidence, excluded.evidence[here])]),
-                np.concatenate([evidence, excluded.target[here]]),
-            )
+            shape = evidence.size, targets.shape[1]
+            scores = np.matmul(part, targets, out=own.scores[: shape[0] * shape[1]].reshape(shape))
+            missing = _missing(evidence, first_target, shape[1], excluded, outcome)
             scores[missing] = NO_PAIR
-            return work(Block(outcome=outcome, evidence=evidence, scores=scores, missing=missing))
+            return work(Block(outcome, evidence, first_target, scores, missing))
 
-        places = [(outcome, first) for outcome in (0, 1) for first in range(0, asked[outcome].size, rows)]
-        if threads == 1:
-            yield from map(one, places)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(one, places)
+        places = [
+            (outcome, first, first_target)
+            for outcome in (0, 1)
+            for first in range(0, asked[outcome].size, rows)
+            for first_target in range(0, n, columns)
+        ]
+        with closing(_in_order(one, places, threads)) as results:
+            for done, result in enumerate(results, start=1):
+                if self.progress is not None:
+                    self.progress(done, len(places))
+                yield result
 
     def _largest(self) -> int:
-        evidence, target = (np.abs(side.astype(np.int64)).max(axis=1) for side in (self.evidence, self.target))
-        biases = [np.abs(bias.astype(np.int64)).max(axis=1) for bias in (self.evidence_bias, self.target_bias)]
+        evidence, target, *biases = (
+            np.maximum(part.max(axis=1).astype(np.int64), -part.min(axis=1).astype(np.int64))
+            for part in (self.evidence, self.target, self.evidence_bias, self.target_bias)
+        )
         return int((np.einsum("ok,ok->o", evidence, target) + biases[0] + biases[1]).max())
 
     def _with_biases(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Factors (2, N, rank + 2) and (2, rank + 2, N) whose products hold the biases too."""
-        ones = np.ones((2, self.n_questions, 1), dtype=np.float32)
-        left = np.concatenate([self.evidence.astype(np.float32), self.evidence_bias[:, :, None], ones], axis=2)
-        right = np.concatenate([self.target.astype(np.float32), ones, self.target_bias[:, :, None]], axis=2)
-        return left.astype(np.float32), np.ascontiguousarray(right.transpose(0, 2, 1), dtype=np.float32)
+        left = np.ones((2, self.n_questions, self.rank + 2), dtype=np.float32)
+        right = np.ones((2, self.rank + 2, self.n_questions), dtype=np.float32)
+        left[:, :, : self.rank], left[:, :, self.rank] = self.evidence, self.evidence_bias
+        right[:, : self.rank], right[:, self.rank + 1] = self.target.transpose(0, 2, 1), self.target_bias
+        return left, right
+
+
+def _missing(
+    evidence: NDArray[np.integer], first_target: int, columns: int, excluded: Pairs, outcome: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Rows and columns of a block that are no pair: a question with itself, and the excluded pairs, which are in the
+    order of their ranks."""
+    own = slice(*np.searchsorted(evidence, (first_target, first_target + columns)))
+    here = slice(*np.searchsorted(excluded.evidence, (evidence[0], evidence[-1] + 1)))
+    target = excluded.target[here] - first_target
+    inside = (excluded.outcome[here] == outcome) & (target >= 0) & (target < columns)
+    return (
+        np.concatenate([np.arange(evidence.size)[own], np.searchsorted(evidence, excluded.evidence[here][inside])]),
+        np.concatenate([evidence[own] - first_target, target[inside]]),
+    )
+
+
+def _in_order(work: Callable[[Place], Result], places: Iterable[Place], threads: int) -> Generator[Result, None, None]:
+    """`work` at every place, in `threads` threads, results in the order of the places. No thread runs far ahead of who
+    reads the results, so that they do not pile up."""
+    if threads == 1:
+        yield from map(work, places)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for place in places:
+            ahead.append(pool.submit(work, place))
+            if len(ahead) > 4 * threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def excluded_ranks(exclude: ArrayLike | None, n_questions: int) -> NDArray[np.int64]:

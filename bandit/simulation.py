@@ -155,9 +155,9 @@ class BeliefTruth:
         hidden = self._hidden(words[pairs.evidence], words[pairs.target], pairs.outcome.astype(np.uint64))
         return _sigmoid(self.logits[self.kind[pairs.evidence], self.kind[pairs.target], pairs.outcome] + hidden)
 
-    def person(self, seed: int) -> SimulatedPerson:
+    def person(self, seed: int) -> SimulatedRespondent:
         """The respondent of this seed, who differs from the average as this truth says."""
-        return SimulatedPerson(seed=seed, truth_seed=self.seed, respondent_sd=self.respondent_sd)
+        return SimulatedRespondent(seed=seed, truth_seed=self.seed, respondent_sd=self.respondent_sd)
 
     def _hidden(
         self, evidence: NDArray[np.uint64], target: NDArray[np.uint64], outcome: NDArray[np.uint64]
@@ -169,7 +169,7 @@ class BeliefTruth:
 
 
 @dataclass(frozen=True)
-class SimulatedPerson:
+class SimulatedRespondent:
     """A respondent with a readiness to change, a general optimism and a habit of rounding, all from the seeds.
 
     Beliefs are whole percentage points 0..100.
@@ -255,9 +255,9 @@ def crowd_answers(
     """Answers of many people at once, for simulations of whole studies; arrays of shape (n,).
 
     `probability`: the chance that the pair changes an average person's belief; `person`: 0..P-1. People differ as
-    `SimulatedPerson` does: in readiness to change (logit sd `respondent_sd`), optimism, and rounding to tens or fives;
-    the posterior differs from the prior if and only if the belief changes. Priors differ between answers as much as
-    there, but not by target. `speeder`, bool (P,): true for people who read nothing and give two random answers,
+    `SimulatedRespondent` does: in readiness to change (logit sd `respondent_sd`), optimism, and rounding to tens or
+    fives; the posterior differs from the prior if and only if the belief changes. Priors differ between answers as much
+    as there, but not by target. `speeder`, bool (P,): true for people who read nothing and give two random answers,
     rounded as they always round; their share of changes is `RANDOM_CHANGE`.
     """
     chance, shown = np.asarray(probability, dtype=np.float64), np.asarray(outcome)

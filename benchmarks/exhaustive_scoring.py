@@ -37,7 +37,7 @@ LABELS = ("belief_changes_labelled.csv", "alignment_sample.csv")
 QUESTIONS = 16_439
 STARTER_ROWS = 1_200
 TIMED = 1_000
-MOST_SECONDS, MOST_GIB, LEAST_SPEARMAN, LEAST_RECALL = 15.0, 1.5, 0.92, 0.96
+MOST_SECONDS, MOST_GIB, LEAST_SPEARMAN, LEAST_RECALL = 4.0, 0.5, 0.92, 0.96
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:
@@ -99,7 +99,7 @@ def random_scorer(file: Path, *, questions: int, rank: int) -> None:
         return rng.integers(-largest, largest, (2, questions), dtype=np.int32)
 
     nothing = np.empty(0, dtype=np.int64)
-    scorer = PairScorer(factors(), factors(), bias(), bias(), unit=1.0, scored=nothing, left_out=nothing)
+    scorer = PairScorer(factors(), factors(), bias(), bias(), unit=1.0, scored=nothing, unseen=nothing)
     scorer.save(file)
 
 

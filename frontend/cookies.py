@@ -4,6 +4,8 @@ Imports survey alone.
 All are bound to the study's own path, and the first two to the study itself: copied to another study they are invalid.
 """
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
@@ -11,8 +13,8 @@ from django.urls import reverse
 from survey.contracts.panels import PanelIds
 from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
-from survey.services.sittings.answering import sitting_for
-from survey.services.sittings.identities import find_respondent, seal_for, unseal_for
+from survey.services.sittings.identities import Visitor, find_respondent, new_browser, seal_for, unseal_for
+from survey.services.sittings.reading import sitting_for
 
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"
@@ -38,23 +40,37 @@ def _set(response: HttpResponseBase, name: str, value: str, study: Study) -> Non
     )
 
 
-def remember_person(response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
-    _set(response, PERSON, seal_for(study, ids), study)
+def remember_person(request: HttpRequest, response: HttpResponseBase, study: Study, visitor: Visitor) -> None:
+    """Keep who this is, with the browser's secret: an earlier one of the same person stays."""
+    before = person(request, study)
+    browser = before.browser if before and before.ids == visitor.ids else ""
+    _set(response, PERSON, seal_for(study, replace(visitor, browser=browser or new_browser())), study)
 
 
-def person(request: HttpRequest, study: Study) -> PanelIds | None:
-    """The panel's ids that this browser holds. None if it holds none, or if the study's panel has changed since."""
+def person(request: HttpRequest, study: Study) -> Visitor | None:
+    """Who this browser holds. None if it holds nobody, or if the study's panel has changed since."""
     sealed = request.COOKIES.get(PERSON)
-    ids = unseal_for(study, sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
-    return ids if ids and ids.panel == study.config.panel.kind else None
+    visitor = unseal_for(study, sealed, max_age_seconds=MAX_AGE_SECONDS) if sealed else None
+    return visitor if visitor and visitor.ids.panel == study.config.panel.kind else None
 
 
 def remember_sitting(response: HttpResponseBase, sitting: Sitting) -> None:
     _set(response, SITTING, sitting.token, sitting.stage.study)
 
 
+def holds_whole(request: HttpRequest, sitting: Sitting) -> bool:
+    """Whether this browser holds the sitting's own token, and not only one that was given by ids."""
+    held = sitting_token(request) or ""
+    return Sitting.public_id_of(held) == sitting.public_id and not Sitting.was_given_by_ids(held)
+
+
 def sitting_token(request: HttpRequest) -> str | None:
     return request.COOKIES.get(SITTING)
+
+
+def holds_a_sitting(request: HttpRequest) -> bool:
+    """Whether the browser holds a token that was signed here, of whichever sitting."""
+    return Sitting.public_id_of(sitting_token(request) or "") is not None
 
 
 def remember_language(response: HttpResponseBase, study: Study, language: str) -> None:
@@ -71,7 +87,7 @@ def language(request: HttpRequest, study: Study) -> str:
 def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, study: Study, ids: PanelIds) -> None:
     """Delete another person's sitting cookie: on a shared computer the next person must not get into that sitting."""
     try:
-        sitting = sitting_for(sitting_token(request), study=study)
+        sitting = sitting_for(sitting_token(request), slug=study.slug)
     except SittingUnknown:
         return
     if sitting.respondent != find_respondent(study, ids):

@@ -1,10 +1,10 @@
 """The respondent's pages: parse, call a service, answer. This is the top layer: it imports survey, nothing imports it.
 
-A GET writes nothing to the database. An accepted POST redirects to the next page, so that reload, the back button and a
-second click do no harm.
+A GET writes nothing to the database, but for the count of look-ups at the entrance. An accepted POST redirects to the
+next page, so that reload, the back button and a second click do no harm.
 """
 
-import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
@@ -13,36 +13,49 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import translation
+from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from survey import request_ids
+from survey.client_address import client_address
 from survey.contracts import panels
 from survey.contracts.instruments import InstrumentMissing
-from survey.exceptions import EntryRefused, FieldErrors, HunchError, OutOfOrder, SittingUnknown
+from survey.exceptions import EntryRefused, FieldErrors, HunchError, NotFound, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
-from survey.services.sittings import comments, enrolment, entry
-from survey.services.sittings.answering import advance, sitting_for
+from survey.outages import is_outage
+from survey.services.base import rights
+from survey.services.base.rights import Right
+from survey.services.sittings import comments, debriefing, enrolment, entry
+from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
+from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
 from .fields import report_field, shown_fields
+from .outages import unavailable
 
-STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+# A page's script sends an answer with this header: it takes the next page in the reply, in place of an address.
+EXCHANGE_HEADER = "X-Hunch-Exchange"
+OUR_SCRIPTS = "frontend/"
+# Filled by the page's script.
+TIMING = format_html_join("", '<input type="hidden" name="client_{}">', ((name,) for name in CLIENT_FIELDS))
 View = Callable[..., HttpResponse]
 
 
 def respondent_page(view: View) -> View:
-    """A page that browsers do not cache. A refusal is shown on a page and never raised."""
+    """A page of a study. A refusal is shown on a page and never raised."""
 
-    @never_cache
     @wraps(view)
     def wrapped(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             study = enrolment.study_of(slug)
-        except HunchError as refusal:
-            return _error_page(request, status=refusal.status, title=_("Page not found"), message=refusal.message)
+            _refuse_before_opening(request, study)
+        except NotFound:
+            # The same page, whether there is no such study or none that strangers may know of.
+            message = _("There is no study at this address. Please check the link you were given.")
+            return _error_page(request, status=404, title=_("Page not found"), message=message)
         # The pages' own words are in the language of the study's texts and not in the browser's: they are part of what
         # is measured. If the study has several languages, the respondent has chosen one.
         with translation.override(cookies.language(request, study)):
@@ -56,9 +69,40 @@ def respondent_page(view: View) -> View:
     return wrapped
 
 
-def see_other(to: str, study: Study) -> HttpResponseRedirect:
+def sitting_page(view: View) -> View:
+    """A page of a sitting, which brings its study with it. A refusal is shown on a page of the study."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, slug: str) -> HttpResponse:
+        try:
+            return view(request, slug)
+        except HunchError as exc:
+            refusal = exc
+
+        def refuse(_request: HttpRequest, _study: Study) -> HttpResponse:
+            raise refusal
+
+        return respondent_page(refuse)(request, slug)
+
+    return wrapped
+
+
+def _refuse_before_opening(request: HttpRequest, study: Study) -> None:
+    """Members who are logged in see the pages of a study that was never open; strangers see that there is none.
+
+    Raises:
+        NotFound: the study was never open, and nobody who may know of it is asking.
+    """
+    try:
+        enrolment.refuse_before_opening(study)
+    except NotFound:
+        if not (request.user.is_staff and rights.may(request.user, Right.SEE, study.pk)):
+            raise
+
+
+def see_other(to: str, slug: str) -> HttpResponseRedirect:
     """303: the browser loads the next page with GET."""
-    response = redirect(to, study.slug)
+    response = redirect(to, slug)
     response.status_code = 303
     return response
 
@@ -66,29 +110,30 @@ def see_other(to: str, study: Study) -> HttpResponseRedirect:
 @require_safe
 @respondent_page
 def welcome(request: HttpRequest, study: Study) -> HttpResponse:
-    given = entry.arrive(
+    visitor = cookies.person(request, study)
+    arrived = entry.arrive(
         study,
         request.GET,
         host=request.get_host(),
-        known=cookies.person(request, study),
-        simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+        address=client_address(request),
+        known=visitor,
+        simulated=_is_simulated(request),
     )
-    if given is not None:
+    if arrived is not None:
         # The ids are removed from the address at once: addresses end up in histories, logs and screenshots.
         response: HttpResponse = redirect("frontend:welcome", study.slug)
-        cookies.remember_person(response, study, given)
-        cookies.forget_sitting_of_others(request, response, study, given)
+        cookies.remember_person(request, response, study, arrived)
+        cookies.forget_sitting_of_others(request, response, study, arrived.ids)
         _remember_choice(request, response, study)
         return response
     if _chosen_language(request, study):
         response = redirect("frontend:welcome", study.slug)
         _remember_choice(request, response, study)
         return response
-    ids = cookies.person(request, study)
     newcomer = None
-    if ids is None:
-        ids = newcomer = entry.person_at_the_door(study, {})
-    earlier = enrolment.find_sitting(study, ids)
+    if visitor is None:
+        visitor = newcomer = entry.person_at_the_door(study)
+    earlier = enrolment.find_sitting(study, visitor.ids)
     if earlier is None:
         enrolment.stage_to_join(study)
     # A sitting keeps the language it began in, so there is no choice any more.
@@ -107,8 +152,12 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
         )
         response.headers["Content-Language"] = shown_in
     if newcomer is not None:
-        cookies.remember_person(response, study, newcomer)
+        cookies.remember_person(request, response, study, newcomer)
     return response
+
+
+def _is_simulated(request: HttpRequest) -> bool:
+    return entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
 
 
 def _chosen_language(request: HttpRequest, study: Study) -> str:
@@ -132,22 +181,23 @@ def _language_names(study: Study) -> list[tuple[str, str]]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @respondent_page
 def consent(request: HttpRequest, study: Study) -> HttpResponse:
-    ids = cookies.person(request, study)
-    if ids is None or enrolment.find_sitting(study, ids):
-        return see_other("frontend:welcome", study)
+    visitor = cookies.person(request, study)
+    if visitor is None or enrolment.find_sitting(study, visitor.ids):
+        return see_other("frontend:welcome", study.slug)
     config = study.config_in(cookies.language(request, study))
     words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
     # People must agree to the words they have read, but the file may have been amended since the page was shown.
     has_changed = request.POST.get("words", words) != words
     if answer == "yes" and not has_changed:
-        sitting = enrolment.begin_sitting(
-            study=study,
-            ids=ids,
+        sitting = entry.begin(
+            study,
+            visitor,
+            address=client_address(request),
             language=cookies.language(request, study),
-            simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+            simulated=_is_simulated(request),
         )
-        response: HttpResponse = see_other("frontend:sitting", study)
+        response: HttpResponse = see_other("frontend:sitting", study.slug)
         cookies.remember_sitting(response, sitting)
         return response
     if answer == "no":
@@ -159,7 +209,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
                 "study": study,
                 "config": config,
                 "title": _("You do not take part"),
-                **_code(study, CompletionCode.Outcome.NO_CONSENT),
+                **_code_of(study, CompletionCode.Outcome.NO_CONSENT),
             },
         )
     enrolment.stage_to_join(study)
@@ -183,53 +233,37 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
 @respondent_page
 def resume(request: HttpRequest, study: Study) -> HttpResponse:
     """Give a returning person the cookie of their sitting again."""
-    ids = cookies.person(request, study)
-    sitting = enrolment.find_sitting(study, ids) if ids and request.method == "POST" else None
-    if sitting is None:
-        return see_other("frontend:welcome", study)
-    response = see_other("frontend:sitting", study)
-    cookies.remember_sitting(response, sitting)
+    visitor = cookies.person(request, study)
+    sitting = enrolment.find_sitting(study, visitor.ids) if visitor and request.method == "POST" else None
+    if visitor is None or sitting is None:
+        return see_other("frontend:welcome", study.slug)
+    response = see_other("frontend:sitting", study.slug)
+    if not cookies.holds_whole(request, sitting):
+        cookies.remember_sitting(response, entry.give_back(study, sitting, visitor))
     return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@respondent_page
-def sitting(request: HttpRequest, study: Study) -> HttpResponse:
-    current = sitting_for(cookies.sitting_token(request), study=study)
-    # A sitting keeps the language it began in: its screens are part of what is measured.
-    with translation.override(current.language):
-        if request.method != "POST":
-            return _step_page(request, study, current)
-        number = request.POST.get("step", "")
-        if not STEP_NUMBER.fullmatch(number):
-            raise HunchError(_("This page was sent in a form that we cannot read. Please go on from where you are."))
-        try:
-            _note_remark(current, int(number), request.POST)
-            advance(sitting=current, step=int(number), data=request.POST)
-        except FieldErrors as refusal:
-            return _step_page(request, study, current, data=request.POST, errors=refusal.errors)
-        return see_other("frontend:sitting", study)
-
-
-def _note_remark(sitting: Sitting, number: int, given: Mapping[str, Any]) -> None:
-    """Store a remark that was written but sent with Continue instead of with its own button."""
-    words = given.get(comments.FIELD, "")
-    if not words.strip():
-        return
-    step = current_step(sitting)
-    if step.number != number or step.screen is None or step.kind != "item":
-        return
-    with suppress(OutOfOrder):  # A second click was faster: its remark is the same.
-        comments.report_question(sitting=sitting, position=step.position, screen=step.screen.name, text=words)
+@sitting_page
+def sitting(request: HttpRequest, slug: str) -> HttpResponse:
+    if request.method != "POST":
+        return _step_page(request, sitting_for(cookies.sitting_token(request), slug=slug))
+    in_one = request.headers.get(EXCHANGE_HEADER) == "1"
+    answered = answer(token=cookies.sitting_token(request), slug=slug, data=request.POST, with_next=in_one)
+    if answered.errors:
+        return _step_page(request, answered.sitting, answered.step, data=request.POST, errors=answered.errors)
+    if in_one:
+        return _step_page(request, answered.sitting, answered.step)
+    return see_other("frontend:sitting", slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@respondent_page
-def report(request: HttpRequest, study: Study) -> HttpResponse:
+@sitting_page
+def report(request: HttpRequest, slug: str) -> HttpResponse:
     """Store a report that something is wrong with a question. The question stays, with what was entered."""
     if request.method != "POST":
-        return see_other("frontend:sitting", study)
-    current = sitting_for(cookies.sitting_token(request), study=study)
+        return see_other("frontend:sitting", slug)
+    current = sitting_for(cookies.sitting_token(request), slug=slug)
     with translation.override(current.language):
         given = request.POST
         try:
@@ -240,54 +274,73 @@ def report(request: HttpRequest, study: Study) -> HttpResponse:
                 text=given.get(comments.FIELD, ""),
             )
         except FieldErrors as refusal:
-            return _step_page(request, study, current, data=given, errors=refusal.errors)
-        return _step_page(request, study, current, data=given, thanks=True)
+            return _step_page(request, current, data=given, errors=refusal.errors)
+        return _step_page(request, current, data=given, thanks=True)
 
 
 @require_POST
-@never_cache
 def beacon(request: HttpRequest, slug: str) -> HttpResponse:
     """The browser reports that a screen was left unfinished. The reply is empty, since no one reads it."""
-    try:
-        current = sitting_for(cookies.sitting_token(request), study=enrolment.study_of(slug))
-    except HunchError:
-        return HttpResponse(status=204)
-    record_unfinished(sitting=current, step=request.POST.get("step", ""), data=request.POST)
+    with suppress(HunchError):
+        current = sitting_for(cookies.sitting_token(request), slug=slug)
+        record_unfinished(sitting=current, step=request.POST.get("step", ""), data=request.POST)
     return HttpResponse(status=204)
 
 
 def _step_page(
     request: HttpRequest,
-    study: Study,
     sitting: Sitting,
+    step: Step | None = None,
     *,
     data: Mapping[str, Any] | None = None,
     errors: Mapping[str, list[str]] | None = None,
     thanks: bool = False,
 ) -> HttpResponse:
-    """The page of the sitting's current step.
+    """The page of the sitting's current step. It is in the language that the sitting began in, since its screens are
+    part of what is measured.
 
     Args:
+        step: that step, where it is known already.
         data: what was entered, if it was for this step; another tab may be further.
         thanks: whether to thank for a report on the question.
     """
-    step = current_step(sitting)
+    with translation.override(sitting.language):
+        return _shown_step(
+            request, sitting, step or current_step(sitting), data=data, errors=errors or {}, thanks=thanks
+        )
+
+
+def _shown_step(
+    request: HttpRequest,
+    sitting: Sitting,
+    step: Step,
+    *,
+    data: Mapping[str, Any] | None,
+    errors: Mapping[str, list[str]],
+    thanks: bool,
+) -> HttpResponse:
+    study = sitting.stage.study
     if data is not None and data.get("step") != str(step.number):
         data = None
     context: dict[str, Any] = {"study": study, "config": sitting.shown_config, "step": step, "title": _title(step)}
     if step.kind == "end":
-        context |= _code(study, step.outcome)
+        context |= _code(study, step.outcome, step.code)
     else:
-        fields = shown_fields(step, data=data, errors=errors or {})
+        fields = shown_fields(step, data=data, errors=errors)
         context |= {"thanks": thanks}
         if step.kind == "item":
             entered = "" if thanks or data is None else data.get(comments.FIELD, "")
-            context["report"] = report_field(entered=entered, errors=(errors or {}).get(comments.FIELD, ()))
+            context["report"] = report_field(entered=entered, errors=errors.get(comments.FIELD, ()))
         shown = [*fields, *filter(None, [context.get("report")])]
+        if debriefing.CONFIRMED in (errors or {}):
+            withdraw = {"name": debriefing.FIELD, "value": debriefing.WITHDRAW}
+            context |= {"asks_again": withdraw, "title": _("Please confirm")}
         context |= {
             "fields": fields,
             "errors": [field for field in shown if field.errors],
-            "timing": CLIENT_FIELDS,
+            "timing": TIMING,
+            # An instrument's own script was written for a document of its own: such a page is loaded as one.
+            "in_one": all(script.startswith(OUR_SCRIPTS) for script in (step.screen.scripts if step.screen else ())),
         }
     response = render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
     response.headers["Content-Language"] = sitting.language
@@ -314,14 +367,17 @@ def _title(step: Step) -> str:
     return str(endings.get(step.outcome) or step.block.title or defaults[step.kind])
 
 
-def _code(study: Study, outcome: str) -> dict[str, Any]:
+def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
     """The one code that was earned, the panel's address for it, and whether people go back to a panel at all."""
-    code = study.completion_code(outcome)
     return {
         "code": code,
         "completion_url": study.config.panel.address_after(outcome, code),
         "goes_back": panels.of_study(study).has_submissions,
     }
+
+
+def _code_of(study: Study, outcome: str) -> dict[str, Any]:
+    return _code(study, outcome, study.completion_code(outcome))
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:
@@ -338,6 +394,8 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),
         "out_of_order": _("This page has not been reached yet"),
+        "entry_not_checked": _("Please try again in a moment"),
+        "too_many_from_here": _("Please try again later"),
         "instrument_missing": _("This study cannot be shown at the moment"),
     }
     context = {
@@ -345,14 +403,18 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "config": study.config_in(translation.get_language() or ""),
         "title": titles.get(refusal.code, _("This did not work")),
         "message": words_while_missing() if is_missing else refusal.message,
+        "is_for_now": bool(refusal.retry_after),
         "code_name": refusal.code,
         "go_on": None
         if at_the_door or is_missing
         else ("frontend:welcome" if isinstance(refusal, SittingUnknown) else "frontend:sitting"),
     }
     if refusal.code == "full" and panels.of_study(study).has_submissions:
-        context |= _code(study, CompletionCode.Outcome.STUDY_FULL)
-    return render(request, "frontend/refused.html", context, status=refusal.status)
+        context |= _code_of(study, CompletionCode.Outcome.STUDY_FULL)
+    response = render(request, "frontend/refused.html", context, status=refusal.status)
+    if refusal.retry_after:
+        response.headers["Retry-After"] = str(refusal.retry_after)
+    return response
 
 
 @require_safe
@@ -363,8 +425,10 @@ def root(request: HttpRequest) -> HttpResponse:
 def _error_page(request: HttpRequest, *, status: int, title: str, message: str) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         codes = {400: "bad_request", 403: "forbidden", 404: "not_found"}
-        return JsonResponse({"error": {"code": codes.get(status, "error"), "message": message}}, status=status)
-    return render(request, "frontend/error.html", {"title": title, "message": message}, status=status)
+        error = {"code": codes.get(status, "error"), "message": message, "request_id": request_ids.current.get()}
+        return JsonResponse({"error": error}, status=status)
+    context = {"title": title, "message": message, "request_id": request_ids.current.get()}
+    return render(request, "frontend/error.html", context, status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -392,6 +456,9 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    error = sys.exc_info()[1]
+    if error is not None and is_outage(error):
+        return unavailable(request, error, is_checked=False)
     return _error_page(
         request,
         status=500,

@@ -27,7 +27,7 @@ from predictors.evaluation import (
     roc_curve,
 )
 from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
-from predictors.evaluation.intervals import Difference, EvaluationWithIntervals
+from predictors.evaluation.intervals import Difference, PartMetricsWithIntervals
 from predictors.evaluation.metrics import CountLikelihood, Metric
 from predictors.pairs import Progress
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
@@ -68,9 +68,9 @@ class PredictorComparison(TypedDict):
 
     n: int
     reference: str
-    metrics: dict[str, EvaluationWithIntervals]
+    metrics: dict[str, PartMetricsWithIntervals]
     differences: dict[str, dict[Metric, dict[str, Difference]]]
-    question_disjoint: dict[str, EvaluationWithIntervals] | None
+    question_disjoint: dict[str, PartMetricsWithIntervals] | None
     groups: dict[str, dict[str, GroupAreas]]
     curves: dict[str, Curves]
     counts: NotRequired[dict[str, CountLikelihood]]
@@ -179,7 +179,7 @@ def compare(
     if not columns:
         raise ValueError("predictions: there are none to compare.")
 
-    def measured(table: PairTable, rows: NDArray[np.bool_]) -> dict[str, EvaluationWithIntervals]:
+    def measured(table: PairTable, rows: NDArray[np.bool_]) -> dict[str, PartMetricsWithIntervals]:
         return {
             name: evaluate_with_intervals(
                 table.labels,

@@ -25,7 +25,7 @@ def needs_proxy(url: httpx.URL) -> bool:
     return any(known.get(name) for name in (url.scheme, "all")) and not proxy_bypass(url.netloc.decode("ascii"))
 
 
-class Connection(httpx.AsyncBaseTransport):
+class EndpointConnection(httpx.AsyncBaseTransport):
     """Requests to one server, one after the other, over a connection that stays open between them.
 
     Raises httpx's TransportErrors. What breaks off in the middle, by an error or a timeout, closes the connection, and
@@ -110,7 +110,7 @@ class Connection(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, connection: Connection, reader: asyncio.StreamReader) -> None:
+    def __init__(self, connection: EndpointConnection, reader: asyncio.StreamReader) -> None:
         self._connection = connection
         self._reader = reader
 

@@ -36,7 +36,7 @@ _RECIPE = "mean of last hidden states, unit norm, 512 tokens"
 Compute = Callable[[list[str], Progress | None, int, int], NDArray[np.float32]]
 
 
-class Source(NamedTuple):
+class EmbeddingSource(NamedTuple):
     """Where embeddings come from. `fingerprint` names the model by its content (for a server, by its name), `key` all
     that a kept vector depends on; `compute(texts, progress, before, total)` gives rows of any norm."""
 
@@ -98,7 +98,7 @@ def embed(
     return np.stack([found[name] for name in names])
 
 
-def source_of(model: str) -> Source:
+def source_of(model: str) -> EmbeddingSource:
     """Where the embeddings of `model` come from; errors as in `embed`, but no server is asked."""
     kind, _, name = model.partition(":")
     if kind not in ("endpoint", "voyage"):
@@ -121,7 +121,7 @@ def forget_embeddings() -> None:
     _memory.clear()
 
 
-def _local(model: str) -> Source:
+def _local(model: str) -> EmbeddingSource:
     from predictors.networks.embedder import embedder_of, numerics
 
     digest = checkpoint_digest(_folder_of(model))
@@ -129,7 +129,7 @@ def _local(model: str) -> Source:
     def compute(texts: list[str], progress: Progress | None, before: int, total: int) -> NDArray[np.float32]:
         return embedder_of(model, digest).embed(texts, progress, before, total)
 
-    return Source(fingerprint=digest, key=f"{digest} {_RECIPE} {numerics()}", compute=compute)
+    return EmbeddingSource(fingerprint=digest, key=f"{digest} {_RECIPE} {numerics()}", compute=compute)
 
 
 @lru_cache(maxsize=8)
@@ -140,7 +140,7 @@ def _folder_of(model: str) -> Path:
     return locate(model)
 
 
-def _remote(model: str, name: str, server: Endpoint, extra: dict[str, str] | None = None) -> Source:
+def _remote(model: str, name: str, server: Endpoint, extra: dict[str, str] | None = None) -> EmbeddingSource:
     def compute(texts: list[str], progress: Progress | None, before: int, total: int) -> NDArray[np.float32]:
         if not all(map(str.strip, texts)):
             raise PredictorError(f"texts: a blank text cannot be embedded by {model}; leave such rows out.")
@@ -151,7 +151,7 @@ def _remote(model: str, name: str, server: Endpoint, extra: dict[str, str] | Non
 
         return server.embeddings(model=name, texts=texts, extra=extra, progress=passed_on)
 
-    return Source(fingerprint=model, key=f"{model} {server.base_url}", compute=compute)
+    return EmbeddingSource(fingerprint=model, key=f"{model} {server.base_url}", compute=compute)
 
 
 def _unit_rows(rows: NDArray[np.float32], count: int, model: str) -> NDArray[np.float32]:

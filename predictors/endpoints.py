@@ -20,14 +20,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.connections import Connection, needs_proxy
+from predictors.connections import EndpointConnection, needs_proxy
 from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
 
@@ -286,10 +286,6 @@ class Endpoint:
                 room.leave()
                 report(progress, done, total, text)
 
-    @cached_property
-    def _certificates(self) -> ssl.SSLContext:
-        return httpx.create_ssl_context()
-
     # What runs in the loop's thread
 
     async def _answer_all(
@@ -310,9 +306,9 @@ class Endpoint:
         async def work() -> None:
             # A client each: one that is shared looks at all its connections before and after every request, which at
             # 32 of them costs several times the request itself.
-            transport = None if through_proxy else Connection(self._certificates)
+            transport = None if through_proxy else EndpointConnection(_certificates())
             async with httpx.AsyncClient(
-                headers=headers, timeout=timeout, verify=self._certificates, transport=transport
+                headers=headers, timeout=timeout, verify=_certificates(), transport=transport
             ) as client:
                 for index, request in numbered:
                     await room.enter()
@@ -508,6 +504,12 @@ class _LoopThread:
 
 
 # Reading what came
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """All endpoints share them: reading them takes longer than many a request."""
+    return httpx.create_ssl_context()
 
 
 def _read_chat(payload: dict[str, Any]) -> ChatReply:

@@ -24,10 +24,23 @@ class Features:
 
     texts: plain text (no markup) by name. The first is the one that the others are read after.
     numbers: finite numbers by name.
+
+    Raises:
+        PredictorError: a text is none, or a number is not finite.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, text in self.texts.items():
+            if not isinstance(text, str):
+                raise PredictorError(f"texts: {name!r} is {text!r}, which is no text.")
+        for name, value in self.numbers.items():
+            if not _is_finite(value):
+                raise PredictorError(
+                    f"numbers: {name!r} is {value!r}, which is no finite number; leave such items out or fill them."
+                )
 
 
 Row = Pair | Features
@@ -62,8 +75,7 @@ def as_rows(rows: Iterable[Any]) -> list[Any]:
     """Checked rows of one kind: a list of `Features`, or of `Pair` from pairs or plain tuples in the same order.
 
     Raises:
-        PredictorError: rows of both kinds, features with other names than those of the first row, a text that is none,
-            or a number that is not finite; or as `as_pairs`.
+        PredictorError: rows of both kinds, or features with other names than those of the first row; or as `as_pairs`.
     """
     listed = list(rows)
     kinds = [isinstance(row, Features) for row in listed]
@@ -82,15 +94,6 @@ def as_rows(rows: Iterable[Any]) -> list[Any]:
                 raise PredictorError(
                     f"{what}: row {number} has {_listed(mine)} and row 0 has {_listed(wanted)}; "
                     "give every row the same names."
-                )
-        for name, text in row.texts.items():
-            if not isinstance(text, str):
-                raise PredictorError(f"texts: {name!r} of row {number} is {text!r}, which is no text.")
-        for name, value in row.numbers.items():
-            if not _is_finite(value):
-                raise PredictorError(
-                    f"numbers: {name!r} of row {number} is {value!r}, which is no finite number; "
-                    "leave such rows out or fill them."
                 )
     return listed
 

@@ -9,7 +9,7 @@ over plain integer arrays and knows nothing of who streams them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -25,11 +25,14 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.pair_scorer_fit import IndexedPairs, QuestionEmbeddings, check_rank, learn
 from predictors.pairs import Pair, Progress
 
-FORMAT = 1
+FORMAT = 2
 # Beyond these odds a probability in float32 says no more than that it is near 0 or 1.
 _LEAST_PROBABILITY = 1e-6
 _SCORED_AT_ONCE = 2**14
 _MOST_IN_A_TABLE = 2**22
+
+
+ScorePairs = Callable[[IndexedPairs], NDArray[np.float32]]
 
 
 class Questions(NamedTuple):
@@ -61,7 +64,7 @@ class PairScorer:
 
     evidence, target: int8 (2, N, rank), |v| <= 127. evidence_bias, target_bias: int32 (2, N). No score reaches 2^24.
     unit: `unit` * score is about the predictor's logit. scored: ranks (int64, increasing) of the pairs it was learnt
-    from, each 2 * (evidence * (N - 1) + target - [target > evidence]) + outcome. left_out: the questions (int64,
+    from, each 2 * (evidence * (N - 1) + target - [target > evidence]) + outcome. unseen: the questions (int64,
     increasing) that were in none of them. held_out_r2: see `pair_scorer_fit.Learned`.
     """
 
@@ -71,7 +74,7 @@ class PairScorer:
     target_bias: NDArray[np.int32]
     unit: float
     scored: NDArray[np.int64]
-    left_out: NDArray[np.int64]
+    unseen: NDArray[np.int64]
     penalty: float | None = None
     held_out_r2: float | None = None
 
@@ -124,7 +127,7 @@ class PairScorer:
             raise CheckpointError(f"{file}: is no pair scorer that can be read; distil the predictor again.") from exc
 
 
-_ARRAYS = ("evidence", "target", "evidence_bias", "target_bias", "scored", "left_out")
+_ARRAYS = ("evidence", "target", "evidence_bias", "target_bias", "scored", "unseen")
 
 
 def distil(
@@ -134,16 +137,18 @@ def distil(
     rng: np.random.Generator,
     n_pairs: int = 12_000,
     rank: int = 64,
-    left_out: float = 0.05,
+    unseen_share: float = 0.05,
     embeddings: QuestionEmbeddings | None = None,
+    score: ScorePairs | None = None,
     progress: Progress | None = None,
 ) -> PairScorer:
     """A fast scorer of all pairs that ranks them as the predictor saved in `folders` does.
 
     Scores `n_pairs` uniform pairs with the predictor (all there are, in a small bank, but for a fifth kept for
-    `fidelity`) and learns from them; a share `left_out` of the questions is in none of these pairs, so that fidelity
-    can be measured on questions never seen. `rank`: factors of the learnt part; one for each task comes on top.
-    `embeddings`: those of `question_embeddings` where they were computed before. `progress` counts embedded questions,
+    `fidelity`) and learns from them; `unseen_share` of the questions are in none of these pairs, so that fidelity can
+    be measured on questions never seen. `rank`: factors of the learnt part; one for each task comes on top.
+    `embeddings`: those of `question_embeddings` where they were computed before. `score`: the predictor's chances of
+    pairs where somebody else asks it, for instance on several machines. `progress` counts embedded questions,
     then scored pairs, then steps of the fit.
 
     Raises:
@@ -151,12 +156,12 @@ def distil(
         CheckpointError: a folder is missing or altered. Stopped: `progress` returned False.
     """
     n = _count(questions)
-    if not 0 <= left_out <= 0.5:
-        raise PredictorError(f"left_out: {left_out!r} is not a share between 0 and 0.5 of the questions.")
+    if not 0 <= unseen_share <= 0.5:
+        raise PredictorError(f"unseen_share: {unseen_share!r} is not a share between 0 and 0.5 of the questions.")
     if n_pairs < 20:
         raise PredictorError(f"n_pairs: {n_pairs} is not 20 or more.")
     check_rank(rank)
-    unseen = np.sort(rng.choice(n, size=round(left_out * n), replace=False))
+    unseen = np.sort(rng.choice(n, size=round(unseen_share * n), replace=False))
     seen = np.setdiff1d(np.arange(n), unseen)
     most = 2 * len(seen) * (len(seen) - 1) * 4 // 5
     pairs = _uniform(seen, min(n_pairs, most), rng, n_questions=n)
@@ -166,12 +171,12 @@ def distil(
         embeddings=embeddings,
         tasks=questions.tasks,
         pairs=pairs,
-        logits=_logits(training.score(folders, _Texts(questions, pairs), progress)),
+        logits=_logits(_scores(pairs, folders, questions, score, progress)),
         rank=rank,
         rng=rng,
         progress=progress,
     )
-    return PairScorer(**learned._asdict(), scored=np.sort(_ranks(pairs, n)), left_out=unseen)
+    return PairScorer(**learned._asdict(), scored=np.sort(_ranks(pairs, n)), unseen=unseen)
 
 
 def question_embeddings(
@@ -193,6 +198,7 @@ def fidelity(
     n_unseen: int = 4_000,
     samples: int = 1000,
     outcome: NDArray[np.integer] | None = None,
+    score: ScorePairs | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Fidelity | None]:
     """How well the scorer ranks pairs as the predictor saved in `folders` does.
@@ -201,6 +207,7 @@ def fidelity(
     pairs of two questions that were in no scored pair; None where fewer than two questions were left out. Small banks
     give all they have. Intervals hold for these questions: pairs are what is drawn again, `samples` times. `outcome`:
     the one that each question has as evidence (N,), where only such pairs can be drawn; fidelity is then that of these.
+    `score`: as in `distil`.
 
     Raises:
         PredictorError: another bank than the scorer's, or no fresh pair is left. CheckpointError, Stopped: as in
@@ -210,12 +217,12 @@ def fidelity(
     if n != scorer.n_questions:
         raise PredictorError(f"questions: there are {n}; the scorer was learnt on {scorer.n_questions}.")
     found: dict[str, Fidelity | None] = {"uniform": None, "unseen_questions": None}
-    sets = {"uniform": (np.arange(n), n_pairs), "unseen_questions": (scorer.left_out, n_unseen)}
+    sets = {"uniform": (np.arange(n), n_pairs), "unseen_questions": (scorer.unseen, n_unseen)}
     for name, (among, size) in sets.items():
         if len(among) < 2 or size < 1:
             continue
         pairs = _uniform(among, size, rng, exclude=scorer.scored, n_questions=n, outcome=outcome)
-        predicted = training.score(folders, _Texts(questions, pairs), progress)
+        predicted = _scores(pairs, folders, questions, score, progress)
         found[name] = agreement(predicted, scorer.of(pairs), rng=rng, samples=samples)
     return found
 
@@ -239,6 +246,16 @@ def agreement(
         top_decile_recall=_recall(predicted, scores),
         top_decile_recall_interval=np.quantile(recalls, [0.025, 0.975]).tolist(),
     )
+
+
+def _scores(
+    pairs: IndexedPairs,
+    folders: Sequence[Path | str],
+    questions: Questions,
+    score: ScorePairs | None,
+    progress: Progress | None,
+) -> NDArray[np.float32]:
+    return training.score(folders, _Texts(questions, pairs), progress) if score is None else score(pairs)
 
 
 class _Texts(Sized):

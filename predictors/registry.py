@@ -6,7 +6,7 @@ To add a predictor: write its settings into `predictors.settings`, its estimator
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from predictors import settings
 from predictors.errors import PredictorError
-from predictors.features import Features
+from predictors.features import Features, as_rows, number_names
 from predictors.pairs import Progress
 
 if TYPE_CHECKING:
@@ -204,3 +204,18 @@ def require_readable(kind: str, rows: Sequence[object]) -> None:
             f"predictor: {name} reads pairs of the belief update alone, and these rows are features of another "
             f"instrument; choose one of {able}."
         )
+
+
+def require_numbers(name: str, params: Mapping[str, Any], rows: Iterable[Any]) -> None:
+    """Refuse rows that lack a number which the predictor `name` reads: one that its settings name, or that it always
+    reads.
+
+    Raises:
+        PredictorError: a number is missing; or as `features.as_rows` and `require_readable`.
+    """
+    checked = as_rows(rows)
+    require_readable(name, checked)
+    wanted = declaration(name).fixed.get("numbers", getattr(settings_of(name, params), "numbers", ()))
+    if missing := [one for one in wanted if checked and one not in number_names(checked)]:
+        there_are = ", ".join(number_names(checked)) or "none"
+        raise PredictorError(f"{name} reads the number {missing[0]!r}, which these rows lack; they have {there_are}.")

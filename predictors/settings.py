@@ -6,6 +6,7 @@ Imports nothing heavy: web code may read them. `predictors.registry` says whose 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
@@ -50,6 +51,33 @@ def _model_of(settings: type) -> type[BaseModel]:
     return create_model(settings.__name__, __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields)
 
 
+# What a value must be, by pydantic's name for what is wrong with it.
+_MUST_BE = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "string_too_short": "must be a text that is not empty",
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than": "must be below {lt:g}",
+    "less_than_equal": "must be {le:g} or less",
+    "literal_error": "must be one of {expected}",
+}
+
+
+def _in_words(error: Mapping[str, Any]) -> str:
+    """What is wrong with a value, and what it must be."""
+    if error["type"] == "value_error":
+        # Our own messages say all there is to say. They do not show a value that may be a key.
+        return str(error["msg"].removeprefix("Value error, "))
+    wanted = _MUST_BE.get(error["type"])
+    words = error["msg"] if wanted is None else wanted.format(**error.get("ctx", {}))
+    return f"{words}, not {error['input']!r}"
+
+
 @dataclass(frozen=True)
 class Settings:
     """A predictor's settings: fields with a type, a range and a default. The values stay as they were given.
@@ -63,11 +91,8 @@ class Settings:
         try:
             _model_of(own).model_validate(vars(self))
         except ValidationError as exc:
-            error = exc.errors(include_url=False)[0]
-            # Our own messages say all there is to say. Neither they nor the chain show what may be a key.
-            value = "" if error["type"] == "value_error" else f" (it is {error['input']!r})"
-            message = error["msg"].removeprefix("Value error, ")
-            raise PredictorError(f"{error['loc'][0]}: {message}{value}") from None
+            error: Any = exc.errors(include_url=False)[0]
+            raise PredictorError(f"{error['loc'][0]}: {_in_words(error)}") from None
 
 
 @dataclass(frozen=True)

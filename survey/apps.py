@@ -1,7 +1,19 @@
-"""The core app. Its `ready` may import checks and contracts only: it runs in every process, before any request."""
+"""The core app, and the admin's. Their `ready` may import checks and contracts only: it runs in every process, before
+any request.
+"""
 
-from django.apps import AppConfig
+import logging
+from importlib import import_module
+from typing import Any
+
+from django.apps import AppConfig, apps
 from django.conf import settings
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.utils.module_loading import module_has_submodule
+
+from survey.contracts.apps import InstrumentApp
+
+logger = logging.getLogger(__name__)
 
 
 class SurveyConfig(AppConfig):
@@ -11,8 +23,52 @@ class SurveyConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey import checks  # noqa: F401  (registers the system checks)
+        from survey import system_checks  # noqa: F401  (registers the system checks)
         from survey.contracts import instruments
 
         for name, reason in settings.HUNCH_BROKEN_INSTRUMENTS.items():
             instruments.report_broken(name, reason)
+        if settings.SENTRY_DSN:
+            from survey import error_reports
+
+            error_reports.start()
+
+
+class AdminConfig(SimpleAdminConfig):
+    """Django's admin. An instrument whose `admin.py` fails has no admin pages of its own; everything else runs on."""
+
+    default_site = "survey.admin_site.HunchAdminSite"
+
+    def ready(self) -> None:
+        super().ready()
+        from django.contrib.admin import site
+
+        for app in apps.get_app_configs():
+            if app.module is None or not module_has_submodule(app.module, "admin"):
+                continue
+            before = dict(site._registry)
+            try:
+                import_module(f"{app.name}.admin")
+                if isinstance(app, InstrumentApp):
+                    _show_by_rights(site, known=before)
+            except Exception as exc:
+                if not isinstance(app, InstrumentApp):
+                    raise
+                site._registry = before
+                logger.warning(
+                    "the instrument %s has no admin pages: %s.admin cannot be loaded (%s: %s); repair the package or "
+                    "install another version of it",
+                    app.label,
+                    app.name,
+                    type(exc).__name__,
+                    exc,
+                )
+
+
+def _show_by_rights(site: Any, known: Any) -> None:
+    """An instrument's admin page that is not built on ours would show the rows of every study."""
+    from survey.read_only_admin import ByRights
+
+    for model, page in site._registry.items():
+        if model not in known and not isinstance(page, ByRights):
+            site._registry[model] = type(type(page).__name__, (ByRights, type(page)), {})(model, site)

@@ -7,16 +7,16 @@ A command that has no sentence here is still listed, with the first line of its 
 import ast
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from survey.places import BASE_DIR, STUDIES_DIR
+from survey.places import BASE_DIR, STUDIES_DIR, installed_version
 
 COMMANDS = "**/management/commands/[a-z]*.py"
 GROUPS: dict[str, dict[str, str]] = {
     "To begin": {
         "demo": "Run a whole study with simulated respondents, then serve it until Ctrl-C.",
         "up": "Start the web pages and the workers, until Ctrl-C.",
+        "doctor": "Say whether every part works, and what to do where one does not.",
     },
     "Questions": {
         "import_questions": "Load questions from a file as the next version of a bank.",
@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "check_study": "Say what is wrong with a study file, and what the study will cost.",
         "plan_budget": "Simulate a study: what it would find, how sure it would be, what it costs.",
         "create_study": "Make a study from its file.",
+        "members": "Say who may do what in a study, and change it.",
         "amend_study": "Replace a study's file with a changed one, and give the reason.",
         "screens": "Write every screen of a study to files, for instance for an ethics board.",
     },
@@ -37,7 +38,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "study_status": "Show stages, answers and the work between them.",
         "retry_steps": "Do failed work between two stages again.",
         "verify_stage": "Draw a stage's plan again and compare it with the stored one.",
-        "pilot_report": "Show what a study's pilot taught.",
+        "pilot_report": "Show what a study's pilot found.",
         "simulate": "Send simulated respondents through the pages.",
     },
     "Its people": {
@@ -63,11 +64,19 @@ GROUPS: dict[str, dict[str, str]] = {
         "alignment": "Say whether language models perform as people expect.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },
+    "The data": {
+        "backup": "Write the database, its files and the keys to one encrypted file.",
+        "restore": "Fill an empty database from a backup.",
+        "verify_audit": "Say whether the audit was changed.",
+        "keys": "Say whether the keys are those that the database was used with.",
+    },
     "Instruments of your own": {
         "new_instrument": "Write the package of a new instrument, to be filled in.",
     },
     "Connections": {
         "create_token": "Make a token for the REST API.",
+        "revoke_token": "End a token for the REST API.",
+        "unlock": "Let a researcher log in again who is locked out or has lost the device with codes.",
         "subscribe_webhooks": "Have Prolific report changes at once.",
         "fake_prolific": "Run a simulated Prolific on this machine, to try everything out.",
     },
@@ -121,11 +130,3 @@ def summaries() -> dict[str, str]:
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         found[path.stem] = text.split("\n\n")[0].replace("\n", " ").partition("`: ")[2]
     return found
-
-
-def installed_version() -> str:
-    """The version of the installed package; a checkout that is not installed has none."""
-    try:
-        return version("hunch")
-    except PackageNotFoundError:
-        return "from a checkout that is not installed"

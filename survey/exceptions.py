@@ -1,8 +1,10 @@
-"""Errors for callers, one class for each way a caller may react. Imports nothing of survey."""
+"""Errors for callers, one class for each way a caller may react. Imports only the request's id of survey."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from survey import request_ids
 
 
 class HunchError(Exception):
@@ -12,12 +14,17 @@ class HunchError(Exception):
     status = 400
     # More values for programs, beside the code and the sentence.
     details: Mapping[str, str] = {}
+    # After how many seconds the same request may succeed; 0 where time changes nothing.
+    retry_after = 0
 
-    def __init__(self, message: str, *, code: str | None = None, status: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str | None = None, status: int | None = None, retry_after: int = 0
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.code
         self.status = status or self.status
+        self.retry_after = retry_after
 
 
 class NotFound(HunchError):
@@ -125,17 +132,19 @@ def _by_field(detail: Any, name: str = "") -> Iterator[tuple[str, list[str]]]:
 
 
 def api_exception_handler(exc: Exception, context: Any) -> Any:
-    """One JSON shape for every error of the API: {"error": {"code", "message", "fields"?}}."""
+    """One JSON shape for every error of the API: {"error": {"code", "message", "request_id", "fields"?}}."""
     from rest_framework.exceptions import APIException, ValidationError
     from rest_framework.response import Response
     from rest_framework.views import exception_handler, set_rollback
 
+    request_id = {"request_id": request_ids.current.get()}
     if isinstance(exc, HunchError):
         set_rollback()
-        body: dict[str, Any] = {"code": exc.code, "message": exc.message, **exc.details}
+        body: dict[str, Any] = {"code": exc.code, "message": exc.message, **exc.details, **request_id}
         if isinstance(exc, FieldErrors):
             body["fields"] = exc.errors
-        return Response({"error": body}, status=exc.status)
+        headers = {"Retry-After": str(exc.retry_after)} if exc.retry_after else None
+        return Response({"error": body}, status=exc.status, headers=headers)
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -146,5 +155,5 @@ def api_exception_handler(exc: Exception, context: Any) -> Any:
         body = {"code": str(exc.get_codes()), "message": str(exc.detail)}
     else:
         body = {"code": "not_found" if response.status_code == 404 else "refused", "message": str(exc) or "Not found."}
-    response.data = {"error": body}
+    response.data = {"error": body | request_id}
     return response

@@ -1,21 +1,33 @@
-"""How gunicorn serves the web process (`gunicorn -c python:survey.gunicorn_config survey.wsgi`). Imports settings only.
+"""How gunicorn serves the web process (`gunicorn -c python:survey.gunicorn_config survey.wsgi`).
+
+Imports settings and database only, and keys when a worker starts.
 
 Neither the access line nor gunicorn's own error lines may carry a query string or a referrer: a panel's entry address
 holds the ids of a person. So the access format names neither, and every line goes through our formatter.
 """
 
+from typing import Any
+
 from django.conf import settings
+from django.db import Error
+from gunicorn.arbiter import Arbiter
+
+from survey import database
 
 bind = f"0.0.0.0:{settings.HUNCH_PORT}"  # the process manager passes a loopback socket instead
-worker_class = "gthread"
+worker_class = "survey.serving.worker.RequestWorker"
 workers = settings.HUNCH_WEB_WORKERS
-threads = 4
-timeout = 60
+threads = settings.HUNCH_WEB_THREADS
+timeout = 60  # seconds that every thread of a process may be at one request before the process is replaced
+keepalive = 15  # seconds; longer than the proxy keeps its own side, or it would send into a connection that closes
+worker_connections = 1000
+limit_request_fields = 64
 graceful_timeout = 20
 max_requests = 20_000
 max_requests_jitter = 2_000
 control_socket_disable = True
 accesslog = "-"
+# A thread writes its access line after the request, when the request's id is still the current one.
 access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %(B)s bytes %(M)s ms'
 logconfig_dict = {
     "formatters": settings.LOGGING["formatters"],
@@ -26,3 +38,27 @@ logconfig_dict = {
         "gunicorn.access": {"handlers": ["console"], "level": settings.HUNCH_LOG_LEVEL, "propagate": False},
     },
 }
+
+
+def on_starting(server: Any) -> None:
+    """Called by gunicorn once, before the first worker: refuse to start where PostgreSQL has too few connections."""
+    try:
+        room = database.room()
+    except Error as exc:
+        server.log.warning("The database cannot be reached yet (%s); its connections are not counted.", exc)
+        return
+    if room is not None and room.is_impossible:
+        raise SystemExit(f"{room.sentence} Raise max_connections, or lower HUNCH_WEB_WORKERS or HUNCH_WEB_THREADS.")
+    if room is not None and room.is_short:
+        server.log.warning("%s", room.sentence)
+
+
+def post_worker_init(worker: Any) -> None:
+    """Called by gunicorn in each worker before it takes requests: see survey/services/base/keys.py."""
+    from survey.services.base import keys  # Needs the models.
+
+    try:
+        keys.check_at_start()
+    except keys.KeysDiffer as exc:
+        worker.log.critical("%s", exc.message)
+        raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None  # With this status no other worker is started.

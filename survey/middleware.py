@@ -1,40 +1,108 @@
-"""Middleware of the project. Imports Django and the contracts."""
+"""Middleware of the project."""
 
 from collections.abc import Callable
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 
+from survey import request_ids
 from survey.contracts.instruments import InstrumentMissing
+from survey.services.base import second_factor
+from survey.serving.limits import body_limit
 
 
-class BodyLimitMiddleware:
-    """Refuse a body that is larger than any of our forms, before anything reads it.
+class RequestIdMiddleware:
+    """Give each request an id, under which its log lines are found, and name it in the answer."""
 
-    Django's own limit does not cover a body that a REST parser reads as a stream. A body without a length is read as
-    empty by Django, so the header is enough.
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request_id = request_ids.of_headers(request.headers.get(request_ids.HEADER, ""))
+        request_ids.current.set(request_id)
+        response = self.get_response(request)
+        response.headers[request_ids.HEADER] = request_id
+        return response
+
+
+class NoStoreMiddleware:
+    """No browser and no proxy keeps what a view answers: pages, answers of the API, exports and refusals.
+
+    Static files are answered before this.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        in_admin = request.path_info.startswith(reverse("admin:index"))
-        limit = settings.HUNCH_MAX_ADMIN_BODY if in_admin else settings.HUNCH_MAX_BODY
-        try:
-            length = int(request.META.get("CONTENT_LENGTH") or 0)
-        except ValueError:
-            length = 0
-        if length <= limit:
+        response = self.get_response(request)
+        add_never_cache_headers(response)
+        return response
+
+
+class BodyLimitMiddleware:
+    """Refuse a body that is larger than any of our forms, before anything reads it.
+
+    Django's own limits do not cover a body that a REST parser reads as a stream, and not the files of a form. A body
+    without a length is read as empty by Django, so the header is enough. The web process itself does not read more than
+    `body_limit` either. In the admin, researchers who are logged in may send more than others. Who they are is known
+    when the view is about to be called, before the CSRF check reads the form.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        limit = body_limit(request.path_info)
+        return self.get_response(request) if _length(request) <= limit else _too_large(request, limit)
+
+    def process_view(self, request: HttpRequest, *_view: object) -> HttpResponseBase | None:
+        if _length(request) <= settings.HUNCH_MAX_BODY or (request.user.is_active and request.user.is_staff):
+            return None
+        return _too_large(request, settings.HUNCH_MAX_BODY)
+
+
+def _length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
+
+
+def _too_large(request: HttpRequest, limit: int) -> HttpResponse:
+    message = _("What was sent is too large: at most %(limit)d bytes.") % {"limit": limit}
+    if request.path_info.startswith("/api/"):
+        error = {"code": "too_large", "message": message, "request_id": request_ids.current.get()}
+        return JsonResponse({"error": error}, status=413)
+    return HttpResponse(message, status=413, content_type="text/plain; charset=utf-8")
+
+
+class SecondFactorMiddleware:
+    """Where codes are required, a session without one is led to the page that sets them up, and may do nothing else."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.HUNCH_TOTP != "required" or not request.user.is_authenticated:
             return self.get_response(request)
-        message = _("What was sent is too large: at most %(limit)d bytes.") % {"limit": limit}
-        if request.path_info.startswith("/api/"):
-            return JsonResponse({"error": {"code": "too_large", "message": message}}, status=413)
-        return HttpResponse(message, status=413, content_type="text/plain; charset=utf-8")
+        if second_factor.is_marked(request.session):
+            return self.get_response(request)
+        return self._without_code(request)
+
+    def _without_code(self, request: HttpRequest) -> HttpResponseBase:
+        set_up = reverse("admin:second_factor")
+        if request.path_info.startswith(reverse("admin:index")):
+            free = (set_up, reverse("admin:logout"), reverse("admin:login"), reverse("admin:jsi18n"))
+            return self.get_response(request) if request.path_info in free else redirect(set_up)
+        request.user = AnonymousUser()
+        return self.get_response(request)
 
 
 class InstrumentMissingMiddleware:

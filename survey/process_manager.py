@@ -1,7 +1,8 @@
-"""Starts Redis, web, worker, ml worker and beat, restarts what dies, and leaves nothing behind.
+"""Starts Redis, web, the three workers and beat, restarts what dies or hangs, and leaves nothing behind.
 
-Imports settings, health and embedded; no model. One thread starts, watches and stops all children, so nothing here
-needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started a child.)
+Imports settings and small modules beside this one; no model. One thread starts, watches and stops all children, so
+nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started
+a child.)
 Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),
 or our own death; then the kernel kills the children (see `tether`), and their pools end with them.
 """
@@ -23,10 +24,13 @@ from typing import IO
 
 from django.conf import settings
 
-from survey import embedded, health
+from survey import background, embedded, health, queues
 
 QUICK_DEATH = 10.0  # seconds; a child that lives longer has started well
 MOST_QUICK_DEATHS = 5
+LOOK_EVERY = 5.0  # seconds between two looks at whether a child hangs
+HANGS_AFTER = 60.0  # seconds without a sign of life
+HANGS_AT_START = 300.0  # the same for a child that has never shown one: on a busy machine it imports for long
 GRACE = 8.0  # seconds between TERM and KILL
 LARGEST_OLD_LOG = 10 * 1024 * 1024  # bytes
 TETHER = Path(__file__).with_name("tether.py")
@@ -45,8 +49,12 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
     heartbeat: Path | None = None
     process: "subprocess.Popen[bytes] | None" = None
-    started: float = 0.0  # seconds since the epoch
+    # By the monotonic clock: the other one may be set back.
+    started: float = 0.0
+    seen_alive: float = 0.0
+    looked_at: float = 0.0
     restart_at: float = 0.0
+    was_well: bool = False
     quick_deaths: int = 0
 
 
@@ -152,24 +160,34 @@ class ProcessManager:
         python = [sys.executable, "-m"]
         celery = [*python, "celery", "-A", "survey"]
         worker = [*celery, "worker", "--without-gossip", "--without-mingle", "--loglevel", settings.HUNCH_LOG_LEVEL]
-        cores = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), cores)
+        threads = str(max(1, background.cores() - 1))
+        computing = {
+            **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
+            "HUNCH_BACKGROUND": "true",
+            "TOKENIZERS_PARALLELISM": "false",
+            # A waiting thread leaves its core to the web server. If it spun, a shared machine would be half as fast.
+            "OMP_WAIT_POLICY": "PASSIVE",
+        }
+        ml_queues = ",".join((queues.TRAIN, queues.SCORE, queues.BEFORE))
         gunicorn = [*python, "gunicorn", "-c", "python:survey.gunicorn_config"]
         services = [
             Service("web", [*gunicorn, "--bind", f"fd://{listener}", "survey.wsgi"]),
-            Service("worker", [*worker, "-Q", "default", "-c", "2", "-n", "default@%h"]),
+            Service("worker", [*worker, "-Q", queues.DEFAULT, "-c", "2", "-n", "default@%h"]),
             Service(
                 "worker-ml",
-                [*worker, "-Q", "ml", "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
-                # A waiting thread leaves its core to the web server. If it spun, a shared machine would be half as
-                # fast.
-                {**threads, "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": "PASSIVE"},
+                [*worker, "-Q", ml_queues, "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
+                computing,
             ),
-            Service("beat", [*celery, "beat", "--loglevel", settings.HUNCH_LOG_LEVEL]),
+            # Two collections at a time, each with many requests. A model on this machine's disk computes here, too.
+            Service("worker-collect", [*worker, "-Q", queues.COLLECT, "-c", "2", "-n", "collect@%h"], computing),
+            Service(
+                "beat",
+                [*celery, "beat", "--loglevel", settings.HUNCH_LOG_LEVEL],
+                {"HUNCH_WATCH_WEB": self.base_url},
+            ),
         ]
         for service in services[1:]:
             service.heartbeat = self.run / f"{service.name}.heartbeat"
-            service.heartbeat.unlink(missing_ok=True)
         if settings.HUNCH_EMBEDDED_REDIS:
             socket_path = Path(settings.REDIS_URL.removeprefix("unix://"))
             command = embedded.redis_command(binary=embedded.redis_server_binary(), socket=socket_path)
@@ -187,7 +205,7 @@ class ProcessManager:
             listener.bind(("127.0.0.1", 0))
             taken, self.port = self.port, listener.getsockname()[1]
             self.say(f"Port {taken} cannot be used ({exc.strerror}); using {self.port}.")
-        listener.listen(256)
+        listener.listen(1024)
         return listener
 
     def _take_lock(self) -> None:
@@ -244,6 +262,7 @@ class ProcessManager:
         environment = {**os.environ, "PYTHONPATH": self._python_path(), **service.environment, **self.environment}
         if service.heartbeat is not None:
             environment["HUNCH_HEARTBEAT"] = str(service.heartbeat)
+            service.heartbeat.unlink(missing_ok=True)  # The one before it says nothing about this process.
         keep = (self._listener.fileno(),) if service.name == "web" and self._listener is not None else ()
         with self._output(service) as output:
             service.process = subprocess.Popen(
@@ -256,7 +275,8 @@ class ProcessManager:
                 umask=0o077,
                 start_new_session=True,  # a Ctrl-C in our terminal must reach only us
             )
-        service.started = time.time()
+        service.started = service.seen_alive = service.looked_at = time.monotonic()
+        service.was_well = False
         if self.verbose:
             self._relay(service)
 
@@ -277,7 +297,7 @@ class ProcessManager:
 
         def relay() -> None:
             for line in stream or ():
-                sys.stdout.write(f"{service.name:9} | {line.decode(errors='replace').rstrip()}\n")
+                sys.stdout.write(f"{service.name:14} | {line.decode(errors='replace').rstrip()}\n")
                 sys.stdout.flush()
 
         threading.Thread(target=relay, name=f"output-{service.name}", daemon=True).start()
@@ -291,7 +311,8 @@ class ProcessManager:
         process = service.process
         if process is not None and process.poll() is not None:
             _signal_group(process.pid, signal.SIGKILL)  # the processes that it had started
-            service.quick_deaths = service.quick_deaths + 1 if time.time() - service.started < QUICK_DEATH else 1
+            lived = time.monotonic() - service.started
+            service.quick_deaths = service.quick_deaths + 1 if lived < QUICK_DEATH else 1
             if service.quick_deaths >= MOST_QUICK_DEATHS:
                 raise _KeepsDyingError(
                     f"{service.name} died {service.quick_deaths} times in a row (status {process.returncode}). "
@@ -299,10 +320,28 @@ class ProcessManager:
                 )
             delay = 0.5 * 2 ** (service.quick_deaths - 1)
             self.say(f"{service.name} ended with status {process.returncode}; starting it again in {delay:g} s.")
-            service.restart_at = time.time() + delay
+            service.restart_at = time.monotonic() + delay
             service.process = None
-        elif process is None and time.time() >= service.restart_at:
+        elif process is None and time.monotonic() >= service.restart_at:
             self._spawn(service)
+        elif process is not None and time.monotonic() - service.looked_at > LOOK_EVERY:
+            self._end_if_it_hangs(service, process)
+
+    def _end_if_it_hangs(self, service: Service, process: "subprocess.Popen[bytes]") -> None:
+        """Kill a child that has shown no life for long; then it is restarted as one that died."""
+        service.looked_at = time.monotonic()
+        if self._shows_life(service):
+            service.seen_alive = time.monotonic()
+            service.was_well = True
+        # Without the broker no worker shows life, and a new one would show none either.
+        elif service.heartbeat is not None and not health.broker_answers():
+            service.seen_alive = time.monotonic()
+        elif time.monotonic() - service.seen_alive > (HANGS_AFTER if service.was_well else HANGS_AT_START):
+            self.say(f"{service.name} has shown no sign of life for too long and is ended.")
+            _signal_group(process.pid, signal.SIGKILL)
+
+    def _shows_life(self, service: Service) -> bool:
+        return health.web_lives(self.base_url) if service.name == "web" else self._is_well(service)
 
     def _end_all(self) -> None:
         """End Redis last: the workers still talk to it while they end."""
@@ -332,7 +371,7 @@ class ProcessManager:
             return health.web_answers(self.base_url)
         if service.name == "redis":
             return health.broker_answers()
-        return service.heartbeat is not None and health.heartbeat_is_fresh(service.heartbeat, since=service.started)
+        return service.heartbeat is not None and health.heartbeat_is_fresh(service.heartbeat)
 
     def _log_path(self, name: str) -> Path:
         return self.logs / f"{name}.log"

@@ -1,6 +1,8 @@
-"""Base classes of the admin's pages. Imports only Django, so that an instrument's admin can build on them too.
+"""Base classes of the admin's pages. Imports only Django and the rights, so that an instrument's admin can build on
+them too.
 
-What a study has stored is evidence: nobody adds, changes or deletes it by hand, not even superusers.
+What a study has stored is evidence: nobody adds, changes or deletes it by hand, not even superusers. Members of a study
+see its rows; for everybody else there are none.
 """
 
 import json
@@ -8,10 +10,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from survey.services.base import rights
+from survey.services.base.rights import Right
 
 
 class ReadOnly:
@@ -27,7 +32,35 @@ class ReadOnly:
         return False
 
 
-class HunchAdmin(admin.ModelAdmin):
+class ByRights:
+    """Mixed into a ModelAdmin: shows the rows that the user may see. A row of somebody else's study is not there."""
+
+    model: type[Model]
+    # What a member needs to see these rows; None: as their model says.
+    right: Right | None = None
+    view_on_site: Any = False  # Its address would name rows that the user may not see.
+
+    def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rights.visible(user, rows, self.right)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
+        return self.visible_to(request.user, rows)
+
+    def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> QuerySet[Any] | None:
+        """What a form offers for a foreign key."""
+        rows: QuerySet[Any] | None = super().get_field_queryset(db, db_field, request)  # type: ignore[misc]
+        related = db_field.remote_field.model
+        if not rights.is_ruled(related):
+            return rows
+        return rights.visible(request.user, related._default_manager.all() if rows is None else rows)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Django goes to the index with a message."""
+        raise Http404
+
+
+class HunchAdmin(ByRights, admin.ModelAdmin):
     """A list that needs only a few queries for any number of rows."""
 
     actions: Any = None

@@ -11,14 +11,18 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
+from survey import queues
 from survey.contracts.apps import brought_apps
 from survey.places import BASE_DIR, IS_INSTALLED
 
@@ -120,6 +124,37 @@ def read_token(name: str) -> str:
     return value
 
 
+def read_secret_address(name: str) -> str:
+    """An https address of somebody else's service; empty if there is none. It may hold a token: no log names it."""
+    value = read_token(name)
+    if value and (urlsplit(value).scheme != "https" or not urlsplit(value).hostname):
+        raise ImproperlyConfigured(f"{name}: write https://HOST/PATH")
+    return value
+
+
+def read_email(name: str) -> dict[str, Any]:
+    """Django's e-mail settings for smtp+tls://USER:PASSWORD@HOST:PORT; without a value no e-mail is sent."""
+    value = read_text(name)
+    if not value:
+        return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
+    try:
+        config: dict[str, Any] = Env.email_url_config(value)
+        if urlsplit(value).scheme not in ("smtp", "smtp+tls", "smtp+ssl") or not config["EMAIL_HOST"]:
+            raise ValueError
+    except (ImproperlyConfigured, ValueError):  # Their words hold the address, and with it the password.
+        raise ImproperlyConfigured(f"{name}: write smtp+tls://USER:PASSWORD@HOST:587 (or smtp+ssl, smtp)") from None
+    config["EMAIL_PORT"] = config["EMAIL_PORT"] or {"smtp+tls": 587, "smtp+ssl": 465}.get(urlsplit(value).scheme, 25)
+    return config
+
+
+def read_shared_secret(name: str) -> str:
+    """A secret that signatures are made with; empty if there is none. A short one could be guessed from a signature."""
+    value = read_token(name)
+    if value and len(value) < 32:
+        raise ImproperlyConfigured(f"{name}: {len(value)} characters are too few; use at least 32 random ones")
+    return value
+
+
 def read_database(url: str) -> dict[str, Any]:
     """Django's database settings for sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME."""
     scheme = urlsplit(url).scheme
@@ -144,6 +179,59 @@ def read_database(url: str) -> dict[str, Any]:
         config["CONN_HEALTH_CHECKS"] = True
         return config
     raise ImproperlyConfigured("DATABASE_URL: use sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME")
+
+
+@dataclass(frozen=True)
+class DatabaseLimits:
+    """Seconds until PostgreSQL ends a statement, the wait for a lock, and a transaction that does nothing; 0: never."""
+
+    statement: int
+    lock: int
+    idle_transaction: int
+
+    @property
+    def milliseconds(self) -> dict[str, int]:
+        return {
+            "statement_timeout": 1000 * self.statement,
+            "lock_timeout": 1000 * self.lock,
+            "idle_in_transaction_session_timeout": 1000 * self.idle_transaction,
+        }
+
+    def as_options(self) -> str:
+        """As libpq takes them when it connects."""
+        return "".join(f" -c {name}={value}" for name, value in self.milliseconds.items())
+
+
+# How often a statement is sent before PostgreSQL keeps its plan. Only statements of respondents' pages are alike each
+# time (survey/services/base/compiled.py).
+PREPARED_AFTER = 2
+
+# A database that does not answer must fail soon, so that a page can say so. libpq reads texts.
+DATABASE_NETWORK = {
+    "connect_timeout": "5",  # seconds
+    "keepalives_idle": "30",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",  # milliseconds until what was sent must have arrived
+}
+
+
+def connect_as(config: dict[str, Any], *, limits: DatabaseLimits, reuse: str) -> dict[str, Any]:
+    """Database settings with limits and a way to reuse connections; SQLite has neither."""
+    if config["ENGINE"] != "django.db.backends.postgresql":
+        if reuse != "kept":
+            raise ImproperlyConfigured("HUNCH_DATABASE_REUSE: only PostgreSQL knows prepared statements and pools")
+        return config
+    options = config["OPTIONS"] = {**DATABASE_NETWORK, **config.get("OPTIONS", {})}
+    options["application_name"] = HUNCH_APPLICATION_NAME
+    options["options"] = (str(options.get("options", "")) + limits.as_options()).strip()
+    if reuse == "prepared":
+        options["prepare_threshold"] = PREPARED_AFTER
+    if reuse == "pool":
+        # A pool keeps the connections itself, and Django refuses to keep them too.
+        options["pool"] = {"min_size": 1, "max_size": HUNCH_WEB_THREADS + 1, "timeout": 10}
+        config["CONN_MAX_AGE"] = 0
+    return config
 
 
 def short_run_folder(folder: Path) -> Path:
@@ -196,25 +284,79 @@ else:
     if read_text("HUNCH_HOSTS"):
         raise ImproperlyConfigured("HUNCH_HOSTS: only read with HUNCH_ENV=production; otherwise Hunch is loopback only")
 
+# Keys that signatures were made with before: what they signed stays valid.
+SECRET_KEY_FALLBACKS = [key.strip() for key in read_text("SECRET_KEY_FALLBACKS").split(",") if key.strip()]
+# Which keys the environment names: a restore cannot replace these.
+HUNCH_KEYS_SET = [name for name in ("SECRET_KEY", "HUNCH_IDENTITY_KEY") if read_text(name)]
+# What was erased, kept apart from the database: a restore reads it. Best on another disk.
+HUNCH_ERASURES = Path(read_text("HUNCH_ERASURES", str(HUNCH_VAR / "erasures.jsonl"))).resolve()
+HUNCH_BACKUP_PASSPHRASE = read_text("HUNCH_BACKUP_PASSPHRASE")
+
 HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
+HUNCH_SCORING_THREADS = read_number("HUNCH_SCORING_THREADS", default=0, lowest=0, highest=256)
 HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
+# Threads of a web process answer whole requests. Python runs one at a time, so more than two only add waiting.
+HUNCH_WEB_THREADS = read_number("HUNCH_WEB_THREADS", default=2, lowest=1, highest=16)
+# A worker that trains leaves the machine to the pages: nice 15, and all cores but one.
+HUNCH_BACKGROUND = read_flag("HUNCH_BACKGROUND", default=False)
 HUNCH_HEARTBEAT = read_text("HUNCH_HEARTBEAT")  # the file that this worker or beat touches while it is well
+
+# Whether researchers log in with a code of an app too: who wants to, or all of them.
+HUNCH_TOTP = read_choice("HUNCH_TOTP", ("optional", "required"), "optional")
 
 # The panel. Without a token we never call it; without a webhook secret we accept no event from it.
 
 HUNCH_PROLIFIC_TOKEN = read_token("HUNCH_PROLIFIC_TOKEN")
 HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolific.com")
 HUNCH_PROLIFIC_WEBHOOK_SECRET = read_token("HUNCH_PROLIFIC_WEBHOOK_SECRET")
+HUNCH_GENERIC_SECRET = read_shared_secret("HUNCH_GENERIC_SECRET")  # with which generic panels sign entry addresses
+
+# The watch: beat looks every minute whether all works, tells people, and pauses postings.
+
+HUNCH_PAUSE_AFTER_MINUTES = read_number("HUNCH_PAUSE_AFTER_MINUTES", default=5, lowest=0, highest=1440)
+HUNCH_NO_ARRIVALS_MINUTES = read_number("HUNCH_NO_ARRIVALS_MINUTES", default=60, lowest=0, highest=10080)
+HUNCH_CAP_ALERT_PERCENT = read_number("HUNCH_CAP_ALERT_PERCENT", default=90, lowest=1, highest=101)
+HUNCH_DISK_ALERT_MB = read_number("HUNCH_DISK_ALERT_MB", default=2048, lowest=0, highest=1_000_000)
+HUNCH_ALERT_REPEAT_HOURS = read_number("HUNCH_ALERT_REPEAT_HOURS", default=6, lowest=1, highest=168)
+HUNCH_ALERT_EMAILS = [one.strip() for one in read_text("HUNCH_ALERT_EMAILS").split(",") if one.strip()]
+HUNCH_ALERT_WEBHOOK = read_secret_address("HUNCH_ALERT_WEBHOOK")
+HUNCH_ALERT_WEBHOOK_SECRET = read_shared_secret("HUNCH_ALERT_WEBHOOK_SECRET")
+HUNCH_PING_URL = read_secret_address("HUNCH_PING_URL")
+HUNCH_WATCH_WEB = read_text("HUNCH_WATCH_WEB").rstrip(
+    "/"
+)  # where beat reaches the web process, such as http://web:8000
+if HUNCH_WATCH_WEB and not HUNCH_WATCH_WEB.startswith(("http://", "https://")):
+    raise ImproperlyConfigured("HUNCH_WATCH_WEB: write http://HOST:PORT of the web process, as beat reaches it")
+HUNCH_METRICS_TOKEN = read_shared_secret("HUNCH_METRICS_TOKEN")
+HUNCH_METRICS_STUDIES = read_flag("HUNCH_METRICS_STUDIES", default=False)
+_email = read_email("HUNCH_EMAIL_URL")
+EMAIL_BACKEND = _email["EMAIL_BACKEND"]
+EMAIL_HOST = _email.get("EMAIL_HOST", "")
+EMAIL_PORT = _email.get("EMAIL_PORT", 25)
+EMAIL_HOST_USER = _email.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _email.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = _email.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _email.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = read_text("HUNCH_EMAIL_FROM", "hunch@localhost")
+if HUNCH_ALERT_EMAILS and not EMAIL_HOST:
+    raise ImproperlyConfigured("HUNCH_ALERT_EMAILS: e-mail needs a server; set HUNCH_EMAIL_URL too")
+if not all("@" in one and one.isprintable() for one in [*HUNCH_ALERT_EMAILS, DEFAULT_FROM_EMAIL]):
+    raise ImproperlyConfigured("HUNCH_ALERT_EMAILS, HUNCH_EMAIL_FROM: write addresses such as you@example.org")
 
 # What is installed. An instrument of ours is one line here; other packages name theirs in an entry point.
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "survey.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -228,18 +370,23 @@ _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)
 INSTALLED_APPS += _brought
 
 MIDDLEWARE = [
+    "survey.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "survey.middleware.NoStoreMiddleware",
     "survey.middleware.BodyLimitMiddleware",
+    "frontend.outages.OutageMiddleware",
     "survey.middleware.InstrumentMissingMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "survey.middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "survey.urls"
@@ -247,6 +394,14 @@ WSGI_APPLICATION = "survey.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TEMPLATES = [
+    {
+        # The respondent's pages, which are rendered at each step; and the inputs of their forms.
+        "NAME": "pages",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [Path(django.__file__).parent / "forms/jinja2"],
+        "APP_DIRS": True,
+        "OPTIONS": {"environment": "frontend.jinja2_environment.environment"},
+    },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
@@ -261,30 +416,74 @@ TEMPLATES = [
     },
 ]
 
+FORM_RENDERER = "survey.form_rendering.FormRenderer"
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 LOGIN_URL = "admin:login"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+OTP_TOTP_ISSUER = "Hunch"
+
+# Who fails to log in too often has to wait: 10 times from one address, or 100 times from all (survey/lockout.py).
+AXES_HANDLER = "survey.lockout.Lockout"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], ["username"]]
+AXES_FAILURE_LIMIT = 10
+HUNCH_FAILURES_OF_A_NAME = 100
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # Who goes on trying would lock the account for good.
+AXES_CLIENT_IP_CALLABLE = "survey.lockout.counted_address"
+AXES_USERNAME_CALLABLE = "survey.lockout.counted_name"
+AXES_CLIENT_STR_CALLABLE = "survey.lockout.logged_as"
+AXES_LOCKOUT_CALLABLE = "survey.lockout.locked_out"
+AXES_DISABLE_ACCESS_LOG = True  # The audit has it.
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 CSRF_FAILURE_VIEW = "frontend.views.csrf_failure"
 
 # Database
 
 DATABASE_URL = read_text("DATABASE_URL", f"sqlite:///{HUNCH_VAR / 'hunch.sqlite3'}")
-DATABASES = {"default": read_database(DATABASE_URL)}
+DAY = 24 * 3600
+HUNCH_APPLICATION_NAME = "hunch"  # as PostgreSQL lists our connections
+# What serves a page waits briefly. Jobs (commands, workers, migrations, exports) may take long.
+HUNCH_PAGE_LIMITS = DatabaseLimits(
+    statement=read_number("HUNCH_PAGE_STATEMENT_TIMEOUT", default=30, lowest=0, highest=DAY),
+    lock=read_number("HUNCH_PAGE_LOCK_TIMEOUT", default=10, lowest=0, highest=DAY),
+    idle_transaction=read_number("HUNCH_PAGE_IDLE_TIMEOUT", default=60, lowest=0, highest=DAY),
+)
+HUNCH_JOB_LIMITS = DatabaseLimits(
+    statement=read_number("HUNCH_JOB_STATEMENT_TIMEOUT", default=3600, lowest=0, highest=DAY),
+    lock=read_number("HUNCH_JOB_LOCK_TIMEOUT", default=60, lowest=0, highest=DAY),
+    idle_transaction=read_number("HUNCH_JOB_IDLE_TIMEOUT", default=900, lowest=0, highest=DAY),
+)
+# kept: each thread keeps its connection. prepared: PostgreSQL also keeps the plans of the statements of pages. pool:
+# threads share connections. Never two of them at once.
+_database = read_database(DATABASE_URL)
+HUNCH_DATABASE_REUSE = read_choice(
+    "HUNCH_DATABASE_REUSE",
+    ("kept", "prepared", "pool"),
+    "prepared" if _database["ENGINE"] == "django.db.backends.postgresql" else "kept",
+)
+DATABASES = {"default": connect_as(_database, limits=HUNCH_JOB_LIMITS, reuse=HUNCH_DATABASE_REUSE)}
 if IN_PRODUCTION and DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL: HUNCH_ENV=production needs postgresql://USER:PASSWORD@HOST:PORT/NAME")
 
 # Safety of pages
 
 MEGABYTE = 1024 * 1024
-DATA_UPLOAD_MAX_MEMORY_SIZE = MEGABYTE // 4  # a survey form has a few hundred bytes
+DATA_UPLOAD_MAX_MEMORY_SIZE = MEGABYTE
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays below
 DATA_UPLOAD_MAX_NUMBER_FILES = 5
-HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages and API
-HUNCH_MAX_ADMIN_BODY = 64 * MEGABYTE  # banks are uploaded as files
+HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and whoever is not logged in: a form has a few hundred bytes
+HUNCH_MAX_ADMIN_BODY = MEGABYTE  # the largest form is the one with a study file, whose letters a form writes longer
 
+# A working day after the log-in, whatever was done since. Only researchers log in.
+SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
@@ -376,6 +575,15 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
+# A short memory of each process, so that no request of a respondent needs Redis. It may be empty at any time: what is
+# counted exactly is a row. Large enough that made-up people cannot push the panel's keys out of it.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    }
+}
+
 # Redis and Celery. State lives in our rows: Redis may forget everything.
 
 HUNCH_RUN = short_run_folder(HUNCH_VAR / "run")  # sockets, heartbeats
@@ -398,10 +606,11 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# Collecting answers may take hours, as training may: it must not keep short tasks waiting.
+# The queue of a step depends on what it does: `run_due_steps` names it.
 CELERY_TASK_ROUTES = {
-    "survey.tasks.run_ml_step": {"queue": "ml"},
-    "survey.tasks.run_collection": {"queue": "ml"},
+    "survey.tasks.run_ml_step": {"queue": queues.TRAIN},
+    "survey.tasks.help_with_scoring": {"queue": queues.SCORE},
+    "survey.tasks.run_collection": {"queue": queues.COLLECT},
 }
 CELERY_TASK_ACKS_LATE = False  # a lost message costs nothing: the sweeper finds the row
 CELERY_TASK_REJECT_ON_WORKER_LOST = False
@@ -409,13 +618,16 @@ CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_TASK_ANNOTATIONS = {
     "survey.tasks.run_ml_step": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
+    "survey.tasks.help_with_scoring": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
     "survey.tasks.run_collection": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
+    # On the default queue, since training may hold the other one for hours. A million answers take some minutes.
+    "survey.tasks.compute_estimates": {"time_limit": 3600, "soft_time_limit": 3300},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # early acks: nothing would run twice
-CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; each process of the ml worker's pool imports everything again
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; each process of a spawned pool imports everything again
 CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
 # Each message expires before many more follow, so that they do not pile up while the workers are down.
 CELERY_BEAT_SCHEDULE = {
@@ -425,16 +637,21 @@ CELERY_BEAT_SCHEDULE = {
     "work-on-webhooks": {"task": "survey.tasks.work_on_webhooks", "schedule": 5.0, "options": {"expires": 10}},
     "read-panels": {"task": "survey.tasks.read_panels", "schedule": 300.0, "options": {"expires": 300}},
     "look-after-data": {"task": "survey.tasks.look_after_data", "schedule": 3600.0, "options": {"expires": 3600}},
+    "seal-audit": {"task": "survey.tasks.seal_audit", "schedule": 5.0, "options": {"expires": 10}},
+    "check-audit": {"task": "survey.tasks.check_audit", "schedule": 3600.0, "options": {"expires": 3600}},
     "sweep-leases": {"task": "survey.tasks.sweep_leases", "schedule": 15.0, "options": {"expires": 30}},
 }
 
 # Logs: one record a line on stdout, without what would name a person.
 
 HUNCH_LOG_LEVEL = read_choice("HUNCH_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
+SENTRY_DSN = read_secret_address("SENTRY_DSN")
+HUNCH_LOG = read_choice("HUNCH_LOG", ("plain", "json"), "plain")
+_formatters = {"plain": "survey.log_format.LineFormatter", "json": "survey.log_format.JsonFormatter"}
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "survey.log_format.LineFormatter"}},
+    "formatters": {"line": {"()": _formatters[HUNCH_LOG]}},
     "handlers": {"console": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": HUNCH_LOG_LEVEL},
     "loggers": {
@@ -447,6 +664,7 @@ LOGGING = {
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "matplotlib": {"level": "WARNING"},
+        "axes": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
         "httpcore": {"level": "WARNING"},
     },

@@ -3,31 +3,52 @@
 import logging
 
 from celery import shared_task
+from django.contrib.sessions.backends.db import SessionStore
+from django.utils import timezone
 
+from survey import lockout, queues
+from survey.operation import audit_checks, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting
-from survey.services.base import leases
+from survey.services.base import audit_chain, budgets, erasures, leases
+from survey.services.results import stored_estimates
 from survey.services.sittings import expiry
-from survey.services.stages import jobs
+from survey.services.stages import jobs, scoring_parts
 
 logger = logging.getLogger(__name__)
 
 
 @shared_task(name="survey.tasks.run_due_steps")
 def run_due_steps() -> int:
-    """Send a task for every step and every collection of answers that is due."""
+    """Send a task for every step, every collection of answers, all stored estimates that are due, and for a scoring
+    that others may help with."""
     sent = 0
     for step in jobs.due_steps():
         if leases.mark_sent(step):
-            task = run_ml_step if step.kind in jobs.ML_KINDS else run_step
+            queue = jobs.queue_of(step)
+            task = run_step if queue == queues.DEFAULT else run_ml_step
             # The step is sent again after this time. Older messages expire, so that they do not pile up for hours.
-            task.apply_async((step.pk,), expires=leases.SEND_AGAIN.total_seconds())
+            task.apply_async((step.pk,), queue=queue, expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
+    # Whoever takes scoring steps and is free helps with one. If nobody is, one message is enough.
+    if (steps := scoring_parts.steps_to_help()) and site_health.queue_lengths().get(queues.SCORE) == 0:
+        help_with_scoring.apply_async((steps[0],), queue=queues.SCORE, expires=leases.SEND_AGAIN.total_seconds())
+        sent += 1
     for collection in collecting.due_collections():
         if leases.mark_sent(collection):
             run_collection.apply_async((collection.pk,), expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
+    for estimate in stored_estimates.due_estimates():
+        if leases.mark_sent(estimate):
+            compute_estimates.apply_async((estimate.pk,), expires=leases.SEND_AGAIN.total_seconds())
+            sent += 1
     return sent
+
+
+@shared_task(name="survey.tasks.help_with_scoring")
+def help_with_scoring(step_id: int) -> int:
+    """Score parts of a step that another worker has."""
+    return scoring_parts.help_with(step_id)
 
 
 @shared_task(name="survey.tasks.run_step")
@@ -45,8 +66,15 @@ def run_collection(collection_id: int) -> None:
     collecting.run_collection(collection_id)
 
 
+@shared_task(name="survey.tasks.compute_estimates")
+def compute_estimates(row_id: int) -> bool:
+    return stored_estimates.compute(row_id)
+
+
 @shared_task(name="survey.tasks.expire_sittings")
 def expire_sittings() -> int:
+    """Expire silent sittings, and delete what was counted at the entrance in spans that are over."""
+    budgets.forget_ended(now=timezone.now())
     return expiry.expire_sittings()
 
 
@@ -65,9 +93,24 @@ def work_on_webhooks() -> int:
     return webhooks.work_on_events()
 
 
+@shared_task(name="survey.tasks.seal_audit")
+def seal_audit() -> int:
+    return audit_chain.seal_entries()
+
+
+@shared_task(name="survey.tasks.check_audit")
+def check_audit() -> bool:
+    """Asked for every hour, done once a day."""
+    return audit_checks.check_if_due()
+
+
 @shared_task(name="survey.tasks.look_after_data")
 def look_after_data() -> int:
-    """Delete the ids of people who have withdrawn and are paid. Warn about data that is kept longer than promised."""
+    """Delete the ids of people who have withdrawn and are paid, and what is left of log-ins that have ended. Warn about
+    data that is kept longer than promised."""
+    SessionStore.clear_expired()
+    lockout.forget_ended()
+    erasures.list_or_warn()
     for study, people in purging.past_their_term():
         logger.warning(
             "%s: data may be kept until %s, but ids or hashes of %s people are still here: run purge_identities",

@@ -8,10 +8,12 @@ it asks for beliefs as studies did before there were answer modes: a prior, then
 import copy
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from django.db.models.signals import post_save
 from django.utils import timezone
 
 from survey import study_file
@@ -29,6 +31,7 @@ from survey.models import (
     Slot,
     Stage,
     Study,
+    StudyMembership,
     Task,
 )
 from survey.services.base.seeds import derive
@@ -142,6 +145,34 @@ def bank(
         ]
     )
     return made
+
+
+def join(user: Any, study: Study, role: str = "owner", *, may_spend: bool = True) -> StudyMembership:
+    return StudyMembership.objects.update_or_create(
+        study=study, user=user, defaults={"role": role, "may_spend": may_spend}
+    )[0]
+
+
+def join_all(user: Any, role: str = "owner") -> None:
+    """Make the user a member of the studies that there are."""
+    for study in Study.objects.all():
+        join(user, study, role)
+
+
+@contextmanager
+def owner_of_every_study(user: Any) -> Iterator[None]:
+    """The user owns the studies that there are, and those that are made from now on."""
+
+    def own(instance: Study, created: bool, **_signal: Any) -> None:
+        if created:
+            join(user, instance)
+
+    join_all(user)
+    post_save.connect(own, sender=Study)
+    try:
+        yield
+    finally:
+        post_save.disconnect(own, sender=Study)
 
 
 def small_bank(size: int = 40, *, name: str = "small", tasks: int = len(TASKS), keyless: int = 0) -> Bank:

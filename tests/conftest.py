@@ -1,5 +1,6 @@
 """What every test may ask for. A part that this machine lacks is skipped with a sentence; under CI it is a failure."""
 
+import gc
 import importlib.util
 import json
 import os
@@ -8,14 +9,21 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest import mock
 from urllib.parse import quote
 
 import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.test import client
+from django.utils import translation
+from whitenoise.middleware import WhiteNoiseMiddleware
 
+from survey import request_ids
+from survey.study_file.kept import forget_files
 from tests import databases, servers
+from tests.statements import QueryCounts
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
 hypothesis.settings.register_profile("hunch", deadline=None, database=None)
@@ -34,6 +42,10 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Fewer processes: no renderer in reserve for each context, none for extensions, none for graphics.
+    "--renderer-process-limit=1",
+    "--disable-extensions",
+    "--in-process-gpu",
 ]
 NOT_TESTED = "Not tested: "
 
@@ -51,6 +63,8 @@ def unavailable(sentence: str) -> NoReturn:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
     parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
+    parser.addoption("--rewrite-authorization", action="store_true", help="write authorization.json anew")
+    parser.addoption("--rewrite-query-counts", action="store_true", help="write tests/query_counts.json anew")
 
 
 def uses_database(item: pytest.Item) -> bool:
@@ -66,7 +80,11 @@ def is_fast(item: pytest.Item) -> bool:
 
 
 def says_something_of_the_database(item: pytest.Item) -> bool:
-    return uses_database(item) and not any(item.get_closest_marker(name) for name in ("browser", "any_database"))
+    """What PostgreSQL takes too. CONTRIBUTING.md says the rule."""
+    if not uses_database(item) or any(item.get_closest_marker(name) for name in ("browser", "any_database")):
+        return False
+    over_http = "live_server" in getattr(item, "fixturenames", ())
+    return not over_http or item.get_closest_marker("every_database") is not None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,6 +101,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 unavailable(f"what needs {module}, which is not installed")
     if item.get_closest_marker("postgresql") is not None and "sqlite" in settings.DATABASES["default"]["ENGINE"]:
         pytest.skip("runs on PostgreSQL only, where `make test` runs it too")
+
+
+# What is loaded and collected stays to the end: the garbage collector need not look at it again and again. And it looks
+# when a few tests' objects are there, not after each few statements, which took a twelfth of the time.
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 # Telling what happened, for tests/run.py
@@ -131,16 +163,67 @@ def django_db_setup(
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # The last one: xdist's workers have ended.
-        databases.drop_template()
+        databases.drop_templates()
+
+
+@pytest.fixture
+def query_counts(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Takes the numbers of a section of query_counts.json, and compares them with it at the end of the test."""
+    (section,) = request.node.get_closest_marker("query_counts").args
+    counts = QueryCounts(section)
+    yield counts
+    counts.compare(rewrite=request.config.getoption("--rewrite-query-counts"))
 
 
 # Real parts
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_listed_once() -> Iterator[None]:
+    """Every test client makes the middleware anew, which then looks at each static file for 25 ms: once is enough."""
+    listed: dict[str, Any] = {}
+    look_at_each = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add(middleware: WhiteNoiseMiddleware) -> None:
+        if not listed:
+            look_at_each(middleware)
+            listed.update(middleware.files)
+        middleware.files.update(listed)
+
+    with mock.patch.object(WhiteNoiseMiddleware, "add_files_from_finders", add):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def contexts_of_whole_pages_alone() -> Iterator[None]:
+    """Django's test client keeps a copy of the context of each template. An admin page has hundreds of small ones."""
+    keep = client.store_rendered_templates
+
+    def keep_first(store: dict[str, Any], *given: Any, **named: Any) -> None:
+        if not store:
+            keep(store, *given, **named)
+
+    with mock.patch.object(client, "store_rendered_templates", keep_first):
+        yield
 
 
 @pytest.fixture(autouse=True)
 def nothing_cached() -> None:
     """Tests get rows with the same keys, so what one test cached would be found by the next."""
     cache.clear()
+    forget_files()
+
+
+@pytest.fixture(autouse=True)
+def no_request_yet() -> None:
+    """A request leaves its id in force in this thread, too."""
+    request_ids.current.set("")
+
+
+@pytest.fixture(autouse=True)
+def no_language_chosen() -> None:
+    """A request leaves its language in force in this thread, where the next test would find it."""
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session")
@@ -207,7 +290,11 @@ def child_environment(transactional_db: None) -> dict[str, str]:
     else:
         user, password = quote(database["USER"], safe=""), quote(database["PASSWORD"], safe="")
         port = f":{database['PORT']}" if database["PORT"] else ""
-        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in database.get("OPTIONS", {}).items())
+        query = "&".join(
+            f"{name}={quote(value, safe='')}"
+            for name, value in database.get("OPTIONS", {}).items()
+            if isinstance(value, str)
+        )
         url = f"postgresql://{user}:{password}@{database['HOST']}{port}/{database['NAME']}"
         url += f"?{query}" if query else ""
     return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}

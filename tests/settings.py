@@ -35,6 +35,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A test database need not survive a power cut, and a file is shared with processes that a test starts.
     options = DATABASES["default"]["OPTIONS"]
     options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
+    options["init_command"] += "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-32000;"
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 0  # an idle connection would hold the test database at its end
 

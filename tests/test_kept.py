@@ -1,14 +1,21 @@
 """What tests begin with is put back as the services made it, and the tests' own command counts and ranks as it says."""
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.utils import timezone
 
 from survey.models import Bank, Study
-from tests import cast, kept, run
+from tests import cast, databases, kept, run
 
 made: Counter[str] = Counter()
 
@@ -55,6 +62,30 @@ def test_where_there_are_rows_already_and_after_a_while_they_are_made_again(monk
 
 
 @pytest.mark.django_db
+def test_where_a_clock_stands_still_the_rows_have_its_time_and_another_moment_has_rows_of_its_own(
+    time_machine: Any,
+) -> None:
+    made.clear()
+    for moment, times in (("2026-03-01T12:00:01Z", 1), ("2026-03-01T12:00:01Z", 1), ("2026-03-01T12:00:02Z", 2)):
+        time_machine.move_to(moment, tick=False)
+        study, _rows = undone(opened, slug="stopped")
+        assert study.created_at == timezone.now() and made == {"stopped": times}
+    time_machine.move_to("2026-03-01T12:00:02Z", tick=True)
+    undone(opened, slug="stopped")
+    assert made == {"stopped": 3}, "a clock that runs"
+
+
+@pytest.mark.django_db
+def test_a_fake_panel_at_another_address_changes_no_row_and_another_setting_does(settings: Any) -> None:
+    made.clear()
+    for name, times in (("HUNCH_PROLIFIC_URL", 1), ("HUNCH_PROLIFIC_TOKEN", 2)):
+        undone(opened, slug="settings")
+        setattr(settings, name, "http://127.0.0.1:9")
+        undone(opened, slug="settings")
+        assert made == {"settings": times}
+
+
+@pytest.mark.django_db
 def test_files_that_a_test_lost_are_there_again() -> None:
     undone(opened, slug="files")
     with transaction.atomic():
@@ -71,6 +102,24 @@ def test_the_keys_of_new_rows_go_on_after_those_put_back() -> None:
     undone(opened, slug="keys")
     study = opened(slug="keys")
     assert cast.bank(name="later").pk > study.bank_id
+
+
+# The migrated file
+
+
+@pytest.mark.parametrize("changed", ["migrations/0001_initial.py", "models.py", "models/row.py"])
+def test_a_changed_migration_or_model_has_a_file_migrated_anew(
+    changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("migrations/0001_initial.py", "models.py", "models/row.py", "views.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(apps, "get_app_configs", lambda: [SimpleNamespace(label="one", path=str(tmp_path))])
+    before = databases.schema_digest()
+    (tmp_path / "views.py").write_text("changed")
+    assert databases.schema_digest() == before
+    (tmp_path / changed).write_text("changed")
+    assert databases.schema_digest() != before
 
 
 # The command
@@ -101,3 +150,14 @@ def test_the_slowest_tests_and_folders_come_first() -> None:
 def test_each_run_takes_the_next_seed_and_other_arguments_go_to_pytest() -> None:
     chosen, given = run.read_arguments(["--fast", "--repeat", "10", "--shuffle", "7", "tests/api", "-k", "links", "-x"])
     assert (chosen.fast, chosen.repeat, chosen.shuffle, given) == (True, 10, 7, ["tests/api", "-k", "links", "-x"])
+
+
+def test_the_parts_of_a_run_write_bytecode_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    chosen, given = run.read_arguments(["--fast"])
+    (part,) = run.parts_of_run(chosen, given, {"SQLite": ""}, tmp_path)
+    command = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"]
+    told = subprocess.run(command, env=part.whole_environment, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -22,9 +22,9 @@ from predictors.estimators.base import (
     write_json,
 )
 from predictors.features import TrainingData
+from predictors.networks.causal_network import CausalNetwork, TokenPrompt, pretrained, reloaded
 from predictors.networks.encoder import tokens_at_once
 from predictors.networks.finetuning import random_batches
-from predictors.networks.language_model import LanguageModel, TokenPrompt, pretrained, reloaded
 from predictors.pairs import Progress, report
 from predictors.settings import CausalLmSettings
 
@@ -122,7 +122,7 @@ class CausalLmPredictor(Ensemble, settings=CausalLmSettings):
 
 
 def _train(
-    language_model: LanguageModel,
+    language_model: CausalNetwork,
     settings: CausalLmSettings,
     data: TrainingData,
     generator: np.random.Generator,

@@ -138,7 +138,7 @@ class Ridge:
         order = np.argsort(groups, kind="stable")
         members = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
         errors = [
-            _error_left_out(turned, moment / (values + noise), values + noise, target, members) for noise in _NOISES
+            _held_out_error(turned, moment / (values + noise), values + noise, target, members) for noise in _NOISES
         ]
         found = vectors @ (moment / (values + _NOISES[int(np.argmin(errors))]))
         return cls(landmarks, np.array([mean + found[0], found[1]]), np.sqrt(2) * (basis @ found[2:]))
@@ -289,20 +289,20 @@ def _newton(
         steps += 1
 
 
-def _error_left_out(
+def _held_out_error(
     turned: Numbers, coefficients: Numbers, penalised: Numbers, target: Numbers, members: list[NDArray[np.int64]]
 ) -> float:
-    """Squared error of ridge regression on each group when it is left out of the fit, without fitting again.
+    """Squared error of ridge regression on each group when it is held out of the fit, without fitting again.
 
     `turned` (n, c) are orthogonal columns, `penalised` (c,) their squared norms plus the noise: with H a group's block
-    of the hat matrix and e its errors in the full fit, its errors when left out are the solution of (I - H) x = e.
+    of the hat matrix and e its errors in the full fit, its errors when held out are the solution of (I - H) x = e.
     """
     missed = target - turned @ coefficients
     total = 0.0
     for rows in members:
         mine = turned[rows]
-        left_out = np.linalg.solve(np.eye(len(rows)) - (mine / penalised) @ mine.T, missed[rows])
-        total += float(left_out @ left_out)
+        held_out = np.linalg.solve(np.eye(len(rows)) - (mine / penalised) @ mine.T, missed[rows])
+        total += float(held_out @ held_out)
     return total
 
 

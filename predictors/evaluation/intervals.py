@@ -27,7 +27,7 @@ from predictors.evaluation.metrics import (
 )
 
 Interval = list[float] | None
-Cluster = ArrayLike | tuple[ArrayLike, ArrayLike]
+Cluster = ArrayLike | tuple[ArrayLike, ...]
 
 # Resamples worked on at once hold so many numbers: 1 MiB, which stays in a processor's cache.
 _NUMBERS_AT_ONCE = 2**17
@@ -40,7 +40,7 @@ class Intervals(TypedDict):
     auc: dict[str, Interval]
 
 
-class EvaluationWithIntervals(TypedDict):
+class PartMetricsWithIntervals(TypedDict):
     """As `Evaluation`, with intervals."""
 
     n: int
@@ -67,7 +67,7 @@ def evaluate_with_intervals(
     rng: np.random.Generator,
     samples: int = 1000,
     level: float = 0.95,
-) -> EvaluationWithIntervals:
+) -> PartMetricsWithIntervals:
     """`evaluate` with percentile bootstrap intervals of coverage `level` for both metrics in each part.
 
     Args:
@@ -87,7 +87,7 @@ def evaluate_with_intervals(
         }
         for metric in METRICS
     }
-    return EvaluationWithIntervals(
+    return PartMetricsWithIntervals(
         n=found["n"],
         nll=found["nll"],
         auc=found["auc"],

@@ -29,7 +29,7 @@ ByPart = dict[str, float | None]
 """One metric in each part; None where it is not defined."""
 
 
-class Evaluation(TypedDict):
+class PartMetrics(TypedDict):
     """`n` rows of positive weight, with both metrics in each part."""
 
     n: int
@@ -46,7 +46,7 @@ class CountLikelihood(TypedDict):
     nll_per_answer: float | None
 
 
-class Rows(NamedTuple):
+class CheckedRows(NamedTuple):
     """Labels in [0, 1], predictions and weights of 0 or more: three float64 arrays of n numbers."""
 
     labels: NDArray[np.float64]
@@ -95,7 +95,7 @@ def evaluate(
     probabilities: ArrayLike,
     parts: Parts | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Evaluation:
+) -> PartMetrics:
     """Both metrics over all n rows ("overall") and in each of the caller's parts.
 
     Values are None where undefined: no rows, or for the area under the curve one class only.
@@ -111,7 +111,7 @@ def evaluate(
     masks = checked_parts(parts, len(y))
     nll = {name: negative_log_likelihood(y[part], p[part], w[part]) for name, part in masks.items()}
     auc = {name: area_under_curve(y[part], p[part], w[part]) for name, part in masks.items()}
-    return Evaluation(n=int(np.count_nonzero(w)), nll=nll, auc=auc)
+    return PartMetrics(n=int(np.count_nonzero(w)), nll=nll, auc=auc)
 
 
 def count_log_likelihood(changed: ArrayLike, answers: ArrayLike, probabilities: ArrayLike) -> CountLikelihood:
@@ -193,7 +193,7 @@ def checked_parts(parts: Parts | None, n: int) -> dict[str, NDArray[np.bool_]]:
 
 def checked(
     labels: ArrayLike, values: ArrayLike, sample_weight: ArrayLike | None, *, in_unit_interval: bool = True
-) -> Rows:
+) -> CheckedRows:
     """Labels, predictions and weights as float64 arrays of one length.
 
     Raises:
@@ -213,4 +213,4 @@ def checked(
         raise PredictorError("probabilities: must lie between 0 and 1.")
     if (w < 0).any():
         raise PredictorError("sample_weight: must not be negative.")
-    return Rows(y, v, w)
+    return CheckedRows(y, v, w)

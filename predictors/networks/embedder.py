@@ -14,7 +14,7 @@ from predictors.pairs import Progress, report
 
 from .checkpoints import read_checkpoint
 from .encoder import Encoder, build_encoder, compute_dtype, device_of, to_batch
-from .text import Rows
+from .text import PackedRows
 
 # Sentence encoders were trained on no longer texts, even where they have positions for them.
 _MOST_TOKENS = 512
@@ -46,7 +46,7 @@ class LocalEmbedder:
                 if not length:
                     raise PredictorError(f"texts: {texts[number]!r} has no tokens for this model; leave it out.")
                 zeros = np.zeros(length, dtype=np.int64)
-                row = Rows(
+                row = PackedRows(
                     ids=np.array(encoding.ids, dtype=np.int64),
                     positions=np.arange(length),
                     types=zeros,

@@ -21,7 +21,7 @@ from torch.nn import functional
 from predictors.errors import CheckpointError, PredictorError
 
 from .checkpoints import Checkpoint, is_plain_bert
-from .text import Rows
+from .text import PackedRows
 
 # A group of pairs ends where the next is this much shorter than its longest: what padding costs in attention.
 _LEAST_FILL = 0.8
@@ -403,7 +403,7 @@ def rebuild_encoder(
     return TransformersEncoder(model, config, dtype, device)
 
 
-def to_batch(rows: Rows, dtype: torch.dtype, device: torch.device) -> Batch:
+def to_batch(rows: PackedRows, dtype: torch.dtype, device: torch.device) -> Batch:
     """Put laid-out pairs, sorted by falling length, on the device and plan their attention."""
     ends = np.cumsum(rows.lengths)
     starts = ends - rows.lengths

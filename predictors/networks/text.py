@@ -30,7 +30,7 @@ class TokenRow(NamedTuple):
     numbers: NDArray[np.float32]
 
 
-class Rows(NamedTuple):
+class PackedRows(NamedTuple):
     """The tokens of several rows, one after another without padding; T tokens of B rows.
 
     ids, positions, types: (T,) token ids, positions in the row, token types.
@@ -160,7 +160,7 @@ class RowTokenizer:
             pieces += row.texts
         return np.unique(np.concatenate(pieces))
 
-    def lay_out(self, rows: Sequence[TokenRow]) -> Rows:
+    def lay_out(self, rows: Sequence[TokenRow]) -> PackedRows:
         """The rows' tokens one after another, in the order given."""
         ids, types, segments, lengths = [], [], [], []
         for row in rows:
@@ -179,7 +179,7 @@ class RowTokenizer:
             types.append(type_ids)
             segments.append(np.array(places, dtype=np.int64))
             lengths.append(length)
-        return Rows(
+        return PackedRows(
             ids=np.concatenate(ids),
             positions=np.concatenate([np.arange(length) for length in lengths]),
             types=np.concatenate(types),

@@ -3,10 +3,12 @@
 from django.contrib import admin
 
 from . import (
+    alerts,
     banks,
     comments,
     language_models,
     links,
+    log_ins,
     people,
     plans,
     postings,
@@ -18,10 +20,12 @@ from . import (
 )
 
 __all__ = [
+    "alerts",
     "banks",
     "comments",
     "language_models",
     "links",
+    "log_ins",
     "people",
     "plans",
     "postings",

@@ -15,6 +15,8 @@ from survey.exceptions import HunchError
 from survey.models import Bank, Question, Task
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import question_flags
+from survey.services.base import rights
+from survey.services.base.rights import Right
 
 from .filters import TaskFilter
 
@@ -34,6 +36,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
 
 class FlagForm(forms.ModelForm):
+    user: Any = None
+
     class Meta:
         model = Question
         fields = ("flag", "flag_reason")
@@ -50,8 +54,7 @@ class FlagForm(forms.ModelForm):
         if waiting is not None and "flag" in self.changed_data:
             self.add_error(
                 "flag",
-                f"The candidates of {waiting} are drawn, but it is not planned yet. Plan it first, so that both use "
-                "the same questions.",
+                question_flags.while_waiting(waiting, self.user),
             )
         return cleaned
 
@@ -94,8 +97,20 @@ class QuestionAdmin(HunchAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """A flag holds for every study of the bank. Whoever runs one of them may set it."""
+        if not super().has_change_permission(request, obj):
+            return False
+        if obj is None:
+            return rights.studies_with(request.user, Right.RUN) != frozenset()
+        return rights.visible_banks(request.user, Right.RUN).filter(pk=obj.bank_id).exists()
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"user": request.user})
 
     @admin.display(description="text")
     def text_in_short(self, question: Question) -> str:
@@ -138,7 +153,7 @@ class QuestionAdmin(HunchAdmin):
         """With the flag and the reason beside the action; without a flag, theirs are taken away."""
         kind, reason = request.POST.get("flag", ""), request.POST.get("reason", "")
         by_bank: dict[Bank, list[str]] = {}
-        for question in queryset.select_related("bank"):
+        for question in rights.visible(request.user, queryset.select_related("bank"), Right.RUN):
             by_bank.setdefault(question.bank, []).append(question.external_id)
         try:
             with transaction.atomic():

@@ -5,8 +5,10 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
-from survey.models import QuestionReport
+from survey.models import QuestionReport, Study
 from survey.read_only_admin import ReadOnlyAdmin, shortened
+from survey.services.base import rights
+from survey.services.base.rights import Right
 from survey.services.results.commented_questions import reports_by_question
 
 from .filters import deferred_study, study_filter
@@ -27,7 +29,10 @@ class QuestionReportAdmin(ReadOnlyAdmin):
     readonly_fields = ("item",)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        counted = reports_by_question(request.GET.get("study", ""))
+        studies = rights.visible(request.user, Study.objects.all(), Right.READ_ANSWERS)
+        if slug := request.GET.get("study"):
+            studies = studies.filter(slug=slug)
+        counted = reports_by_question(studies)
         return super().changelist_view(request, {**(extra_context or {}), "reported": counted})
 
     @admin.display(description="report", ordering="text")

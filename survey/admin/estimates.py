@@ -9,12 +9,12 @@ from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.results import estimating
+from survey.services.results import estimating, stored_estimates
 from survey.services.results.estimators import Figure
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """A figure in words: its estimate with the 95 % interval, the naive figure, and notes about it."""
 
     title: str
@@ -38,14 +38,16 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
         "condition": [*dict.fromkeys(condition)],
     }
     try:
-        report = estimating.kept_estimate(study, by=shown["by"], condition=shown["condition"])
+        stored = stored_estimates.shown_estimates(study, by=shown["by"], condition=shown["condition"])
     except HunchError as exc:
         return {**shown, "problem": exc.message}
+    report = stored.report
     others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])
     assisted = [row(report.assisted, f"{report.assisted.title}, model-assisted")] if report.assisted else []
     rows = [row(figure) for figure in report.figures]
     return {
         **shown,
+        "stored": stored,
         "report": report,
         "figures": [*rows[:1], *assisted, *rows[1:]],
         "checks": [row(check) for check in report.checks],
@@ -72,9 +74,9 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
     }
 
 
-def row(figure: Figure, title: str = "") -> Row:
+def row(figure: Figure, title: str = "") -> FigureRow:
     found = figure.combined
-    return Row(
+    return FigureRow(
         title=title or figure.title,
         value="–" if found is None else _number(found.value, figure.unit),
         interval="–" if found is None else " to ".join(_number(end, figure.unit) for end in found.interval),

@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from survey.models import Stage, Study, Task
+from survey.services.base import rights
 
 STUDY = ("source_text", "stored_config")
 
@@ -35,7 +36,8 @@ def study_filter(field: str = "study") -> type[KnownValueFilter]:
         path = f"{field}__slug"
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            return [(slug, slug) for slug in Study.objects.order_by("slug").values_list("slug", flat=True)]
+            studies = rights.visible(request.user, Study.objects.order_by("slug"), model_admin.right)
+            return [(slug, slug) for slug in studies.values_list("slug", flat=True)]
 
     return StudyFilter
 
@@ -47,10 +49,11 @@ def stage_filter(field: str = "stage") -> type[KnownValueFilter]:
         path = f"{field}__pk"
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            stages = Stage.objects.order_by("study__slug", "index").values_list("pk", "study__slug", "index")
+            stages = rights.visible(request.user, Stage.objects.order_by("study__slug", "index"), model_admin.right)
             if slug := request.GET.get("study"):
                 stages = stages.filter(study__slug=slug)
-            return [(str(pk), f"{name} stage {index}") for pk, name, index in stages]
+            rows = stages.values_list("pk", "study__slug", "index")
+            return [(str(pk), f"{name} stage {index}") for pk, name, index in rows]
 
     return StageFilter
 
@@ -63,7 +66,7 @@ def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
         parameter_name = "condition"
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            studies = Study.objects.order_by("slug")
+            studies = rights.visible(request.user, Study.objects.order_by("slug"), model_admin.right)
             if slug := request.GET.get("study"):
                 studies = studies.filter(slug=slug)
             known = {
@@ -95,7 +98,22 @@ class TaskFilter(KnownValueFilter):
     path = "task__name"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        tasks = Task.objects.order_by("name").values_list("name", flat=True).distinct()
+        tasks = rights.visible(request.user, Task.objects.order_by("name"))
         if (bank := request.GET.get("bank__id__exact", "")).isdecimal():
             tasks = tasks.filter(bank=int(bank))
-        return [(name, name) for name in tasks]
+        return [(name, name) for name in tasks.values_list("name", flat=True).distinct()]
+
+
+class VisibleRowsFilter(admin.RelatedFieldListFilter):
+    """Django's filter by a foreign key offers every row there is; this one those that the user may see."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        rows = rights.visible(request.user, field.remote_field.model._default_manager.all())
+        return field.get_choices(include_blank=False, limit_choices_to={"pk__in": rows.values("pk")})
+
+
+def _is_ruled(field: Any) -> bool:
+    return bool(field.remote_field) and rights.is_ruled(field.remote_field.model)
+
+
+admin.FieldListFilter.register(_is_ruled, VisibleRowsFilter, take_priority=True)

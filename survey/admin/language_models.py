@@ -15,6 +15,8 @@ from survey.exceptions import HunchError
 from survey.models import AnswerCollection, LanguageModel, ModelAnswer
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import collecting
+from survey.services.base import rights
+from survey.services.base.rights import Right
 
 State = AnswerCollection.State
 
@@ -25,9 +27,11 @@ class LanguageModelAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        correct = Count("answers", filter=Q(answers__correct=True))
-        judged = Count("answers", filter=Q(answers__correct__isnull=False))
-        return super().get_queryset(request).annotate(answered=Count("answers"), judged=judged, correct=correct)
+        own = rights.answers_of_visible_banks(request.user)
+        answered = Count("answers", filter=own) if own else Count("answers")
+        judged = Count("answers", filter=Q(answers__correct__isnull=False) & own)
+        correct = Count("answers", filter=Q(answers__correct=True) & own)
+        return super().get_queryset(request).annotate(answered=answered, judged=judged, correct=correct)
 
     @admin.display(description="answers", ordering="answered")
     def answer_count(self, model: Any) -> int:
@@ -72,6 +76,11 @@ class CollectionForm(forms.ModelForm):
         max_length=120, required=False, help_text="What tables show; the model's own name if left empty."
     )
     user: Any = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["bank"]
+        field.queryset = rights.visible_banks(self.user, Right.RUN)
 
     class Meta:
         model = AnswerCollection
@@ -130,7 +139,14 @@ class AnswerCollectionAdmin(HunchAdmin):
     change_form_template = "admin/survey/collection/page.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm("survey.collect_answers"))
+        """Asking may cost money: it needs a permission of the account, and a study to run that uses the bank."""
+        return bool(request.user.has_perm("survey.collect_answers")) and (
+            rights.studies_with(request.user, Right.RUN) != frozenset()
+        )
+
+    def _may_run(self, request: HttpRequest, collection: AnswerCollection) -> bool:
+        banks = rights.visible_banks(request.user, Right.RUN)
+        return self.has_add_permission(request) and banks.filter(pk=collection.bank_id).exists()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -164,7 +180,7 @@ class AnswerCollectionAdmin(HunchAdmin):
         collection = self.get_object(request, str(pk))
         if collection is None:
             raise Http404
-        if not self.has_add_permission(request):
+        if not self._may_run(request, collection):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -178,7 +194,7 @@ class AnswerCollectionAdmin(HunchAdmin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         collection = kwargs.get("obj")
-        if collection is not None and self.has_add_permission(request):
+        if collection is not None and self._may_run(request, collection):
             context["can_stop"] = collection.state in (State.QUEUED, State.RUNNING) and not collection.stop_requested
             context["can_resume"] = collection.state in (State.STOPPED, State.FAILED) or (
                 collection.state == State.DONE and collection.refused > 0

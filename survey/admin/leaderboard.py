@@ -9,7 +9,7 @@ from survey.contracts.instruments import Learning
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
-    Line,
+    LeaderboardLine,
     MetricValue,
     Sort,
     all_answers,
@@ -27,7 +27,7 @@ WEIGHTINGS = {
 
 
 @dataclass(frozen=True)
-class Head:
+class SortableColumn:
     """A column that the table can be sorted by. `order` is what `aria-sort` says: empty unless it is sorted by it."""
 
     title: str
@@ -49,7 +49,7 @@ HEADS = {
 class MetricHead:
     """The columns of a metric: over all answers, over each further part, and minus the main predictor's."""
 
-    head: Head
+    head: SortableColumn
     parts: Sequence[str]
 
 
@@ -86,10 +86,10 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
 
 def _head(
     name: str, title: str, is_number: bool, *, sorts: Mapping[str, Sort], sort: str, reverse: bool, level: str
-) -> Head:
+) -> SortableColumn:
     is_sorted = name == sort
     falls = sorts[name][1] != reverse
-    return Head(
+    return SortableColumn(
         title=title,
         link="?"
         + urlencode(
@@ -104,7 +104,7 @@ def _head(
     )
 
 
-def _shown(line: Line, learning: Learning) -> dict[str, Any]:
+def _shown(line: LeaderboardLine, learning: Learning) -> dict[str, Any]:
     return {
         "line": line,
         "counted": WEIGHTINGS.get((line.answers, line.weighting), "–"),

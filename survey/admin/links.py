@@ -11,12 +11,12 @@ from django.template.response import TemplateResponse
 from survey.exceptions import HunchError
 from survey.models import EntryLink, Study
 from survey.read_only_admin import ReadOnlyAdmin
+from survey.services.base import rights
 from survey.services.base.csv_lines import csv_line
+from survey.services.base.rights import Right
 from survey.services.sittings import links
 
 from .filters import deferred_study, study_filter
-
-PERMISSION = "survey.make_links"
 
 
 class LinksForm(forms.Form):
@@ -27,10 +27,11 @@ class LinksForm(forms.Form):
     )
     count = forms.IntegerField(min_value=1, max_value=links.MOST_AT_ONCE, initial=20, label="How many")
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, user: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         field: Any = self.fields["study"]
-        field.queryset = Study.objects.filter(stored_config__panel__kind=links.KIND).order_by("slug")
+        studies = Study.objects.filter(stored_config__panel__kind=links.KIND).order_by("slug")
+        field.queryset = rights.visible(user, studies, Right.MAKE_LINKS)
 
 
 @admin.register(EntryLink)
@@ -49,14 +50,15 @@ class EntryLinkAdmin(ReadOnlyAdmin):
         return "used" if link.used_at else "unused"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.has_perm(PERMISSION))
+        return rights.studies_with(request.user, Right.MAKE_LINKS) != frozenset()
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = LinksForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
+        posted = request.POST if request.method == "POST" else None
+        form = LinksForm(posted, initial=request.GET.dict(), user=request.user)
         if request.method == "POST" and form.is_valid():
             study: Study = form.cleaned_data["study"]
             try:

@@ -31,12 +31,14 @@ from survey.models import (
 )
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, link_to
 from survey.services.answers.counting import with_answers
+from survey.services.base import rights
 from survey.services.base.auditing import record
+from survey.services.base.rights import Right
 from survey.services.sittings.identities import unseal
 from survey.services.sittings.withdrawal import plan_withdrawal, withdraw
 
 from .filters import deferred_study, level_filter, stage_filter, study_filter
-from .flags import ExclusionInline, FlagFilter, FlaggedSittings, ScreenTimingInline, UnfinishedScreenInline
+from .sitting_flags import ExclusionInline, FlagFilter, FlaggedSittings, ScreenTimingInline, UnfinishedScreenInline
 
 
 class SittingInline(ReadOnlyInline):
@@ -66,26 +68,27 @@ class RespondentAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        may = request.user.has_perm("survey.withdraw_people")
-        gone = object_id.isdecimal() and Withdrawal.objects.filter(respondent=int(object_id)).exists()
-        context = {**(extra_context or {}), "may_withdraw": may and not gone}
-        return super().change_view(request, object_id, form_url, context)
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        respondent: Respondent = kwargs["obj"]
+        context["may_withdraw"] = (
+            rights.may(request.user, Right.WITHDRAW, respondent.study_id)
+            and not Withdrawal.objects.filter(respondent=respondent).exists()
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="took all of it back")
+    @admin.display(description="withdrew all answers")
     def withdrawn(self, respondent: Respondent) -> SafeString | str:
         taken_back = Withdrawal.objects.filter(respondent=respondent).first()
         return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Delete a person's answers at their request. GET shows what would be deleted, POST deletes it."""
-        respondent = Respondent.objects.select_related("study").filter(pk=pk).first()
-        if not request.user.has_perm("survey.withdraw_people") or not self.has_view_permission(request, respondent):
-            raise PermissionDenied
+        respondent: Respondent | None = self.get_queryset(request).filter(pk=pk).first()
         if respondent is None:
             raise Http404
+        rights.require(request.user, Right.WITHDRAW, respondent.study_id)
+        if not self.has_view_permission(request, respondent):
+            raise PermissionDenied
         if request.method == "POST":
             reason = request.POST.get("reason", "").replace("\x00", "")
             done = withdraw(respondent=respondent, now=timezone.now(), reason=reason, by=request.user, via="admin")
@@ -279,6 +282,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 class PanelIdentityAdmin(ReadOnlyAdmin):
     """The only place that shows the panel's ids of a person. The audit records each look."""
 
+    right = Right.SEE_IDENTITIES
     list_display = ("respondent", "study", "panel", "created_at")
     list_filter = (study_filter(), "panel")
     list_select_related = ("respondent", "study")

@@ -6,6 +6,7 @@ from django.contrib import admin
 
 from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
 from survey.read_only_admin import ReadOnlyAdmin, link_to
+from survey.services.base.rights import Right
 
 from .filters import deferred_study, stage_filter, study_filter
 
@@ -55,6 +56,7 @@ class StratumAdmin(ReadOnlyAdmin):
 
 @admin.register(Booklet)
 class BookletAdmin(ReadOnlyAdmin):
+    right = Right.READ_ANSWERS  # It names the sitting.
     list_display = ("number", "stage", "kind", "claimed_at", "claimed_by")
     list_filter = (study_filter("stage__study"), stage_filter(), "kind", ("claimed_at", admin.EmptyFieldListFilter))
     list_select_related = ("stage__study", "sitting__respondent")

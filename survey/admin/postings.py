@@ -23,26 +23,31 @@ from survey.panels.asking import can_ask, state_of
 from survey.panels.postings import Move
 from survey.panels.reconciliation import Action, Reconciliation
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, shortened
+from survey.services.base import rights
+from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay
 
 from .filters import deferred_study, study_filter
-
-RECRUIT, PAY = "survey.recruit", "survey.pay_people"
 
 
 @dataclass(frozen=True)
 class PostingAction:
     """Something a researcher can do to a posting: who may do it, which call of the panel it needs, when it is offered,
-    the question that is asked first, and the function that does it."""
+    the question that is asked first, and the function that does it. What costs money says how many cents, and whoever
+    does it types the sum."""
 
     name: str
     label: str
     explanation: str
-    permission: str
+    right: Right
     needs: str
     is_offered: Callable[[Posting, Reconciliation], bool]
     run: Callable[[Posting, Any], str]
-    is_final: bool = False
+    costs: Callable[[Posting, Reconciliation], int] | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.costs is not None
 
 
 def _read(posting: Posting, user: Any) -> str:
@@ -79,7 +84,7 @@ ACTIONS = (
         "read",
         "Read the panel now",
         "Asks the panel for every submission. The workers do so every five minutes by themselves.",
-        RECRUIT,
+        Right.RECRUIT,
         "submissions",
         lambda posting, _found: True,
         _read,
@@ -88,17 +93,17 @@ ACTIONS = (
         "publish",
         "Publish",
         "The panel shows the study to people, and its places may cost their reward from now on.",
-        RECRUIT,
+        Right.SPEND,
         "publish",
         lambda posting, _found: posting.published_at is None,
         _publish,
-        is_final=True,
+        costs=lambda posting, _found: posting.reward * posting.places,
     ),
     PostingAction(
         "pause",
         "Pause",
         "The panel sends nobody else. Those inside finish.",
-        RECRUIT,
+        Right.RECRUIT,
         "pause",
         lambda posting, _found: state_of(posting) == PostingState.ACTIVE,
         _change(Move.PAUSE),
@@ -107,7 +112,7 @@ ACTIONS = (
         "start",
         "Start",
         "The panel goes on sending people.",
-        RECRUIT,
+        Right.RECRUIT,
         "start",
         lambda posting, _found: state_of(posting) in (PostingState.PAUSED, PostingState.AWAITING_REVIEW),
         _change(Move.START),
@@ -116,17 +121,17 @@ ACTIONS = (
         "approve",
         "Approve those who finished",
         "Everybody who finished here and waits for review is approved and gets the reward.",
-        RECRUIT,
+        Right.SPEND,
         "approve",
         lambda _posting, found: bool(found.to(Action.APPROVE)),
         _approve,
-        is_final=True,
+        costs=lambda posting, found: posting.reward * len(found.to(Action.APPROVE)),
     ),
     PostingAction(
         "ask-back",
         "Ask for returns",
         "Everybody who handed in without finishing is asked to return the submission, each person once.",
-        RECRUIT,
+        Right.RECRUIT,
         "ask_to_return",
         lambda _posting, found: bool(found.to(Action.ASK_BACK)),
         _ask_back,
@@ -135,20 +140,23 @@ ACTIONS = (
         "pay",
         "Pay what is owed",
         "Bonuses to everybody who is owed one. They are sent once, and cannot be taken back.",
-        PAY,
+        Right.PAY,
         "pay_bonuses",
         lambda _posting, found: found.owed_cents > 0,
         _pay,
-        is_final=True,
+        costs=lambda _posting, found: found.owed_cents,
     ),
 )
 ACTION_BY_NAME = {action.name: action for action in ACTIONS}
+# What somebody saw at the panel about a payment whose outcome is unknown.
+OUTCOMES = {"paid": "It was paid", "not-paid": "It was not paid"}
 
 
 @admin.register(Posting)
 class PostingAdmin(ReadOnlyAdmin):
     """A posting's page is its reconciliation."""
 
+    right = Right.SEE_POSTINGS
     list_display = ("name", "study", "state", "places", "pay", "published_at", "read_at", "problem")
     list_filter = (study_filter(), "state")
     list_select_related = ("study", "stage__study")
@@ -179,11 +187,7 @@ class PostingAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        posting = self._posting(object_id)
-        if posting is None:
-            return super().change_view(
-                request, object_id, form_url, extra_context
-            )  # Shows a message and goes to the list.
+        posting = self._posting(request, object_id)
         if not self.has_view_permission(request, posting) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         found = reconciliation.reconcile(posting)
@@ -204,36 +208,43 @@ class PostingAdmin(ReadOnlyAdmin):
             problem=panels.find(posting.panel).problem,
             leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
-            may_recruit=request.user.has_perm(RECRUIT),
-            may_pay=request.user.has_perm(PAY),
+            may_recruit=rights.may(request.user, Right.RECRUIT, posting.study_id),
+            outcomes=OUTCOMES if rights.may(request.user, Right.PAY, posting.study_id) else {},
         )
 
     def action_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """GET asks first, POST acts."""
-        action, posting = ACTION_BY_NAME.get(name), self._posting(pk)
-        if action is None or posting is None:
+        """GET asks first, POST acts. What costs money is done only by whoever has typed the sum."""
+        action, posting = ACTION_BY_NAME.get(name), self._posting(request, pk)
+        if action is None:
             raise Http404
-        if not request.user.has_perm(action.permission) or not self.has_view_permission(request, posting):
-            raise PermissionDenied
+        self._require(request, action.right, posting)
+        found, cents, error = None, None, ""
+        if action.costs is not None or request.method != "POST":
+            found = reconciliation.reconcile(posting)
+        if action.costs is not None and found is not None:
+            cents = action.costs(posting, found)
         if request.method == "POST":
-            return self._act(request, posting, action.label, lambda: action.run(posting, request.user))
+            error = "" if cents is None else _sum_error(request, cents, posting.currency)
+            if not error:
+                return self._act(request, posting, action.label, lambda: action.run(posting, request.user))
         return self._page(
             request,
             "action.html",
             title=f"{action.label}: {posting}?",
             posting=posting,
             action=action,
-            found=reconciliation.reconcile(posting),
+            found=found,
+            cents=cents,
+            error=error,
         )
 
     def settle_view(self, request: HttpRequest, pk: int, row: int) -> HttpResponse:
         """Store what somebody decided about one difference."""
-        posting = self._posting(pk)
-        submission = Submission.objects.filter(posting=posting, pk=row).first() if posting else None
-        if posting is None or submission is None:
+        posting = self._posting(request, pk)
+        submission = Submission.objects.filter(posting=posting, pk=row).first()
+        if submission is None:
             raise Http404
-        if not request.user.has_perm(RECRUIT):
-            raise PermissionDenied
+        self._require(request, Right.RECRUIT, posting)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
 
@@ -245,21 +256,41 @@ class PostingAdmin(ReadOnlyAdmin):
         return self._act(request, posting, "Settle", settle)
 
     def payment_view(self, request: HttpRequest, pk: int, batch: int) -> HttpResponse:
-        """Store what somebody saw at the panel about a payment whose outcome is unknown."""
-        posting = self._posting(pk)
-        found = PaymentBatch.objects.filter(posting=posting, pk=batch).first() if posting else None
-        if posting is None or found is None:
+        """Store what somebody saw at the panel about a payment whose outcome is unknown. GET asks first: what was not
+        paid is owed again, and then paid again."""
+        posting = self._posting(request, pk)
+        found = PaymentBatch.objects.filter(posting=posting, pk=batch).first()
+        if found is None:
             raise Http404
-        if not request.user.has_perm(PAY):
-            raise PermissionDenied
-        if request.method != "POST" or request.POST.get("said") not in ("paid", "not-paid"):
-            return HttpResponseNotAllowed(["POST"])
+        self._require(request, Right.PAY, posting)
+        said = (request.POST if request.method == "POST" else request.GET).get("said", "")
+        if said not in OUTCOMES:
+            raise Http404
+        cents = found.payments.aggregate(sum=Sum("amount"))["sum"] or 0
+        error = _sum_error(request, cents, posting.currency) if request.method == "POST" else ""
 
         def settle() -> str:
-            money.settle(found, was_paid=request.POST["said"] == "paid", by=request.user, via="admin")
+            money.settle(found, was_paid=said == "paid", by=request.user, via="admin")
             return "Written down."
 
-        return self._act(request, posting, "Payment", settle)
+        if request.method == "POST" and not error:
+            return self._act(request, posting, "Payment", settle)
+        return self._page(
+            request,
+            "payment.html",
+            title=f"{OUTCOMES[said]}: {found}?",
+            posting=posting,
+            batch=found,
+            said=said,
+            label=OUTCOMES[said],
+            cents=cents,
+            error=error,
+        )
+
+    def _require(self, request: HttpRequest, right: Right, posting: Posting) -> None:
+        rights.require(request.user, right, posting.study_id)
+        if not self.has_view_permission(request, posting):
+            raise PermissionDenied
 
     def _act(self, request: HttpRequest, posting: Posting, label: str, act: Callable[[], str]) -> HttpResponse:
         try:
@@ -275,15 +306,16 @@ class PostingAdmin(ReadOnlyAdmin):
             and client is not None
             and can_ask(posting.panel)
             and client.can(action.needs)
-            and request.user.has_perm(action.permission)
+            and rights.may(request.user, action.right, posting.study_id)
             and action.is_offered(posting, found)
         )
 
-    @staticmethod
-    def _posting(pk: Any) -> Posting | None:
-        if not str(pk).isdecimal():
-            return None
-        return Posting.objects.select_related("study__bank", "stage__study").filter(pk=pk).first()
+    def _posting(self, request: HttpRequest, pk: Any) -> Posting:
+        rows = self.visible_to(request.user, Posting.objects.select_related("study__bank", "stage__study"))
+        posting: Posting | None = rows.filter(pk=pk).first() if str(pk).isdecimal() else None
+        if posting is None:
+            raise Http404
+        return posting
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
         return TemplateResponse(
@@ -293,8 +325,16 @@ class PostingAdmin(ReadOnlyAdmin):
         )
 
 
+def _sum_error(request: HttpRequest, cents: int, currency: str) -> str:
+    """Empty if the sum that was typed is what it costs now: it may have grown since the page was shown."""
+    wanted = f"{cents / 100:.2f}"
+    typed = request.POST.get("sum", "").replace(currency, "").replace(",", ".").strip()
+    return "" if typed == wanted else f"Type the sum as it is now: {wanted}. Nothing was done."
+
+
 @admin.register(Submission)
 class SubmissionAdmin(ReadOnlyAdmin):
+    right = Right.SEE_POSTINGS
     list_display = ("number", "posting", "respondent", "status", "seconds", "started_at", "completed_at", "resolution")
     list_filter = (study_filter("posting__study"), "status")
     list_select_related = ("posting__stage__study", "respondent")
@@ -303,7 +343,8 @@ class SubmissionAdmin(ReadOnlyAdmin):
     search_help_text = "By the beginning of the pseudonym."
     fields = (
         *("posting", "respondent", "status", "started_at", "completed_at", "seconds", "read_at"),
-        *("approved_at", "asked_back_at", "rejected_at", "resolution", "resolved_at"),
+        *("approved_at", "asked_back_at", "rejected_at", "rejection_category", "rejection_message"),
+        *("pending", "pending_at", "resolution", "resolved_at"),
     )
 
     @admin.display(description="submission", ordering="pk")
@@ -319,6 +360,7 @@ class PaymentInline(ReadOnlyInline):
 
 @admin.register(PaymentBatch)
 class PaymentBatchAdmin(ReadOnlyAdmin):
+    right = Right.SEE_POSTINGS
     list_display = ("number", "posting", "state", "cents", "created_by", "created_at", "sent_at", "settled_at")
     list_filter = (study_filter("posting__study"), "state")
     list_select_related = ("posting__stage__study", "created_by")
@@ -340,6 +382,8 @@ class PaymentBatchAdmin(ReadOnlyAdmin):
 
 @admin.register(WebhookEvent)
 class WebhookEventAdmin(ReadOnlyAdmin):
+    """An event names a submission only in its encrypted body, so that it belongs to no study: for superusers."""
+
     list_display = ("number", "event_type", "state", "tries", "received_at", "done_at", "said")
     list_filter = ("state", "event_type")
     deferred = ("body_encrypted",)

@@ -4,32 +4,74 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
 
-from survey.models import ApiToken, AuditEntry
+from survey.models import ApiToken, AuditEntry, AuditSeal, Study
+from survey.models.audit import MOST_TOKEN_DAYS, TOKEN_DAYS
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
-from survey.services.base.auditing import record
+from survey.services.base import audit_chain, rights
+from survey.services.base.auditing import actor_of
+from survey.services.base.rights import Right
+from survey.services.base.tokens import issue_token, revoke_token
+
+
+class WayFilter(admin.SimpleListFilter):
+    """The ways are known: to ask the table for them would read all of it."""
+
+    title = parameter_name = "via"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(way, way) for way in ("admin", "api", "web", "command", "worker")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(via=self.value()) if self.value() else queryset
 
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    list_display = ("at", "who", "via", "action", "subject", "detail_in_short")
-    list_filter = ("via", "action")
-    list_select_related = ("actor",)
-    search_fields = ("subject", "actor__username")
-    search_help_text = "By subject or user."
-    fields = ("at", "actor", "via", "action", "subject", "detail_text")
-    readonly_fields = ("at", "detail_text")
+    """Entries name users by their audit names. Who may see users sees whose they are."""
 
-    @admin.display(description="who", ordering="actor__username")
-    def who(self, entry: AuditEntry) -> str:
-        return str(entry.actor) if entry.actor else "–"
+    list_display = ("at", "who", "via", "action", "subject", "study", "detail_in_short")
+    list_filter = (WayFilter, "action")
+    search_fields = ("subject", "study", "actor")
+    search_help_text = "By subject, study, or a user's audit name, which the user's page shows."
+    fields = ("at", "who", "via", "action", "subject", "study", "detail_text", "seal")
+    readonly_fields = ("at", "who", "detail_text", "seal")
+    change_list_template = "admin/survey/auditentry/list.html"
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        found = super().get_changelist_instance(request)
+        names = _names_of_users(request)
+        for entry in found.result_list:
+            entry.username = names.get(entry.actor, "")
+        return found
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        entry = super().get_object(request, object_id, from_field)
+        if entry is not None:
+            entry.username = _names_of_users(request).get(entry.actor, "")
+        return entry
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {**(extra_context or {}), "head": audit_chain.head()})
+
+    @admin.display(description="who", ordering="actor")
+    def who(self, entry: Any) -> str:
+        return f"{entry.actor} ({entry.username})" if entry.username else entry.actor or "–"
+
+    def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """What was done in studies whose answers the user may read, and what the user did outside of studies."""
+        keys = rights.studies_with(user, Right.READ_ANSWERS)
+        if keys is None:
+            return rows
+        slugs = Study.objects.filter(pk__in=keys).values("slug")
+        return rows.filter(Q(study__in=slugs) | Q(study="", actor=actor_of(user)))
 
     @admin.display(description="detail")
     def detail_in_short(self, entry: AuditEntry) -> str:
@@ -39,28 +81,65 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def detail_text(self, entry: AuditEntry) -> Any:
         return pretty_json(entry.detail)
 
+    @admin.display(description="seal")
+    def seal(self, entry: AuditEntry) -> str:
+        seal = AuditSeal.objects.filter(entry_id=entry.pk).first()
+        return f"{seal.number}: {seal.sha256}" if seal else "not sealed yet"
+
+
+def _names_of_users(request: HttpRequest) -> dict[str, str]:
+    """Usernames by audit name; none for who may not see users."""
+    if not request.user.has_perm("auth.view_user"):
+        return {}
+    return {actor_of(user): user.get_username() for user in get_user_model().objects.all()}
+
 
 class TokenForm(forms.Form):
     name = forms.CharField(
         max_length=80, required=False, label="What it is for", help_text="To tell your tokens apart."
     )
+    scope = forms.ChoiceField(
+        choices=ApiToken.Scope.choices,
+        initial=ApiToken.Scope.READ,
+        help_text="A token that may run can open, pause and close stages.",
+    )
+    studies = forms.ModelMultipleChoiceField(
+        Study.objects.none(),
+        to_field_name="slug",
+        required=False,
+        help_text="These alone; none chosen: all of your studies, later ones as well.",
+    )
+    days = forms.IntegerField(min_value=1, max_value=MOST_TOKEN_DAYS, initial=TOKEN_DAYS, label="Days until it expires")
+
+    def __init__(self, *args: Any, user: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["studies"]
+        field.queryset = rights.visible(user, Study.objects.order_by("slug"))
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Everybody sees and revokes their own tokens; superusers see and revoke all."""
 
-    list_display = ("prefix", "name", "user", "created_at", "last_used_at", "revoked_at")
+    list_display = ("prefix", "name", "user", "scope", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("user",)
     search_fields = ("name", "user__username")
-    fields = ("prefix", "name", "user", "created_at", "last_used_at", "revoked_at")
-    readonly_fields = ("created_at",)
+    fields = (
+        *("prefix", "name", "user", "scope", "its_studies"),
+        *("created_at", "expires_at", "last_used_at", "revoked_at"),
+    )
+    readonly_fields = ("created_at", "its_studies")
     change_form_template = "admin/survey/apitoken/page.html"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        tokens = super().get_queryset(request)
-        return tokens if request.user.is_superuser else tokens.filter(user=request.user.pk)
+    def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if user.is_superuser else rows.filter(user=user.pk)
+
+    @admin.display(description="studies")
+    def its_studies(self, token: ApiToken) -> str:
+        if token.for_all_studies:
+            return "all of its user's"
+        return ", ".join(token.studies.order_by("slug").values_list("slug", flat=True)) or "none"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm("survey.add_apitoken"))
@@ -74,15 +153,13 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = TokenForm(request.POST or None)
+        form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
         if request.method == "POST" and form.is_valid():
-            return self._issue(request, form.cleaned_data["name"])
+            return self._issue(request, **form.cleaned_data)
         return self._page(request, "make.html", title="Make an API token", form=form)
 
-    def _issue(self, request: HttpRequest, name: str) -> HttpResponse:
-        with transaction.atomic():
-            token, secret = ApiToken.issue(user=request.user, name=name)
-            record("create_token", token, by=request.user, via="admin", token_user=request.user.get_username())
+    def _issue(self, request: HttpRequest, *, studies: QuerySet[Study], **chosen: Any) -> HttpResponse:
+        token, secret = issue_token(user=request.user, studies=studies or None, by=request.user, via="admin", **chosen)
         if "download" in request.POST:
             response = HttpResponse(f"{secret}\n", content_type="text/plain; charset=utf-8")
             response["Content-Disposition"] = f'attachment; filename="hunch-token-{token.prefix}.txt"'
@@ -92,14 +169,13 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     def revoke_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         token = self.get_object(request, str(pk))
-        if token is None or not self.has_view_permission(request, token):
+        if token is None:
+            raise Http404
+        if not self.has_view_permission(request, token):
             raise PermissionDenied
         if request.method != "POST":
             return self._page(request, "revoke.html", title="Revoke an API token", token=token)
-        with transaction.atomic():
-            # Only once: the first time counts.
-            if ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
-                record("revoke_token", token, by=request.user, via="admin", token_user=token.user.get_username())
+        revoke_token(token, by=request.user, via="admin")
         messages.success(request, f"The token {token.prefix}… is revoked.")
         return HttpResponseRedirect(reverse("admin:survey_apitoken_changelist"))
 

@@ -8,20 +8,29 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
-from survey.contracts.reports import Argument, Findings, Layout, Linked, Picture, Report, Table
+from survey.contracts.reports import Argument, Findings, Layout, Linked, Picture, Report, ReportEntry, Table
 from survey.exceptions import HunchError
 from survey.models import Study
+from survey.services.base import rights
+from survey.services.base.csv_lines import guarded
+from survey.services.base.rights import Right
 from survey.services.results import reports
 
+from . import downloads
+from .members import MemberPages
 from .pictures import NotAPicture, inline
-from .study_file import StudyFilePages
 
 # A number as people write it, maybe followed by a unit or an interval; or a dash for none.
 NUMBER = re.compile(r"[+−-]?\d[\d,.]*( |$|%)|[–-]$")
+
+WITHHELD = (
+    "It holds what people wrote, so the page leaves it out: you may not export answers. That needs the role analyst in "
+    "this study, and for your account the permission survey.export_study."
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class ShownPicture:
     why: str
 
 
-class ReportPages(StudyFilePages):
+class ReportPages(MemberPages):
     """Mixed into the study's admin."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -91,11 +100,13 @@ class ReportPages(StudyFilePages):
     def report_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         """The report with the arguments in the address; its form leads to other addresses."""
         study = self._study(request, pk)
+        may_export = rights.may(request.user, Right.EXPORT, study.pk)
         entry, report = _found(study, name)
-        given = reports.pages_arguments(study, report, _given(request))
-        found, problem = None, ""
+        found, fields, problem = None, [], ""
         try:
-            found = reports.make(study, name, given)
+            given = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+            fields = _fields(study, entry, report, given, request.user)
+            found = reports.make_for_web(study, name, given, reader=request.user)
         except HunchError as exc:
             problem = exc.message
         return self._page(
@@ -104,25 +115,32 @@ class ReportPages(StudyFilePages):
             title=found.title if found else f"{entry.title}: {study.title}",
             study=study,
             entry=entry,
-            fields=_fields(study, report, given),
+            fields=fields,
             problem=problem,
             query=request.GET.urlencode(),
-            **(_shown(found, study, name) if found else {}),
+            may_export=may_export,
+            **(_shown(found, study, name, may_export=may_export) if found else {}),
         )
 
     def report_file_view(self, request: HttpRequest, pk: int, name: str, file: str) -> HttpResponse:
-        """One file of the report, made with the same arguments as the page."""
-        study = self._study(request, pk)
-        _entry, report = _found(study, name)
+        """One file of the report, made with the same arguments as the page. By POST, since the audit records each
+        download."""
+        study = self._study(request, pk, Right.EXPORT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        entry, report = _found(study, name)
         try:
-            found = reports.make(study, name, reports.pages_arguments(study, report, _given(request)))
+            given = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+            found = reports.make_for_web(study, name, given, reader=request.user)
         except HunchError as exc:
             raise Http404(exc.message) from exc
         writer = reports.file_of(found, file)
         if writer is None or any(one.heavy and f"{one.name}.svg" == file for one in found.pictures):
             raise Http404
-        response = HttpResponse(_content(writer), content_type=_kind_of(file))
-        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{file}"'
+        content, is_guarded = _content(writer), downloads.is_guarded(request, file)
+        response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=_kind_of(file))
+        reports.record_reading(study, name, _given(request), by=request.user, via="admin", file=file)
+        response["Content-Disposition"] = downloads.save_as(study, file, guarded=is_guarded)
         return response
 
 
@@ -137,7 +155,9 @@ def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
     return {name: request.GET.getlist(name) for name in request.GET}
 
 
-def _fields(study: Study, report: Report, given: Mapping[str, Sequence[str]]) -> list[Field]:
+def _fields(
+    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], reader: Any
+) -> list[Field]:
     return [
         Field(
             argument,
@@ -146,22 +166,24 @@ def _fields(study: Study, report: Report, given: Mapping[str, Sequence[str]]) ->
         )
         for argument in report.arguments
         # An argument whose list of choices is empty is not shown.
-        if (choices := argument.choices_in(study)) or argument.choices is None
+        if (choices := reports.choices_of(study, entry, argument, reader=reader)) or argument.choices is None
     ]
 
 
-def _shown(found: Findings, study: Study, name: str) -> dict[str, Any]:
+def _shown(found: Findings, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
     command = f"hunch report {study.slug} {name} --out DIR"
     return {
         "lines": found.lines,
         "notes": found.notes,
-        "tables": [_table(table) for table in found.tables],
+        "tables": [_table(table, may_export=may_export) for table in found.tables],
         "pictures": [_picture(picture, command) for picture in found.pictures],
         "files": [file.name for file in found.files],
     }
 
 
-def _table(table: Table) -> ShownTable:
+def _table(table: Table, *, may_export: bool) -> ShownTable:
+    if table.verbatim and not may_export:
+        return ShownTable(table.name, table.title, WITHHELD, [])
     return ShownTable(table.name, table.title, table.note, [_layout(one) for one in reports.layouts_of(table)])
 
 

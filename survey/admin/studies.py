@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import (
@@ -18,11 +19,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
 from survey.contracts import instruments, panels
+from survey.database import written_patiently
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.panels import owed_list
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
-from survey.services.base import auditing, csv_lines
+from survey.services.base import auditing, csv_lines, rights
+from survey.services.base.rights import Right
 from survey.services.plans import planning
 from survey.services.results import reports
 from survey.services.results.export import codebook, contents, files
@@ -31,7 +34,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
-from . import estimates, flags, leaderboard, study_page
+from . import downloads, estimates, leaderboard, sitting_flags, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
@@ -104,17 +107,17 @@ def _pause(stage: Stage, user: Any) -> str:
 
 def _close(stage: Stage, user: Any) -> str:
     lifecycle.close_stage(stage, by=user, via="admin")
-    return f"Stage {stage.index} is closing. What follows appears under its job steps."
+    return f"Stage {stage.index} is closing. The study page shows the next steps of work under it."
 
 
 def _close_now(stage: Stage, user: Any) -> str:
     lifecycle.close_stage(stage, now=True, by=user, via="admin")
-    return f"Stage {stage.index} is closing now. What follows appears under its job steps."
+    return f"Stage {stage.index} is closing now. The study page shows the next steps of work under it."
 
 
 def _retry(stage: Stage, user: Any) -> str:
     count = lifecycle.retry_steps(stage, by=user, via="admin")
-    return f"{count} failed step{'' if count == 1 else 's'} of stage {stage.index} queued again."
+    return f"{count} failed step{'' if count == 1 else 's'} of stage {stage.index} will be tried again."
 
 
 ACTIONS = (
@@ -128,8 +131,8 @@ ACTIONS = (
     StageAction(
         "plan-uniformly",
         "Plan uniformly",
-        "The stage before left its predictor nothing to learn from: all its answers were alike, or there were none. "
-        "This draws the stage uniformly instead of as the study file says, and writes down that it did.",
+        "The predictor could learn nothing from the stage before: all its answers were alike, or there were none. This "
+        "draws the stage uniformly instead of as the study file says, and records that in the stage's manifest.",
         lambda section, all_of_them: _is_next(section, all_of_them) and lifecycle.waits_for_a_choice(section.stage),
         _plan_uniformly,
         is_final=True,
@@ -137,30 +140,30 @@ ACTIONS = (
     StageAction(
         "open",
         "Open",
-        "Lets respondents in. A pilot or a first stage that is not planned yet is planned now. Opening the first main "
-        "stage locks the study file.",
+        "Respondents can begin. A pilot or a first stage that is not planned yet is planned now. Opening the first "
+        "main stage locks the study file: from then on only what changes no figure can be amended.",
         _can_open,
         _open,
     ),
     StageAction(
         "resume",
         "Resume",
-        "Lets respondents in again.",
+        "Respondents can begin again.",
         lambda section, _all: section.stage.state == State.PAUSED,
         _open,
     ),
     StageAction(
         "pause",
         "Pause",
-        "Lets nobody else in. Those inside go on and finish.",
+        "Nobody else can begin. People who have begun can finish.",
         lambda section, _all: section.stage.state == State.OPEN,
         _pause,
     ),
     StageAction(
         "close",
         "Close",
-        "Lets nobody else in, for good, and waits for those inside. Then the answers are frozen, the predictor is "
-        "trained and the next stage is planned.",
+        "Nobody else can begin, for good. People who have begun can finish; then the answers are frozen, the "
+        "predictor is trained and the next stage is planned.",
         lambda section, _all: section.stage.state in (State.OPEN, State.PAUSED),
         _close,
         is_final=True,
@@ -168,8 +171,8 @@ ACTIONS = (
     StageAction(
         "close-now",
         "Close now",
-        "Lets nobody else in, for good, and does not wait: whoever is inside can finish, gets the code and is owed "
-        "pay, but what they answer from here on does not count.",
+        "Nobody else can begin, for good, and the stage does not wait. People who have begun can finish, get their "
+        "code and are paid, but what they answer from now on does not count.",
         lambda section, _all: (
             section.stage.state in (State.OPEN, State.PAUSED)
             or (section.stage.state == State.CLOSING and section.live > 0)
@@ -180,7 +183,7 @@ ACTIONS = (
     StageAction(
         "retry",
         "Retry failed steps",
-        "Queues the stage's failed steps again.",
+        "The workers try the stage's failed steps again.",
         lambda section, _all: bool(section.failed_steps),
         _retry,
     ),
@@ -227,9 +230,7 @@ class StudyAdmin(ReportPages):
     ) -> HttpResponse:
         study = self.get_object(request, object_id)
         if study is None:
-            return super().change_view(
-                request, object_id, form_url, extra_context
-            )  # Shows a message and goes to the list.
+            raise Http404
         if not self.has_view_permission(request, study):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
@@ -237,7 +238,7 @@ class StudyAdmin(ReportPages):
         study.refresh_from_db(fields=["source_text", "stored_config"])
         sections = study_page.sections(study)
         problem = instruments.problem_with(study.instrument)
-        may_run = request.user.has_perm("survey.run_study")
+        may_run = rights.may(request.user, Right.RUN, study.pk)
         root = request.build_absolute_uri("/").rstrip("/")
         return self._page(
             request,
@@ -248,30 +249,37 @@ class StudyAdmin(ReportPages):
             outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             addresses=study_page.addresses(study, root),
             leading_metric=next(iter(shown_metrics(learning_of(study))), None),
-            codes=study.codes.order_by("pk"),
+            codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
             instrument_problem=problem,
-            flag_lines=[] if problem else flags.flag_lines(study),  # Flags are read from the answers.
-            left_out=flags.left_out_by_stage(study),
+            flag_lines=[] if problem else sitting_flags.flag_lines(study),  # Flags are read from the answers.
+            excluded=sitting_flags.excluded_by_stage(study),
             pay=hourly_pay(study),
             reports=reports.lines_of(study),
             panel_problem=panels.of_study(study).problem,
+            alerts=study.alerts.filter(resolved_at__isnull=True),
             **file_facts(study, request.user),
-            files=_files(study) if request.user.has_perm("survey.export_study") else [],
+            files=_files(study, request.user),
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
                 for name, label in LISTS
-                if request.user.has_perm(f"survey.view_{name.removeprefix('survey_')}")
+                if self._may_list(request, study, name.removeprefix("survey_"))
             ],
         )
 
+    def _may_list(self, request: HttpRequest, study: Study, name: str) -> bool:
+        """Whether the list of that model shows the user anything of the study."""
+        page: Any = self.admin_site.get_model_admin(apps.get_model("survey", name))
+        right = page.right or rights.right_to_see(page.model)
+        return page.has_view_permission(request) and rights.may(request.user, right, study.pk)
+
     def action_view(self, request: HttpRequest, pk: int, index: int, name: str) -> HttpResponse:
         """GET asks first, POST acts."""
+        study = self._study(request, pk, Right.RUN)
         action = ACTION_BY_NAME.get(name)
-        stage = Stage.objects.select_related("study__bank").filter(study=pk, index=index).first()
-        if not request.user.has_perm("survey.run_study") or not self.has_view_permission(request):
-            raise PermissionDenied
+        stage = study.stages.filter(index=index).first()
         if action is None or stage is None:
             raise Http404
+        stage.study = study
         if request.method == "POST":
             try:
                 messages.success(request, action.run(stage, request.user))
@@ -290,27 +298,23 @@ class StudyAdmin(ReportPages):
 
     def export_view(self, request: HttpRequest, pk: int, name: str) -> Any:
         """One file of the export, streamed. By POST, since the audit records each download."""
-        if not request.user.has_perm("survey.export_study"):
-            raise PermissionDenied
+        study = self._study(request, pk, Right.SEE_POSTINGS if name == owed_list.FILE else Right.EXPORT)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        study = Study.objects.select_related("bank").filter(pk=pk).first()
-        lines = _export(study, name) if study else None
-        if study is None or lines is None:
+        lines = _export(study, name)
+        if lines is None:
             raise Http404
-        auditing.record("export_answers", study, by=request.user, via="admin", form=name)
+        is_guarded = downloads.is_guarded(request, name)
+        auditing.record("export_answers", study, by=request.user, via="admin", form=name, guarded=is_guarded)
         kind = "text/markdown" if name.endswith(".md") else "text/csv"
-        response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
-        response["Content-Disposition"] = f'attachment; filename="{study.slug}-{name}"'
+        shown = map(csv_lines.guarded, lines) if is_guarded else lines
+        response = StreamingHttpResponse(written_patiently(shown), content_type=f"{kind}; charset=utf-8")
+        response["Content-Disposition"] = downloads.save_as(study, name, guarded=is_guarded)
         return response
 
     def leaderboard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """How the study's predictors did on later answers."""
-        study = Study.objects.filter(pk=pk).first()
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
-        if study is None:
-            raise Http404
+        study = self._study(request, pk)
         return self._page(
             request,
             "leaderboard.html",
@@ -321,11 +325,7 @@ class StudyAdmin(ReportPages):
 
     def estimates_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """What the answers say about all items."""
-        study = Study.objects.filter(pk=pk).first()
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
-        if study is None:
-            raise Http404
+        study = self._study(request, pk)
         return self._page(
             request,
             "estimates.html",
@@ -339,11 +339,12 @@ def _offered(section: StageSection, all_of_them: Sequence[StageSection]) -> list
     return [action for action in ACTIONS if action.is_offered(section, all_of_them)]
 
 
-def _files(study: Study) -> list[str]:
+def _files(study: Study, user: Any) -> list[str]:
     names = []
-    if instruments.is_known(study.instrument):
-        names = ["answers.csv", *(extra.name for extra in contents.extra_files(study)), "codebook.md"]
-    return [*names, owed_list.FILE] if panels.of_study(study).pays_from_a_list else names
+    if instruments.is_known(study.instrument) and rights.may(user, Right.EXPORT, study.pk):
+        names = ["answers.csv", *(extra.name for extra in contents.file_heads(study)), "codebook.md"]
+    owes = panels.of_study(study).pays_from_a_list and rights.may(user, Right.SEE_POSTINGS, study.pk)
+    return [*names, owed_list.FILE] if owes else names
 
 
 def _export(study: Study, name: str) -> Any:
@@ -354,10 +355,8 @@ def _export(study: Study, name: str) -> Any:
         return iter([codebook.codebook_page(study)])
     if name == owed_list.FILE and panels.of_study(study).pays_from_a_list:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
-    for extra in contents.extra_files(study):
-        if extra.name == name:
-            return csv_lines.csv_lines(extra.columns, extra.rows)
-    return None
+    extra = contents.file_named(study, name)
+    return None if extra is None else csv_lines.csv_lines(extra.columns, extra.rows)
 
 
 @admin.register(Stage)

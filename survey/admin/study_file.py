@@ -14,7 +14,9 @@ from django.utils.safestring import SafeString
 from survey.exceptions import FileErrors, HunchError
 from survey.models import Amendment, Study, Withdrawal
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
+from survey.services.base import rights
 from survey.services.base.retention import is_over
+from survey.services.base.rights import Right
 from survey.services.studies import amending
 
 from .filters import deferred_study, study_filter
@@ -46,18 +48,17 @@ class StudyFilePages(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    def _page(self, request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
         return TemplateResponse(
             request,
             f"admin/survey/study/{template}",
             {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
+            status=status,
         )
 
     def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show first what would change; only the second button changes it."""
-        study = self._study(request, pk)
-        if not request.user.has_perm("survey.amend_study"):
-            raise PermissionDenied
+        study = self._study(request, pk, Right.AMEND)
         form = AmendForm(request.POST or None, initial={"text": study.source_text})
         proposal, problems = None, []
         if request.method == "POST" and form.is_valid():
@@ -74,7 +75,7 @@ class StudyFilePages(ReadOnlyAdmin):
                     )
                     messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
                     return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
-                proposal = amending.propose(study, text=text, source_name=name)
+                proposal = amending.propose(study, text=text, source_name=name, by=request.user)
             except FileErrors as exc:
                 problems = exc.lines
             except HunchError as exc:
@@ -97,12 +98,14 @@ class StudyFilePages(ReadOnlyAdmin):
             problems=problems,
         )
 
-    def _study(self, request: HttpRequest, pk: int) -> Study:
-        study = Study.objects.select_related("bank").filter(pk=pk).first()
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
+    def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
+        """The study with that key, for a page that needs the right in it. Whoever is no member finds none."""
+        study = self.visible_to(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
         if study is None:
             raise Http404
+        rights.require(request.user, right, study.pk)
+        if not self.has_view_permission(request, study):
+            raise PermissionDenied
         return study
 
 
@@ -110,7 +113,7 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
     """What the study page says about the file: its lock, its amendments, and until when data is kept."""
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": user.has_perm("survey.amend_study"),
+        "may_amend": rights.may(user, Right.AMEND, study.pk),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
         "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),

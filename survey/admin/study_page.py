@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments, panels
 from survey.contracts.instruments import Learning
+from survey.contracts.measures import SHARE
 from survey.models import (
     Assignment,
     Booklet,
@@ -41,7 +42,7 @@ LITTLE_WHILE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of an outcome over n answers: a share where the outcome is 0 or 1."""
+    """The mean of an outcome over n answers: a share if that is the outcome's unit."""
 
     value: float
     n: int
@@ -69,7 +70,7 @@ class MetricTable:
 
 
 @dataclass(frozen=True)
-class StratumLine:
+class StratumRow:
     name: str
     candidates: int | None
     drawn: int
@@ -89,7 +90,7 @@ class RunLine:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class EvaluationTable:
     """How well the predictor did on a stage's answers, which it had not seen: a table for each way of weighting."""
 
     run: PredictorRun
@@ -112,10 +113,10 @@ class StageSection:
     free_booklets: int
     make_up_booklets: int
     outcomes: Outcomes
-    strata: list[StratumLine]
+    strata: list[StratumRow]
     candidates: CandidateSet | None
     runs: list[RunLine]
-    judged: Judgement | None
+    judged: EvaluationTable | None
     steps: list[JobStep]
 
     @property
@@ -192,7 +193,7 @@ def sections(study: Study) -> list[StageSection]:
             outcomes=outcomes[stage.pk],
             strata=_stratum_lines(stage, strata[stage.pk], drawn, given, counted, outcomes[stage.pk]),
             candidates=candidates.get(stage.pk),
-            runs=[_run_line(run, evaluations, by_pk, learning) for run in runs[stage.pk]],
+            runs=[_run_line(run, evaluations, by_pk) for run in runs[stage.pk]],
             judged=_judgement(stage, evaluations, run_by_pk, learning),
             steps=steps[stage.pk],
         )
@@ -223,9 +224,9 @@ def _stratum_lines(
     given: Mapping[tuple[Any, ...], int],
     counted: Mapping[tuple[Any, ...], int],
     outcomes: Outcomes,
-) -> list[StratumLine]:
+) -> list[StratumRow]:
     lines = [
-        StratumLine(
+        StratumRow(
             name=stratum.name,
             candidates=stratum.size,
             drawn=drawn.get((stage.pk, stratum.pk), 0),
@@ -239,7 +240,7 @@ def _stratum_lines(
     ]
     if outside := drawn.get((stage.pk, None)):  # Controls and repeats were not drawn from a stratum.
         lines.append(
-            StratumLine(
+            StratumRow(
                 name="controls, repeats",
                 candidates=None,
                 drawn=outside,
@@ -253,9 +254,7 @@ def _stratum_lines(
     return lines
 
 
-def _run_line(
-    run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage], learning: Learning | None
-) -> RunLine:
+def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
     return RunLine(
         run=run,
         evaluated_on=[stages[found.stage_id] for found in evaluations if found.predictor_run_id == run.pk],
@@ -272,12 +271,12 @@ COUNTED = {
 
 def _judgement(
     stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun], learning: Learning | None
-) -> Judgement | None:
+) -> EvaluationTable | None:
     metrics = shown_metrics(learning)
     for found in evaluations:
         run = runs.get(found.predictor_run_id)
         if found.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
-            return Judgement(
+            return EvaluationTable(
                 run=run,
                 tables=[
                     (title, metric_table(found.metrics[name], learning))
@@ -382,9 +381,7 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}
-    # Outcomes come from the responses. Reading the items too (two long questions each) would take three times as long.
-    # An instrument whose outcomes need the items still gets them, with one query for each answer.
-    relations = [relation for relation in instrument.prefetch() if relation.startswith("responses")]
+    relations = instrument.outcome_relations()
     answers = counted.select_related("slot").prefetch_related("responses", *relations).order_by("pk")
     rows = answers.iterator(chunk_size=CHUNK)
     values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -396,12 +393,12 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
         name = next(iter(outcomes))
         for answer, value in zip(chunk, outcomes[name].tolist(), strict=True):
             values[answer.slot.stage_id][answer.slot.stratum_id].append(float(value))
-    return {stage: _outcomes(name, by_stratum) for stage, by_stratum in values.items()}
+    is_share = instrument.estimates.unit_of(name) == SHARE
+    return {stage: _outcomes(name, by_stratum, is_share=is_share) for stage, by_stratum in values.items()}
 
 
-def _outcomes(name: str, values: Mapping[int | None, list[float]]) -> Outcomes:
+def _outcomes(name: str, values: Mapping[int | None, list[float]], *, is_share: bool) -> Outcomes:
     together = [value for part in values.values() for value in part]
-    is_share = set(together) <= {0.0, 1.0}
     return Outcomes(
         name=name.replace("_", " "),
         overall=Mean(sum(together) / len(together), len(together), is_share),

@@ -9,6 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from survey.models import ApiToken
+from survey.services.base import rights
 
 
 class ApiTokenAuthentication(BaseAuthentication):
@@ -28,6 +29,10 @@ class ApiTokenAuthentication(BaseAuthentication):
         if token is None or token.revoked_at is not None or not token.user.is_active:
             raise AuthenticationFailed(_("The token is unknown or was revoked."))
         now = timezone.now()
+        if token.expires_at <= now:
+            raise AuthenticationFailed(_("The token has expired: make a new one."))
+        if not token.for_all_studies:
+            rights.limit(token.user, token.studies.values_list("pk", flat=True))
         # Updated at most once a minute: a client that pages through an export must not cause a write for every page.
         if token.last_used_at is None or (now - token.last_used_at).total_seconds() > 60:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

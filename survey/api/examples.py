@@ -239,7 +239,16 @@ STEPS: dict[str, Json] = {
                 options=["use", "withdraw"],
                 labels=["Use my data", "Withdraw my data"],
                 hint="If you withdraw your answers, we delete them at once, and we cannot bring them back.",
-            )
+            ),
+            _field(
+                "my_data_confirmed",
+                "choice",
+                "Do you want us to delete all your answers?",
+                required=False,
+                options=["yes"],
+                labels=["Yes, delete my answers"],
+                hint="We delete them at once, and we cannot bring them back.",
+            ),
         ],
     ),
     "end, completed": _step(30, "end", "The end", "Thank you.", outcome="completed", code="C7QX4M2P9K"),
@@ -334,12 +343,29 @@ ERRORS: dict[int, dict[str, Json]] = {
     413: {"too large": _error("too_large", "What was sent is too large: at most 262144 bytes.")},
     415: {"no JSON": _error("unsupported_media_type", 'Unsupported media type "text/plain" in request.')},
     422: {"an answer outside 0 to 100": _error("invalid", f"value: {_TOO_HIGH}", value=[_TOO_HIGH])},
-    429: {"too many requests": _error("throttled", "Request was throttled. Expected available in 12 seconds.")},
+    429: {
+        "too many requests": _error("throttled", "Request was throttled. Expected available in 12 seconds."),
+        "too many people of one address": _error(
+            "too_many_from_here",
+            "Too many people have come from your network in a short time. Nothing has been recorded. "
+            "Please try again in 42 minutes.",
+        ),
+    },
     503: {
+        "the database is away": _error(
+            "unavailable",
+            "The database or the disk cannot be used at the moment. Please try again in a minute. If you have sent "
+            "something, look first whether it was stored.",
+        ),
+        "the panel cannot be asked": _error(
+            "entry_not_checked",
+            "We cannot check your link at the moment. You have done nothing wrong, and nothing has been recorded. "
+            "Please try again in 1 minute.",
+        ),
         "the study's items are missing": _error(
             "instrument_missing",
             "This study cannot be shown at the moment. Nothing is lost: what you have answered is stored. "
             "Please try again later, or write to those who run the study.",
-        )
+        ),
     },
 }

@@ -2,42 +2,50 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 
+from django.core import signing
 from django.http import StreamingHttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from survey.models import Study
+from survey.database import written_patiently
+from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
-from survey.services.base import auditing
-from survey.services.results import estimating, reports
+from survey.services.base import auditing, rights
+from survey.services.base.rights import Right
+from survey.services.results import reports, stored_estimates
 from survey.services.results.export import columns, contents, files, reading
 from survey.services.sittings import enrolment
+from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import leaderboard
-from survey.services.stages.progress import stage_progress
+from survey.services.stages.progress import stages_progress
+from survey.services.studies import finding
 
-from .respondents import errors
+from .respondents import REFUSED_BODIES, errors
 from .serializers import (
     AnswerPageSerializer,
     EstimatesSerializer,
     FindingsSerializer,
     LeaderboardLineSerializer,
     ReportLineSerializer,
+    StageMoveSerializer,
     StageSerializer,
     StudySerializer,
 )
 
-CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,9})", re.ASCII)
+CURSOR_HOLDS = timedelta(days=1)
 STAGE = OpenApiParameter("stage", OpenApiTypes.INT, description="Only this stage, from 1.")
 CONDITION = OpenApiParameter(
     "condition",
@@ -49,14 +57,29 @@ JSON_COLUMNS = ("condition", "condition_probability", "responses")
 
 
 class MayExport(BasePermission):
+    """What the account may do anywhere. `ResearcherView.study` asks about the study."""
+
     message = _("Your account lacks the permission to export answers (survey.export_study).")
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        return request.user.has_perm("survey.export_study")
+        return request.method not in SAFE_METHODS or request.user.has_perm("survey.export_study")
+
+
+class ScopeAllows(BasePermission):
+    """A token that may only read does nothing else. A session has no scope."""
+
+    message = _("This token may only read. Make one with the scope run.")
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        token: Any = request.auth
+        method = str(request.method)
+        # A method that the address does not have is refused as such.
+        reads = method in SAFE_METHODS or not hasattr(view, method.lower())
+        return reads or token is None or token.scope == ApiToken.Scope.RUN
 
 
 class ResearcherView(APIView):
-    permission_classes = (MayExport,)
+    permission_classes: Any = (IsAuthenticated, MayExport, ScopeAllows)
     filters: ClassVar[tuple[str, ...] | None] = ()  # What the query may hold; None: the view checks it.
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -69,6 +92,20 @@ class ResearcherView(APIView):
         if unknown:
             raise ValidationError({name: [f"There is no such filter. There are: {there_are}."] for name in unknown})
 
+    def study(self, slug: str, right: Right = Right.EXPORT) -> Study:
+        """The study, for who has the right in it.
+
+        Raises:
+            NotFound: there is none, or the user is no member, or the token is for other studies.
+            PermissionDenied: the user's role does not say so.
+        """
+        study = enrolment.study_of(slug)
+        if not rights.may(self.request.user, Right.SEE, study.pk):
+            raise enrolment.unknown_study()
+        if not rights.may(self.request.user, right, study.pk):
+            raise PermissionDenied(_("Your role in this study does not allow that."))
+        return study
+
 
 class StudyList(ResearcherView):
     @extend_schema(
@@ -77,7 +114,7 @@ class StudyList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request) -> Response:
-        """Every study, the newest first."""
+        """The studies that you are a member of, the newest first."""
         return Response(
             [
                 StudySerializer(
@@ -91,9 +128,17 @@ class StudyList(ResearcherView):
                         "url": request.build_absolute_uri(study.get_absolute_url()),
                     }
                 ).data
-                for study in Study.objects.select_related("bank")
+                for study in rights.visible(request.user, Study.objects.select_related("bank"))
             ]
         )
+
+
+MOVES: dict[str, Callable[..., Stage]] = {
+    "open": lifecycle.open_stage,
+    "pause": lifecycle.pause_stage,
+    "close": lifecycle.close_stage,
+    "close-now": partial(lifecycle.close_stage, now=True),
+}
 
 
 class StageList(ResearcherView):
@@ -104,10 +149,31 @@ class StageList(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """The stages of a study with their states and counts."""
-        study = enrolment.study_of(slug)
+        return self._stages(self.study(slug))
+
+    @extend_schema(
+        operation_id="stage_move",
+        request=StageMoveSerializer,
+        responses={200: StageSerializer(many=True), **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 429)},
+        tags=["researchers"],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Open, pause or close a stage, as the study page does. It needs a token with the scope run."""
+        study = self.study(slug, Right.RUN)
+        body = StageMoveSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        stage = finding.find_stage(study, body.validated_data["stage"])
+        MOVES[body.validated_data["move"]](stage, by=request.user, via="api")
+        return self._stages(study)
+
+    def _stages(self, study: Study) -> Response:
         rows = []
-        for stage in study.stages.order_by("index"):
-            progress = stage_progress(stage)
+        stages = list(study.stages.order_by("index"))
+        for stage in stages:
+            stage.study = study
+        counts = stages_progress(stages)
+        for stage in stages:
+            progress = counts[stage.pk]
             rows.append(
                 {
                     "stage": stage.index,
@@ -143,7 +209,7 @@ class Leaderboard(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """Every training of the study's predictors, and how it did on later answers, counted in each way."""
-        study = enrolment.study_of(slug)
+        study = self.study(slug)
         wanted = request.query_params.get("condition")
         level = conditions.in_words(conditions.read_condition(study, [wanted] if wanted else []))
         lines = [
@@ -165,7 +231,7 @@ class Leaderboard(ResearcherView):
         return Response(LeaderboardLineSerializer(lines, many=True).data)
 
 
-class Estimates(ResearcherView):
+class EstimatesOfStudy(ResearcherView):
     filters = ("condition", "by")
 
     @extend_schema(
@@ -183,13 +249,17 @@ class Estimates(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """What the study's answers say about all items, as `manage.py estimate` prints it."""
-        report = estimating.kept_estimate(
-            enrolment.study_of(slug),
+        """What the study's answers say about all items, as `manage.py estimate` prints it.
+
+        The figures are stored. Where `is_current` is false, something that they rest on has changed since, and a worker
+        computes them anew. 409 with the code `being_computed`: there are none at the moment.
+        """
+        shown = stored_estimates.shown_estimates(
+            self.study(slug),
             by=request.query_params.getlist("by"),
             condition=request.query_params.getlist("condition"),
         )
-        return Response(EstimatesSerializer(report.as_json()).data)
+        return Response(EstimatesSerializer(shown.as_json()).data)
 
 
 class ReportList(ResearcherView):
@@ -200,10 +270,10 @@ class ReportList(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """The reports of a study: the arguments of each, and why one cannot be made now."""
-        study = enrolment.study_of(slug)
+        study = self.study(slug)
         lines = [
             {**line, "url": request.build_absolute_uri(reverse("api:report", args=[slug, line["name"]]))}
-            for line in reports.lines_as_json(study)
+            for line in reports.lines_as_json(study, reader=request.user)
         ]
         return Response(ReportLineSerializer(lines, many=True).data)
 
@@ -227,9 +297,10 @@ class ReportOfStudy(ResearcherView):
     )
     def get(self, request: Request, slug: str, name: str) -> Response:
         """One report of a study: its tables, what a reader should know, and all of it as `data`."""
-        study = enrolment.study_of(slug)
+        study = self.study(slug)
         given = {argument: request.query_params.getlist(argument) for argument in request.query_params}
-        found = reports.make(study, name, given)
+        found = reports.make_for_web(study, name, given, reader=request.user)
+        reports.record_reading(study, name, given, by=request.user, via="api")
         return Response(FindingsSerializer(reports.as_json(study, name, found)).data)
 
 
@@ -241,27 +312,29 @@ class AnswerList(ResearcherView):
         parameters=[
             STAGE,
             CONDITION,
-            OpenApiParameter("cursor", str, description="From the `next` of the page before."),
+            OpenApiParameter("cursor", str, description="From the `next` of the page before; it is signed."),
         ],
         responses={200: AnswerPageSerializer, **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
-        study = enrolment.study_of(slug)
+        study = self.study(slug)
         stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
-        after = _cursor(request)
-        if after == (0, 0):
-            auditing.record(
-                "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels)
-            )
+        signer = _cursor_signer(request, study, stage, levels)
+        after = _after(request, signer)
+        further = {"after": list(after)} if after != (0, 0) else {}
+        auditing.record(
+            "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
+        )
         names = [column.name for column in columns.columns_of(study)]
         rows = next(reading.chunks(study, stage=stage, after=after, levels=levels), [])
         following = None
         if rows:
             last = rows[-1].slot
-            query = f"?cursor={last.stage.index}-{last.number}" + (f"&stage={stage}" if stage is not None else "")
+            cursor = signer.sign(f"{last.stage.index}-{last.number}")
+            query = f"?cursor={cursor}" + (f"&stage={stage}" if stage is not None else "")
             query += "".join(f"&condition={factor}={level}" for factor, level in levels.items())
             following = request.build_absolute_uri(reverse("api:answers", args=[slug]) + query)
         return Response({"next": following, "results": [_as_json(names, reading.values_of(r, study)) for r in rows]})
@@ -291,12 +364,13 @@ class AnswerFile(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Any:
         """answers.csv, streamed: the same bytes as `manage.py export` writes."""
-        study = enrolment.study_of(slug)
+        study = self.study(slug)
         stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
         auditing.record("export_answers", study, by=request.user, via="api", form="csv", stage=stage, **_noted(levels))
         response = StreamingHttpResponse(
-            files.answers_csv(study, stage=stage, levels=levels), content_type="text/csv; charset=utf-8"
+            written_patiently(files.answers_csv(study, stage=stage, levels=levels)),
+            content_type="text/csv; charset=utf-8",
         )
         response["Content-Disposition"] = f'attachment; filename="{study.slug}-answers.csv"'
         return response
@@ -315,14 +389,34 @@ def _noted(levels: Mapping[str, str]) -> dict[str, Any]:
     return {"condition": dict(levels)} if levels else {}
 
 
-def _cursor(request: Request) -> tuple[int, int]:
+def _cursor_signer(
+    request: Request, study: Study, stage: int | None, levels: Mapping[str, str]
+) -> signing.TimestampSigner:
+    """Signs the places at which pages of answers end: a cursor holds for this account, this study and these filters."""
+    return signing.TimestampSigner(
+        salt=json.dumps(["answers", request.user.pk, study.pk, stage, sorted(levels.items())])
+    )
+
+
+def _after(request: Request, signer: signing.TimestampSigner) -> tuple[int, int]:
+    """The stage and the number of the slot after which a page begins."""
     given = request.query_params.get("cursor")
     if given is None:
         return (0, 0)
-    found = CURSOR.fullmatch(given)
-    if found is None:
-        raise ValidationError({"cursor": [_("Take the cursor from the page before, as it stands.")]})
-    return (int(found[1]), int(found[2]))
+    try:
+        stage, number = signer.unsign(given, max_age=CURSOR_HOLDS).split("-")
+    except signing.BadSignature as exc:
+        raise ValidationError(
+            {
+                "cursor": [
+                    _(
+                        "Take the whole address of `next` from the page before. It holds for a day, for the same "
+                        "account and filters; else begin again without a cursor."
+                    )
+                ]
+            }
+        ) from exc
+    return (int(stage), int(number))
 
 
 def _as_json(names: list[str], values: list[Any]) -> dict[str, Any]:

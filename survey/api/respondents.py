@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils import translation
-from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
@@ -13,15 +12,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from survey.client_address import client_address
 from survey.contracts import panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
-from survey.services.sittings.answering import advance, sitting_for
+from survey.services.sittings.answering import advance
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
+from survey.services.sittings.identities import Visitor
+from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import record_unfinished
 
 from . import examples
@@ -44,6 +46,7 @@ REFUSED_BODIES = (413, 415)  # Wherever a body is sent: it may be too large, or 
 
 
 def errors(*statuses: int) -> dict[Any, Any]:
+    """What each refusal looks like. The database may be away whatever is asked, so 503 is one of them everywhere."""
     return {
         status: OpenApiResponse(
             ErrorSerializer,
@@ -53,7 +56,7 @@ def errors(*statuses: int) -> dict[Any, Any]:
                 for name, body in examples.ERRORS[status].items()
             ],
         )
-        for status in statuses
+        for status in (*statuses, 503)
     }
 
 
@@ -65,8 +68,6 @@ class SittingToken(BaseAuthentication):
 
 
 class RespondentView(APIView):
-    """The token is in a header that caches do not look at. So every answer says that nothing may cache it."""
-
     authentication_classes: Any = ()
     permission_classes = (AllowAny,)
 
@@ -75,25 +76,20 @@ class RespondentView(APIView):
             exc = InstrumentMissing(words_while_missing())
         return super().handle_exception(exc)
 
-    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        answered = super().finalize_response(request, response, *args, **kwargs)
-        add_never_cache_headers(answered)
-        return answered
-
 
 class StudyInfo(RespondentView):
     @extend_schema(
         operation_id="study_info",
         parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
-        responses={200: StudyInfoSerializer, **errors(404, 422, 429, 503)},
+        responses={200: StudyInfoSerializer, **errors(404, 422, 429)},
         tags=["respondents"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """What people may know before they take part, including the consent text."""
-        study = enrolment.study_of(slug)
+        study = _study(slug)
         language = language_of(study, request.query_params.get("language", ""))
         config = study.config_in(language)
-        consent = config.consent
+        consent, panel = config.consent, panels.of_study(study)
         refusal = ""
         try:
             enrolment.stage_to_join(study)
@@ -110,7 +106,7 @@ class StudyInfo(RespondentView):
                 "minutes": config.texts.minutes,
                 "contact": config.texts.contact,
                 "panel": study.config.panel.kind,
-                "parameters": list(panels.of_study(study).parameter_names(study.config).values()),
+                "parameters": [*panel.parameter_names(study.config).values(), *panel.proof_names(study.config)],
                 "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
                 "open": not refusal,
                 "refusal": refusal,
@@ -125,13 +121,13 @@ class SittingBegin(RespondentView):
         responses={
             201: BegunSerializer,
             200: OpenApiResponse(BegunSerializer, description="The person had begun before; the same sitting."),
-            **errors(400, 403, 404, *REFUSED_BODIES, 422, 429, 503),
+            **errors(400, 403, 404, *REFUSED_BODIES, 422, 429),
         },
         tags=["respondents"],
     )
     def post(self, request: Request, slug: str) -> Response:
         """Store consent and begin a sitting, or find the one that this person began."""
-        study = enrolment.study_of(slug)
+        study = _study(slug)
         language = request.data.get("language") if isinstance(request.data, Mapping) else None
         language = language_of(study, language if isinstance(language, str) else "")
         with translation.override(language):
@@ -144,28 +140,24 @@ class SittingBegin(RespondentView):
         is_open = panels.of_study(study).is_open
         if not given["consent"] and is_open:
             raise _without_consent()
-        ids = _person(request, study, given)
-        earlier = enrolment.find_sitting(study, ids)
+        visitor = _person(request, study, given)
         if not given["consent"]:
             refusal = _without_consent()
-            if earlier is None:
+            if enrolment.find_sitting(study, visitor.ids) is None:
                 refusal.details = _ending(study, CompletionCode.Outcome.NO_CONSENT)
             raise refusal
         try:
-            sitting = enrolment.begin_sitting(
-                study=study,
-                ids=ids,
-                language=language,
-                simulated=entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER)),
+            sitting = entry.begin(
+                study, visitor, address=client_address(request), language=language, simulated=_is_simulated(request)
             )
         except EntryRefused as refused:
             if refused.code == "full" and not is_open:
                 refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL)
             raise
-        person = ids.person if is_open else None
+        person = visitor.ids.person if is_open else None
         return Response(
             {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
-            status=200 if earlier else 201,
+            status=201 if sitting.is_new else 200,
         )
 
 
@@ -175,9 +167,7 @@ class CurrentStep(RespondentView):
     authentication_classes = (SittingToken,)
     throttle_classes = ()
 
-    @extend_schema(
-        operation_id="sitting_step", responses={200: StepSerializer, **errors(403, 503)}, tags=["respondents"]
-    )
+    @extend_schema(operation_id="sitting_step", responses={200: StepSerializer, **errors(403)}, tags=["respondents"])
     def get(self, request: Request) -> Response:
         """The step that the sitting stands at."""
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
@@ -187,7 +177,7 @@ class CurrentStep(RespondentView):
     @extend_schema(
         operation_id="sitting_answer",
         request=AnswerSerializer,
-        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422, 503)},
+        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -230,7 +220,7 @@ class QuestionReports(RespondentView):
     @extend_schema(
         operation_id="sitting_report",
         request=ReportSerializer,
-        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422, 503)},
+        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -258,14 +248,32 @@ def language_of(study: Study, wanted: str) -> str:
     return wanted or languages[0]
 
 
-def _person(request: Request, study: Study, given: Mapping[str, Any]) -> PanelIds:
+def _study(slug: str) -> Study:
+    """
+    Raises:
+        NotFound: there is no such study, or it was never open.
+    """
+    study = enrolment.study_of(slug)
+    enrolment.refuse_before_opening(study)
+    return study
+
+
+def _is_simulated(request: Request) -> bool:
+    return entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
+
+
+def _person(request: Request, study: Study, given: Mapping[str, Any]) -> Visitor:
     panel = panels.of_study(study)
     if panel.is_open and "person" in given:
-        return PanelIds(panel.name, given["person"])
-    simulated = entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
-    carried = {**given, **given.get("parameters", {})}
-    arrived = entry.arrive(study, carried, host=request.get_host(), simulated=simulated)
-    return arrived or entry.person_at_the_door(study, given)
+        return Visitor(PanelIds(panel.name, given["person"]))
+    arrived = entry.arrive(
+        study,
+        {**given, **given.get("parameters", {})},
+        host=request.get_host(),
+        address=client_address(request),
+        simulated=_is_simulated(request),
+    )
+    return arrived or entry.person_at_the_door(study)
 
 
 def _as_a_form(body: Any) -> dict[str, str | list[str]]:

@@ -6,15 +6,15 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 REFUSALS = {
     400: "The body or the query does not have the form that this address expects.",
-    401: "No token, or one that is unknown or was revoked.",
+    401: "No token, or one that is unknown, was revoked or has expired.",
     403: "Not for this person: see `code`.",
     404: "There is nothing with that name.",
     409: "Not possible yet: the step was not reached, or the study is not far enough.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Answers that were not accepted, by field. Nothing was stored; the step is still the same.",
-    503: "The study cannot be shown at the moment. Nothing is lost: ask again later.",
-    429: "Too many requests from one address; `Retry-After` says when.",
+    503: "Not possible at the moment: see `code`. Nothing is lost: send the same again after `Retry-After`.",
+    429: "Too many requests or people from one address; `Retry-After` says when.",
 }
 
 

@@ -24,6 +24,7 @@ class ErrorBodySerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Messages by field, where fields were not accepted.",
     )
+    request_id = serializers.CharField(help_text="Name it if you ask the study's team about this error.")
     completion_code = serializers.CharField(
         required=False, help_text="For people of a panel who do not agree, or who find all places taken: their code."
     )
@@ -349,23 +350,27 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
     """What a step asks for, apart from an item and checks."""
     if step.kind != "debriefing" or not step.block.asks_to_use:
         return [study_field(field) for field in step.block.fields]
-    question = debriefing.question(paid=step.paid)
     return [
-        {
-            "name": debriefing.FIELD,
-            "type": "choice",
-            "label": question.label,
-            "required": True,
-            "minimum": None,
-            "maximum": None,
-            "max_length": None,
-            "initial": None,
-            "options": [value for value, _words in question.options],
-            "labels": [words for _value, words in question.options],
-            "exclusive": [],
-            "hint": question.hint,
-        }
+        _question(debriefing.FIELD, debriefing.question(paid=step.paid), required=True),
+        _question(debriefing.CONFIRMED, debriefing.second_question(), required=False),
     ]
+
+
+def _question(name: str, question: debriefing.ChoiceQuestion, *, required: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "choice",
+        "label": question.label,
+        "required": required,
+        "minimum": None,
+        "maximum": None,
+        "max_length": None,
+        "initial": None,
+        "options": [value for value, _words in question.options],
+        "labels": [words for _value, words in question.options],
+        "exclusive": [],
+        "hint": question.hint,
+    }
 
 
 def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
@@ -480,6 +485,13 @@ class StageSerializer(serializers.Serializer[Any]):
     frozen_at = serializers.DateTimeField(allow_null=True)
 
 
+class StageMoveSerializer(serializers.Serializer[Any]):
+    stage = serializers.IntegerField(min_value=1, max_value=1000, help_text="From 1.")
+    move = serializers.ChoiceField(
+        choices=["open", "pause", "close", "close-now"], help_text="`open` also goes on after a pause."
+    )
+
+
 class FigureSerializer(serializers.Serializer[Any]):
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True, help_text="Lower end of its 95 % interval.")
@@ -582,6 +594,8 @@ _ESTIMATED: dict[str, Any] = {
                     ]
                 },
                 "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
+                "computed_at": "2026-11-23T09:30:00Z",
+                "is_current": True,
             },
         )
     ]
@@ -605,6 +619,10 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     divisions = serializers.ListField(child=serializers.DictField())
     slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
     noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
+    computed_at = serializers.DateTimeField()
+    is_current = serializers.BooleanField(
+        help_text="False if answers, withdrawals, exclusions, stages, the study file or Hunch have changed since."
+    )
 
 
 @extend_schema_serializer(
@@ -665,7 +683,7 @@ class ReportArgumentSerializer(serializers.Serializer[Any]):
             value={
                 "name": "pilot",
                 "title": "Pilot",
-                "summary": "What the pilot taught.",
+                "summary": "What the pilot found.",
                 "url": "https://survey.example.org/api/v1/studies/humans/reports/pilot/",
                 "obstacle": "humans: nobody has begun the pilot yet",
                 "arguments": [],

@@ -1,1 +1,1 @@
-"""What the commands share: their base class, tables, progress bars, figures of predictors."""
+"""What the commands share: their base class, tables in plain text, progress bars."""

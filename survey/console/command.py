@@ -12,6 +12,8 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from survey.exceptions import HunchError
+from survey.outages import is_outage
+from survey.services.base import keys
 
 
 def add_condition(parser: ArgumentParser) -> None:
@@ -29,6 +31,8 @@ class HunchCommand(BaseCommand):
     requires_system_checks: Any = ()
     # A command that only reads files must work before a database exists.
     needs_database = True
+    # All but the commands that deal with the keys themselves.
+    checks_keys = True
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         if options.get("stderr"):
@@ -36,6 +40,8 @@ class HunchCommand(BaseCommand):
         try:
             if self.needs_database:
                 self.require_database()
+                if self.checks_keys:
+                    keys.check()
             return super().execute(*args, **options)
         except BrokenPipeError:  # The reader of our output, such as `head`, has closed it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -43,6 +49,11 @@ class HunchCommand(BaseCommand):
         except HunchError as exc:
             for line in exc.message.splitlines():
                 self.stderr.write(line)
+            raise SystemExit(1) from exc
+        except Exception as exc:
+            if not is_outage(exc):
+                raise
+            self.stderr.write(f"the database or the disk cannot be used: {exc}; mend that, then try again")
             raise SystemExit(1) from exc
 
     def require_database(self) -> None:

@@ -10,7 +10,7 @@ from survey.models import Study
 from survey.services.results import reports
 
 from .command import HunchCommand
-from .tables import table
+from .text_tables import table
 
 WIDEST = 60  # characters of a cell
 
@@ -60,6 +60,8 @@ class ReportCommand(HunchCommand):
             HunchError: an argument cannot be used, there is nothing to show, or the folder cannot be written.
         """
         found = reports.make(study, name, given)
+        if out is not None or as_json:
+            reports.record_reading(study, name, given, by=None, via="command")
         if as_json:
             self.stdout.write(json.dumps(reports.as_json(study, name, found), ensure_ascii=False, indent=1))
         else:
@@ -68,6 +70,17 @@ class ReportCommand(HunchCommand):
             for path in reports.write(study, name, found, out):
                 # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
+
+    def show_findings(self, found: Findings, *, out: Path | None) -> None:
+        """The same for findings that are about no study: files have no JSON with all of it.
+
+        Raises:
+            HunchError: the folder cannot be written.
+        """
+        self.print_page(found, out=out is not None)
+        if out is not None:
+            for path in reports.write_files(reports.writers_of(found), out):
+                self.stdout.write(f"wrote {path}")
 
     def print_page(self, found: Findings, *, out: bool) -> None:
         for note in found.notes:

@@ -1,23 +1,28 @@
 """How instruments come into Hunch: the AppConfig that each of them has, and those that other packages bring.
 
-Read by the settings, so it imports Django's AppConfig alone.
+Read by the settings, so it imports only what Django offers before the settings are there.
 """
 
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import ClassVar
+from pkgutil import iter_modules
+from typing import Any, ClassVar
 
-from django.apps import AppConfig
-from django.utils.module_loading import import_string
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.utils.module_loading import import_string, module_has_submodule
 
 # The group of entry points under which packages name the InstrumentApp of each instrument they bring:
 # `NAME = "package.apps.Config"`, where NAME is the instrument's name.
 ENTRY_POINTS = "hunch.instruments"
+REPAIR = "repair the package or install another version of it"
 
 
 class InstrumentApp(AppConfig):
     """The Django app of one instrument. Its `label` is the instrument's name; `instrument` is the dotted path of its
-    class. An instrument that cannot be imported is reported and left out; everything else runs on."""
+    class. An instrument that cannot be imported, or whose migrations cannot be used, is reported and left out;
+    everything else runs on. `survey.apps.AdminConfig` does the same for its admin pages."""
 
     instrument: ClassVar[str]
     default_auto_field = "django.db.models.BigAutoField"
@@ -37,6 +42,13 @@ class InstrumentApp(AppConfig):
         if self.module is None:
             return
         try:
+            check_migrations(self)
+        except Exception as exc:
+            # Django then leaves the app out when it reads the migrations of all apps, and `migrate` works for the rest.
+            settings.MIGRATION_MODULES = {**settings.MIGRATION_MODULES, self.label: None}
+            self._broken(exc)
+            return
+        try:
             kind = import_string(self.instrument)
             if kind.name != self.label:
                 raise TypeError(f"its app is labelled {self.label!r} and it is called {kind.name!r}: use one name")
@@ -48,6 +60,52 @@ class InstrumentApp(AppConfig):
         from survey.contracts import instruments
 
         instruments.report_broken(self.label, f"{type(exc).__name__}: {exc}")
+
+
+class MigrationBroken(Exception):
+    """A migration of an instrument cannot be used. Django would then refuse to run any migration of any app."""
+
+
+def check_migrations(app: AppConfig) -> None:
+    """Import the app's migrations, and see that what they follow is there and that they end in one.
+
+    Raises:
+        MigrationBroken: names the migration and what to do.
+    """
+    if not module_has_submodule(app.module, "migrations"):
+        return
+    package = f"{app.name}.migrations"
+    found: dict[str, Any] = {}
+    for name in _names_in(package):
+        try:
+            found[name] = import_module(f"{package}.{name}").Migration
+        except Exception as exc:
+            raise MigrationBroken(f"{package}.{name} cannot be loaded ({type(exc).__name__}: {exc}); {REPAIR}") from exc
+    replaced = {name for one in found.values() for label, name in one.replaces if label == app.label}
+    followed = set()
+    for name, migration in found.items():
+        for label, before in migration.dependencies:
+            own = label == app.label
+            if own:
+                followed.add(before)
+            if before.startswith("__"):  # Its first or latest, whatever that is.
+                continue
+            if before not in ({*found, *replaced} if own else _names_of(label)):
+                raise MigrationBroken(f"{package}.{name} follows {label}.{before}, which is not installed; {REPAIR}")
+    last = sorted(set(found) - followed - replaced)
+    if len(last) > 1:
+        raise MigrationBroken(f"{package} ends in {' and in '.join(last)}; {REPAIR}")
+
+
+def _names_of(label: str) -> list[str]:
+    """The migrations of another app; none if it is not installed."""
+    if label not in apps.app_configs:
+        return []
+    return _names_in(settings.MIGRATION_MODULES.get(label) or f"{apps.get_app_config(label).name}.migrations")
+
+
+def _names_in(package: str) -> list[str]:
+    return [one.name for one in iter_modules(import_module(package).__path__) if one.name[0] not in "_~"]
 
 
 def brought_apps(built_in: Iterable[str]) -> tuple[list[str], dict[str, str]]:

@@ -7,7 +7,7 @@ others have not is a capability: an object, or None.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from bandit.errors import DesignError
+from predictors.errors import PredictorError
 from survey.exceptions import HunchError, StateRefused
 
 from .measures import Estimands, Measure
@@ -24,7 +25,12 @@ from .screens import Points, Screen, SimulatedPerson
 from .tables import Column, ExtraFile
 
 if TYPE_CHECKING:
-    from bandit.candidates import Pairs
+    from pathlib import Path
+
+    from django.db.models import QuerySet
+
+    from bandit.designs import Design
+    from bandit.draws import Stratum
     from survey.models import Assignment, Item, Question, Response, Sitting, Study
     from survey.study_file import Note, StudyConfig
 
@@ -32,9 +38,11 @@ logger = logging.getLogger(__name__)
 
 # The contract's version: raised when older instruments would no longer work. Every instrument names the version that
 # it was written for; it is registered only if the versions agree.
-CONTRACT = 2
+CONTRACT = 4
 
 Place = tuple[str | int, ...]
+# Called as progress(parts done, parts).
+BlockProgress = Callable[[int, int], object]
 
 
 class Options(BaseModel):
@@ -59,25 +67,97 @@ REPEAT = "repeat"
 # Capabilities
 
 
+@dataclass(frozen=True, eq=False)
+class StreamedDraw:
+    """n slots in random order, drawn from all candidates without listing them; one entry a slot in every array.
+
+    `rows`: candidate rows. `stratum` indexes `strata`. `replicate` counts the slots of a candidate from 1.
+    """
+
+    rows: np.ndarray
+    stratum: np.ndarray
+    inclusion_probability: np.ndarray
+    strata: "tuple[Stratum, ...]"
+    replicate: np.ndarray
+
+
 class Pairing(ABC):
-    """Candidates are the ordered pairs of questions with an outcome, so that all of them can be scored and streamed."""
+    """Candidates are pairs of questions, too many to list: all of them are scored, and drawn without a list.
 
-    @abstractmethod
-    def rows_of_pairs(self, pairs: "Pairs") -> np.ndarray:
-        """Pairs over the questions as candidate rows, in order."""
-
-    @abstractmethod
-    def pairs_of_rows(self, rows: np.ndarray) -> "Pairs":
-        """Candidate rows as pairs over the questions, in order."""
-
-    @abstractmethod
-    def outcome_of_evidence(self, questions: Sequence["Question"]) -> np.ndarray | None:
-        """The real outcome of each question as evidence, int8 (N,), if only pairs with real outcomes are candidates;
-        None if pairs with either outcome are."""
+    Every candidate has a rank, a number from 0. `scores` below is the array that `score_all` makes; the core stores it
+    as a file and does not look inside. `survey.instruments.question_pairs` does all of this for ordered pairs with an
+    outcome.
+    """
 
     @abstractmethod
     def ranks_of(self, keys: Collection[str], questions: Sequence["Question"]) -> np.ndarray:
-        """The ranks (as in bandit) of the pairs with these keys, int64, increasing. Keys of other items are ignored."""
+        """The ranks of the candidates with these keys, int64, increasing. Keys of other items are ignored."""
+
+    @abstractmethod
+    def rows_at(self, ranks: np.ndarray, questions: Sequence["Question"]) -> np.ndarray:
+        """The candidate rows with these ranks, in order."""
+
+    @abstractmethod
+    def score_all(
+        self,
+        *,
+        folders: Sequence["Path"],
+        score: Callable[[np.ndarray], np.ndarray],
+        questions: Sequence["Question"],
+        n_scored: int,
+        rank: int,
+        rng: np.random.Generator,
+        fidelity_rng: np.random.Generator,
+        progress: Callable[[int, int, str], bool | None],
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Scores of all candidates that rank them nearly as the predictor saved in `folders` does, and how nearly.
+
+        Args:
+            score: gives candidate rows (M,) the predictor's own chances (M,), with the help of other workers.
+            n_scored: how many candidates the predictor itself scores, to learn from.
+            rank: how many factors the scores have.
+            fidelity_rng: draws the fresh candidates on which the ranking is compared.
+        """
+
+    @abstractmethod
+    def scores_at(self, scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """The scores of the candidates with these ranks, in order."""
+
+    @abstractmethod
+    def shortlist(
+        self,
+        scores: np.ndarray,
+        *,
+        size: int,
+        rng: np.random.Generator,
+        progress: BlockProgress | None = None,
+    ) -> np.ndarray:
+        """The ranks of the `size` candidates with the highest scores, int64, increasing. `progress`: as in `draw`."""
+
+    @abstractmethod
+    def draw(
+        self,
+        scores: np.ndarray,
+        *,
+        design: "Design",
+        n: int,
+        questions: Sequence["Question"],
+        rng: np.random.Generator,
+        exclude: Collection[str] = (),
+        shortlist: tuple[np.ndarray, np.ndarray] | None = None,
+        responses_per_item: int = 1,
+        progress: BlockProgress | None = None,
+    ) -> StreamedDraw:
+        """Draw n slots. The same arguments give the same slots on every machine, with any number of threads.
+
+        Args:
+            exclude: keys of items that may not be drawn.
+            shortlist: ranks, and the predictor's own scores of them, which then decide what is at the top.
+            progress: called every few seconds at least, in this thread; what it raises ends the draw.
+
+        Raises:
+            DesignError: the design does not fit the candidates.
+        """
 
 
 @dataclass(frozen=True)
@@ -146,6 +226,34 @@ class Learning(ABC):
         """Which of the complete assignments `examples` can use: bool (n,)."""
         return np.ones(len(assignments), dtype=bool)
 
+    def checked_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
+        """`inputs`, as the core takes them.
+
+        Raises:
+            PredictorError: they are not one for each row.
+        """
+        found = self.inputs(rows=rows, questions=questions)
+        if len(found) != len(rows):
+            raise PredictorError(f"{_place(self)}.inputs gives {len(found)} inputs for {len(rows)} rows; one a row.")
+        return found
+
+    def checked_examples(self, assignments: Sequence["Assignment"]) -> tuple[Sequence[Any], np.ndarray]:
+        """`examples`, as the core takes them.
+
+        Raises:
+            PredictorError: they are not one input and one label, from 0 to 1, for each learnable assignment.
+        """
+        found, labels = self.examples(assignments)
+        count = int(np.count_nonzero(self.learnable(assignments)))
+        if len(found) != count or np.shape(labels) != (count,):
+            raise PredictorError(
+                f"{_place(self)}.examples gives {len(found)} inputs and labels of the shape {np.shape(labels)} for "
+                f"{count} assignments that are learnable; one input and one label for each."
+            )
+        if count and not ((labels >= 0) & (labels <= 1)).all():
+            raise PredictorError(f"{_place(self)}.examples gives a label that is not from 0 to 1.")
+        return found, labels
+
     @abstractmethod
     def evaluate(
         self,
@@ -153,14 +261,15 @@ class Learning(ABC):
         scores: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         """Metrics of the scores (n,) that a predictor which has not seen them gives these n learnable assignments.
 
         Args:
             weights: the weight of each (n,); None counts each once.
-            clusters: the respondents (n,); `rng` resamples whole respondents for the intervals.
+            clusters: what makes answers depend on each other, each (n,): the respondents, and the items where an item
+                has several answers. `rng` resamples whole clusters for the intervals.
 
         Returns:
             `n`; by metric and part the value, None where it is not defined; under `intervals` the same as [low, high].
@@ -174,11 +283,16 @@ class Learning(ABC):
         others: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         """The differences of those metrics between two predictors: those of `scores` minus those of `others`. By metric
         and part: `difference` and `interval`."""
+
+
+def _place(part: object) -> str:
+    """The module and class of a part of an instrument, for the person who repairs it."""
+    return f"{type(part).__module__}.{type(part).__qualname__}"
 
 
 class Priority(ABC):
@@ -252,10 +366,17 @@ class Controls(ABC):
 class Estimates(ABC):
     """What a study's answers estimate."""
 
+    # The unit of each outcome by its name: "share" if its values are 0 or 1, else words such as "points". It cannot be
+    # read off the values: counts may be 0 and 1 by chance. An outcome without a unit is shown as a plain mean.
+    units: ClassVar[Mapping[str, str]] = {}
+
     @abstractmethod
     def outcomes(self, assignments: Sequence["Assignment"]) -> dict[str, np.ndarray]:
         """Named 0/1 or numeric results, one for each complete assignment (n,), that tables by stratum show. The first
         one is what a predictor predicts."""
+
+    def unit_of(self, outcome: str) -> str:
+        return self.units.get(outcome, "mean")
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
         """What an estimate is the mean over, in words."""
@@ -266,7 +387,7 @@ class Estimates(ABC):
         instrument that has changes; the first is the study's own."""
         return Estimands(
             measures=[
-                Measure(name, name.replace("_", " "), "share" if set(values.tolist()) <= {0.0, 1.0} else "mean", values)
+                Measure(name, name.replace("_", " "), self.unit_of(name), values)
                 for name, values in self.outcomes(assignments).items()
             ]
         )
@@ -327,6 +448,9 @@ class Instrument(ABC):
     # Values for options that a stored study does not name: it was created before the option existed, and its screens
     # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
+    # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
+    # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
+    keys_are_alike: ClassVar[bool] = False
     columns: ClassVar[Sequence[Column]] = ()
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
@@ -443,6 +567,15 @@ class Instrument(ABC):
     def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
         """The same for stored items, in order."""
 
+    def subjects_of(self, items: Sequence["Item"]) -> list[frozenset[Any]]:
+        """What each stored item is about, in order. A predictor is never judged on a subject that it has learnt from.
+
+        By default its conflict keys, whatever their order, or itself if it has none: a pair, its reverse and its other
+        outcome are about the same. An instrument with many items a question may say something narrower.
+        """
+        keys = zip(self.conflict_keys_of(items), items, strict=True)
+        return [frozenset(own or (("item", item.pk),)) for own, item in keys]
+
     def questions_of(self, items: Sequence["Item"]) -> list[tuple["Question", ...]]:
         """The questions that each stored item shows, in order; the one that it asks about comes first. The items may be
         of several studies of this kind."""
@@ -457,6 +590,17 @@ class Instrument(ABC):
         """Write the instrument's own rows for new items, in order."""
 
     # Screens and typed responses
+
+    @classmethod
+    def read_items(cls, assignments: "QuerySet[Assignment]") -> "QuerySet[Assignment]":
+        """The queryset with the instrument's own rows of an item joined by `select_related`, so that a page reads what
+        its screen shows in one statement. Asked for once in a process; it must not depend on a study."""
+        return assignments
+
+    @classmethod
+    def read_responses(cls, responses: "QuerySet[Response]") -> "QuerySet[Response]":
+        """The same for the typed rows of the responses so far, which `assignment.responses.all()` then has."""
+        return responses
 
     @abstractmethod
     def next_screen(self, assignment: "Assignment") -> Screen | None:
@@ -490,11 +634,30 @@ class Instrument(ABC):
         """Relations of Assignment that the methods above read, for prefetching."""
 
     def label_relations(self) -> Sequence[str]:
-        """Those of `prefetch()` that labels, estimands and divisions need, which are read often in large studies."""
-        return self.prefetch()
+        """Those that labels, estimands and divisions need, which are read often in large studies: by default all, and
+        the points of responses."""
+        return ("responses__score", *self.prefetch())
+
+    def read_labels(self, items: "Sequence[Item]", answers: "Sequence[Assignment]") -> None:
+        """Give many items, and complete answers to some of them, all that labels, estimands and divisions read: by
+        default the rows of `label_relations`. Whoever needs less than these rows can read that, and be faster."""
+        from django.db.models import prefetch_related_objects
+
+        of_item = "slot__item__"
+        relations = self.label_relations()
+        prefetch_related_objects(items, *(one.removeprefix(of_item) for one in relations if one.startswith(of_item)))
+        prefetch_related_objects(answers, *(one for one in relations if not one.startswith(of_item)))
+
+    def outcome_relations(self) -> Sequence[str]:
+        """Those that `Estimates.outcomes` needs alone, which the study page reads of every answer."""
+        return self.label_relations()
 
     def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
-        """Further files about the answers that count."""
+        """Further files about the answers that count.
+
+        Their names and columns must not depend on the answers: lists of files and codebooks ask for them without any.
+        Read the answers while the rows are iterated, as they may be many.
+        """
         return ()
 
     # Simulation

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SHARE = "share"  # The unit of values that are 0 or 1.
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -24,7 +26,7 @@ class Measure:
 
     @property
     def is_share(self) -> bool:
-        return self.unit == "share" and self.per is None
+        return self.unit == SHARE and self.per is None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Check:
 @dataclass(frozen=True)
 class Estimands:
     """What a study's answers estimate; arrays with one entry per answer.
+
+    Which measures and checks there are, and their order, must not depend on the answers: each part of a study is read
+    separately, and the parts are combined. A measure that no answer is about has a `where` without a true entry.
 
     The first of `measures` is the one that a predictor predicts, if there is a predictor. `retested` names those that
     are compared between an item and its repeat.

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -56,8 +56,10 @@ class PanelError(HunchError):
     code = "panel"
     status = 502
 
-    def __init__(self, message: str, *, answered: int | None = None, outcome_is_known: bool = True) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, answered: int | None = None, outcome_is_known: bool = True, retry_after: int = 0
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
         self.answered = answered
         self.outcome_is_known = outcome_is_known
 
@@ -79,7 +81,7 @@ class PanelCannot(PanelRefused):
 
 
 class PanelBusy(PanelUnreachable):
-    """Too many requests, and the panel asks for a longer wait than we allow."""
+    """Too many requests, and the panel asks for a longer wait than we allow. `retry_after` says how long, if it did."""
 
 
 class PanelUnknown(HunchError, LookupError):
@@ -144,7 +146,7 @@ class Verdict(Enum):
 
     SENT = "sent"
     NOT_SENT = "not sent"
-    NOT_KNOWN = "not known"  # Nobody could be asked, or nobody answered in time.
+    NOT_KNOWN = "not known"  # The panel has no way of saying, or cannot say now.
 
 
 class EventSubject(Enum):
@@ -210,12 +212,17 @@ class Bonus:
 
 @dataclass(frozen=True)
 class Event:
-    """One event that the panel posted. `kind` is the panel's own word; `resource` is the id of what it is about."""
+    """One event that the panel posted. `kind` is the panel's own word; `resource` is the id of what it is about.
+
+    `event_id` is the same whenever the panel sends the same event again. `signed` is a hash of exactly the bytes that
+    were signed: the same bytes are taken once, whatever stands around them. Without it, only `event_id` is compared.
+    """
 
     event_id: str
     kind: str
     resource: str = field(repr=False)
     person: str = field(default="", repr=False)
+    signed: str = ""
 
 
 class PanelClient(ABC):
@@ -226,6 +233,9 @@ class PanelClient(ABC):
     statuses are returned in the panel's own words, or empty if the panel does not say.
     """
 
+    # How long a call may last, with everything that is tried again and waited in between. Where the process that made a
+    # call has died, this long after it began the panel's own view says what became of it.
+    longest_call: ClassVar[timedelta] = timedelta(minutes=10)
     # How many bonuses one call takes.
     bonuses_at_once: ClassVar[int] = 100
     # The categories of a rejection (none: any text is accepted), and the least length of its message.
@@ -374,7 +384,7 @@ class PanelClient(ABC):
         return PanelCannot(f"this panel's API cannot {what}: do it on the panel's own pages")
 
 
-class Options(BaseModel):
+class PanelOptions(BaseModel):
     """A panel's own options, [panel.options] in a study file. A subclass adds fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -387,7 +397,7 @@ class Panel:
     contract: ClassVar[int]
     name: str
     title: str
-    options_model: ClassVar[type[Options]] = Options
+    options_model: ClassVar[type[PanelOptions]] = PanelOptions
     # The keys of [panel] that it accepts, beside kind, completion_url, currency, codes and options.
     keys: ClassVar[frozenset[str]] = frozenset()
     # Its API. Without one, people are paid from a list.
@@ -398,6 +408,8 @@ class Panel:
     has_submissions: ClassVar[bool] = True
     # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
+    # Whether an id is known to its person alone, so that who names it is that person.
+    ids_are_secret: ClassVar[bool] = False
     # What its ids look like.
     id_pattern: ClassVar[re.Pattern[str]] = ANY_ID
     # What its submissions contain instead of an empty text if the person entered no completion code.
@@ -414,12 +426,20 @@ class Panel:
         """Whether a person pays the respondents from a list that Hunch makes."""
         return self.client is None and not self.is_open and not self.problem
 
-    # At the door
+    # When a person arrives
 
     def parameter_names(self, config: "StudyConfig") -> Mapping[str, str]:
         """What an entry address must carry: the names of its parameters, by what each is: `person`, and perhaps
         `study` and `submission`. Not one of study_file's OWN_PARAMETERS, which the pages use themselves."""
         return {}
+
+    def proof_names(self, config: "StudyConfig") -> Sequence[str]:
+        """The names of further parameters, with which a signed entry address proves that the panel made it."""
+        return ()
+
+    def missing_setting(self, config: "StudyConfig") -> str:
+        """Which setting is missing without which nobody can enter, and what it is for; empty if none is."""
+        return ""
 
     def placeholder(self, parameter: str) -> str:
         """The placeholder for a parameter's value in the address that is entered at the panel."""
@@ -427,7 +447,8 @@ class Panel:
 
     def address(self, config: "StudyConfig", entrance: str) -> str:
         """The address that is entered at the panel: the study's entrance with parameters and placeholders."""
-        query = "&".join(f"{name}={self.placeholder(name)}" for name in self.parameter_names(config).values())
+        names = [*self.parameter_names(config).values(), *self.proof_names(config)]
+        query = "&".join(f"{name}={self.placeholder(name)}" for name in names)
         return f"{entrance}?{query}" if query else entrance
 
     def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
@@ -461,11 +482,30 @@ class Panel:
         return _("This study is entered from the panel's own page. Please open it there once more; your place is kept.")
 
     def verdict(self, study: "Study", ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
-        """Whether the panel sent this person with this submission to this host. The person waits for the answer.
+        """Whether the panel sent this person with this submission to this host, as the address itself shows. The person
+        waits for the answer.
+
+        Where the study's entry is signed (`panel.signed_entry`), SENT means that the signature is valid now. Such an
+        address gives its person's sitting back, too.
 
         Args:
             query: all parameters of the address that the person came with.
             host: ours, as the browser named it.
+        """
+        return Verdict.NOT_KNOWN
+
+    def can_look_up(self) -> bool:
+        """Whether `look_up` can be called: there is an API, and every setting for it is there."""
+        return False
+
+    def look_up(self, study: "Study", ids: PanelIds) -> Verdict:
+        """Ask the panel's API whether it sent this person. The person waits: ask once, with a short timeout.
+
+        Called where `verdict` does not know, within a budget by address and in all. What is answered is kept for some
+        minutes. After several failures nobody is asked for a while.
+
+        Raises:
+            PanelError: the panel could not be asked. The person reads when to try again.
         """
         return Verdict.NOT_KNOWN
 

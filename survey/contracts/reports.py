@@ -24,7 +24,9 @@ class Argument:
     """An argument of a report. Its value is text; `many`: it may be given several times.
 
     `choices` lists the values for a study, for people to choose from; None if they cannot be listed. The report itself
-    refuses unknown values. `on_pages` replaces `default` on pages, if a page should load faster.
+    refuses unknown values. `on_pages` replaces `default` on pages, if a page should load faster. `most_on_web` is the
+    largest number that pages and the API take, if a larger one keeps a web process busy for long; commands take more.
+    `names_studies`: its values are slugs of other studies; pages and the API take those that the reader may see.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Argument:
     required: bool = False
     default: str = ""
     on_pages: str = ""
+    most_on_web: int | None = None
+    names_studies: bool = False
     choices: Callable[["Study"], Sequence[str]] | None = None
 
     def choices_in(self, study: "Study") -> Sequence[str]:
@@ -110,7 +114,10 @@ class Layout:
 @dataclass(frozen=True)
 class Table:
     """A table as in its file, with every digit. `name` is the file's name without the ending; `note` is a sentence
-    below it. Without layouts, pages show its columns as they are."""
+    below it. Without layouts, pages show its columns as they are.
+
+    `verbatim`: it holds people's own words. A page shows it only to those who may export answers.
+    """
 
     name: str
     title: str
@@ -118,6 +125,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     note: str = ""
     layouts: Sequence[Layout] = ()
+    verbatim: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,71 +17,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Assignment',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveSmallIntegerField(help_text='1 for the first item of the sitting.')),
-                ('state', models.CharField(choices=[('live', 'live'), ('counted', 'complete in time'), ('released', 'released unanswered'), ('late', 'late')], default='live', max_length=8)),
-                ('assigned_at', models.DateTimeField()),
-                ('completed_at', models.DateTimeField(blank=True, help_text='Set for late ones too.', null=True)),
-            ],
-            options={
-                'ordering': ['sitting', 'position'],
-            },
-        ),
-        migrations.CreateModel(
-            name='Booklet',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('kind', models.CharField(choices=[('main', 'main'), ('make_up', 'make-up')], default='main', max_length=8)),
-                ('claimed_at', models.DateTimeField(blank=True, null=True)),
-            ],
-            options={
-                'ordering': ['stage', 'number'],
-            },
-        ),
-        migrations.CreateModel(
-            name='Item',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(help_text="The instrument's name for it, the same on every machine.", max_length=120)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Respondent',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pseudonym', models.CharField(default=survey.models.sitting.new_pseudonym, editable=False, max_length=24, unique=True)),
-                ('is_simulated', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-            ],
-            options={
-                'ordering': ['study', 'id'],
-            },
-        ),
-        migrations.CreateModel(
-            name='Stage',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('index', models.PositiveSmallIntegerField(help_text='1 for the first stage.')),
-                ('state', models.CharField(choices=[('draft', 'draft'), ('planned', 'planned'), ('open', 'open'), ('paused', 'paused'), ('closing', 'closing'), ('frozen', 'frozen')], default='draft', max_length=10)),
-                ('seed', models.BigIntegerField(help_text="Derived from the study's seed; every draw of the stage descends from it.")),
-                ('arrivals', models.PositiveIntegerField(default=0, help_text='Sittings begun, for the blocks of the randomisation.')),
-                ('plan_sha256', models.CharField(blank=True, max_length=64)),
-                ('snapshot_sha256', models.CharField(blank=True, max_length=64)),
-                ('manifest', models.JSONField(blank=True, default=dict)),
-                ('planned_at', models.DateTimeField(blank=True, null=True)),
-                ('opened_at', models.DateTimeField(blank=True, null=True)),
-                ('closing_at', models.DateTimeField(blank=True, null=True)),
-                ('frozen_at', models.DateTimeField(blank=True, null=True)),
-                ('settled_at', models.DateTimeField(blank=True, null=True, help_text="When all that follows from closing was done.")),
-            ],
-            options={
-                'ordering': ['study', 'index'],
-            },
-        ),
-        migrations.CreateModel(
             name='ApiToken',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -130,30 +65,87 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Response',
+            name='Study',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveSmallIntegerField(help_text='1, 2, ... inside the assignment.')),
-                ('screen', models.CharField(max_length=40)),
-                ('screen_sha256', models.CharField(help_text='Of what the screen said.', max_length=64)),
-                ('answered_at', models.DateTimeField()),
-                ('server_ms', models.PositiveBigIntegerField(help_text="Since the sitting's previous accepted POST.")),
-                ('client', models.JSONField(blank=True, default=dict, help_text='What the browser measured, as it sent it.')),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='responses', to='survey.assignment')),
+                ('slug', models.SlugField(max_length=80, unique=True)),
+                ('title', models.CharField(max_length=200)),
+                ('instrument', models.CharField(help_text='Name in the registry of instruments.', max_length=60)),
+                ('seed', models.BigIntegerField(help_text='Every random draw of the study descends from it.')),
+                ('config', models.JSONField(help_text='The study file, checked, with its defaults filled in.')),
+                ('source_text', models.TextField(help_text='The study file as it was given.')),
+                ('source_sha256', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('bank', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='studies', to='survey.bank')),
+                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'ordering': ['assignment', 'number'],
+                'verbose_name_plural': 'studies',
+                'ordering': ['-created_at', 'slug'],
+                'permissions': [('run_study', 'Can open, pause, close and retry stages'), ('export_study', 'Can export answers')],
             },
         ),
         migrations.CreateModel(
-            name='Score',
+            name='Item',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('value', models.DecimalField(decimal_places=4, max_digits=10)),
-                ('rule', models.CharField(max_length=60)),
-                ('version', models.CharField(max_length=20)),
-                ('response', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='score', to='survey.response')),
+                ('key', models.CharField(help_text="The instrument's name for it, the same on every machine.", max_length=120)),
+                ('study', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='items', to='survey.study')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('study', 'key'), name='item_key_unique_in_study')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Respondent',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pseudonym', models.CharField(default=survey.models.sitting.new_pseudonym, editable=False, max_length=24, unique=True)),
+                ('is_simulated', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('study', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='respondents', to='survey.study')),
+            ],
+            options={
+                'ordering': ['study', 'id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Stage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('index', models.PositiveSmallIntegerField(help_text='1 for the first stage.')),
+                ('state', models.CharField(choices=[('draft', 'draft'), ('planned', 'planned'), ('open', 'open'), ('paused', 'paused'), ('closing', 'closing'), ('frozen', 'frozen')], default='draft', max_length=10)),
+                ('seed', models.BigIntegerField(help_text="Derived from the study's seed; every draw of the stage descends from it.")),
+                ('arrivals', models.PositiveIntegerField(default=0, help_text='Sittings begun, for the blocks of the randomisation.')),
+                ('plan_sha256', models.CharField(blank=True, max_length=64)),
+                ('snapshot_sha256', models.CharField(blank=True, max_length=64)),
+                ('manifest', models.JSONField(blank=True, default=dict)),
+                ('planned_at', models.DateTimeField(blank=True, null=True)),
+                ('opened_at', models.DateTimeField(blank=True, null=True)),
+                ('closing_at', models.DateTimeField(blank=True, null=True)),
+                ('frozen_at', models.DateTimeField(blank=True, null=True)),
+                ('settled_at', models.DateTimeField(blank=True, help_text='When all that follows from closing was done.', null=True)),
+                ('study', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='stages', to='survey.study')),
+            ],
+            options={
+                'ordering': ['study', 'index'],
+                'constraints': [models.UniqueConstraint(fields=('study', 'index'), name='stage_index_unique_in_study'), models.CheckConstraint(condition=models.Q(('index__gte', 1)), name='stage_index_at_least_1'), models.CheckConstraint(condition=models.Q(('state__in', ['draft', 'planned', 'open', 'paused', 'closing', 'frozen'])), name='stage_state_known'), models.CheckConstraint(condition=models.Q(('state', 'draft'), models.Q(('plan_sha256', ''), _negated=True), _connector='OR'), name='stage_past_draft_has_a_plan'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'frozen'), _negated=True), models.Q(('snapshot_sha256', ''), _negated=True), _connector='OR'), name='stage_frozen_has_a_snapshot')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Booklet',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('kind', models.CharField(choices=[('main', 'main'), ('make_up', 'make-up')], default='main', max_length=8)),
+                ('claimed_at', models.DateTimeField(blank=True, null=True)),
+                ('stage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='booklets', to='survey.stage')),
+            ],
+            options={
+                'ordering': ['stage', 'number'],
+                'indexes': [models.Index(condition=models.Q(('claimed_at__isnull', True)), fields=['stage'], name='booklet_free_in_stage')],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'number'), name='booklet_number_unique_in_stage')],
+            },
         ),
         migrations.CreateModel(
             name='Sitting',
@@ -175,6 +167,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['stage', 'started_at'],
+                'indexes': [models.Index(condition=models.Q(('state', 'live')), fields=['last_seen_at'], name='sitting_live_by_last_seen')],
+                'constraints': [models.UniqueConstraint(fields=('respondent', 'wave'), name='sitting_one_a_person_study_and_wave'), models.CheckConstraint(condition=models.Q(('state__in', ['live', 'complete', 'expired', 'failed_checks', 'turned_away'])), name='sitting_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'complete'), _negated=True), ('ended_at__isnull', False), _connector='OR'), name='sitting_complete_has_an_end')],
             },
         ),
         migrations.CreateModel(
@@ -186,6 +180,9 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
                 ('sitting', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='form_answers', to='survey.sitting')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('sitting', 'block'), name='form_answer_once_a_block')],
+            },
         ),
         migrations.CreateModel(
             name='Consent',
@@ -208,6 +205,9 @@ class Migration(migrations.Migration):
                 ('seed', models.BigIntegerField()),
                 ('sitting', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='conditions', to='survey.sitting')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('sitting', 'factor'), name='condition_one_level_a_factor'), models.CheckConstraint(condition=models.Q(('probability__gt', 0), ('probability__lte', 1)), name='condition_probability_in_0_1')],
+            },
         ),
         migrations.CreateModel(
             name='CheckAttempt',
@@ -221,49 +221,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['sitting', 'attempt'],
-            },
-        ),
-        migrations.AddField(
-            model_name='assignment',
-            name='sitting',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='survey.sitting'),
-        ),
-        migrations.CreateModel(
-            name='Slot',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(help_text='Place in the order of the draw, from 1.')),
-                ('replicate', models.PositiveSmallIntegerField(default=1)),
-                ('role', models.CharField(choices=[('sampled', 'sampled'), ('holdout', 'holdout'), ('control', 'control'), ('repeat', 'repeat'), ('practice', 'practice'), ('check', 'check')], max_length=10)),
-                ('inclusion_probability', models.FloatField(blank=True, help_text='Given the candidate set, its cut and all earlier answers.', null=True)),
-                ('pool_probability', models.FloatField(blank=True, help_text='First phase: the chance to be a candidate.', null=True)),
-                ('score', models.FloatField(blank=True, help_text="What the stage's predictor gave the item.", null=True)),
-                ('position', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('booklet', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.booklet')),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.item')),
-                ('stage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.stage')),
-            ],
-            options={
-                'ordering': ['stage', 'number'],
-            },
-        ),
-        migrations.AddField(
-            model_name='assignment',
-            name='slot',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='survey.slot'),
-        ),
-        migrations.CreateModel(
-            name='SnapshotAnswer',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('digest', models.CharField(max_length=64)),
-                ('withdrawn_at', models.DateTimeField(blank=True, null=True)),
-                ('assignment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='snapshots', to='survey.assignment')),
-                ('stage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='snapshot', to='survey.stage')),
-            ],
-            options={
-                'ordering': ['stage', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('sitting', 'attempt'), name='check_attempt_once'), models.CheckConstraint(condition=models.Q(('attempt__in', [1, 2])), name='check_attempts_at_most_two')],
             },
         ),
         migrations.CreateModel(
@@ -284,6 +242,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['stage', 'created_at'],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'name', 'input_sha256'), name='predictor_run_once_an_input')],
             },
         ),
         migrations.CreateModel(
@@ -311,6 +270,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['stage', 'id'],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'kind', 'member', 'input_sha256'), name='job_step_once_an_input'), models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed'])), name='job_step_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), _negated=True), ('lease_until__isnull', False), _connector='OR'), name='job_step_running_has_a_lease')],
             },
         ),
         migrations.CreateModel(
@@ -324,6 +284,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['stage', 'created_at'],
+                'constraints': [models.UniqueConstraint(fields=('predictor_run', 'stage'), name='evaluation_once_a_run_and_stage')],
             },
         ),
         migrations.CreateModel(
@@ -340,11 +301,9 @@ class Migration(migrations.Migration):
                 ('predictor_run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='candidate_sets', to='survey.predictorrun')),
                 ('stage', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='candidate_set', to='survey.stage')),
             ],
-        ),
-        migrations.AddField(
-            model_name='booklet',
-            name='stage',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='booklets', to='survey.stage'),
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('probability__gt', 0), ('probability__lte', 1)), name='candidate_set_probability_in_0_1'), models.CheckConstraint(condition=models.Q(('size__gte', 1), ('size__lte', models.F('universe_size'))), name='candidate_set_size_in_universe')],
+            },
         ),
         migrations.CreateModel(
             name='Stratum',
@@ -361,43 +320,87 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'strata',
                 'ordering': ['stage', 'name'],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'name'), name='stratum_name_unique_in_stage'), models.CheckConstraint(condition=models.Q(('slots__lte', models.F('size'))), name='stratum_slots_within_size')],
             },
-        ),
-        migrations.AddField(
-            model_name='slot',
-            name='stratum',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.stratum'),
         ),
         migrations.CreateModel(
-            name='Study',
+            name='Slot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=80, unique=True)),
-                ('title', models.CharField(max_length=200)),
-                ('instrument', models.CharField(help_text='Name in the registry of instruments.', max_length=60)),
-                ('seed', models.BigIntegerField(help_text='Every random draw of the study descends from it.')),
-                ('config', models.JSONField(help_text='The study file, checked, with its defaults filled in.')),
-                ('source_text', models.TextField(help_text='The study file as it was given.')),
-                ('source_sha256', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('bank', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='studies', to='survey.bank')),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('number', models.PositiveIntegerField(help_text='Place in the order of the draw, from 1.')),
+                ('replicate', models.PositiveSmallIntegerField(default=1)),
+                ('role', models.CharField(choices=[('sampled', 'sampled'), ('holdout', 'holdout'), ('control', 'control'), ('repeat', 'repeat'), ('practice', 'practice'), ('check', 'check')], max_length=10)),
+                ('inclusion_probability', models.FloatField(blank=True, help_text='Given the candidate set, its cut and all earlier answers.', null=True)),
+                ('pool_probability', models.FloatField(blank=True, help_text='First phase: the chance to be a candidate.', null=True)),
+                ('score', models.FloatField(blank=True, help_text="What the stage's predictor gave the item.", null=True)),
+                ('position', models.PositiveSmallIntegerField(blank=True, null=True)),
+                ('booklet', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.booklet')),
+                ('item', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.item')),
+                ('stage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='survey.stage')),
+                ('stratum', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.stratum')),
             ],
             options={
-                'verbose_name_plural': 'studies',
-                'ordering': ['-created_at', 'slug'],
-                'permissions': [('run_study', 'Can open, pause, close and retry stages'), ('export_study', 'Can export answers')],
+                'ordering': ['stage', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'number'), name='slot_number_unique_in_stage'), models.UniqueConstraint(fields=('stage', 'item', 'replicate'), name='slot_item_once_a_replicate'), models.UniqueConstraint(fields=('booklet', 'position'), name='slot_position_unique_in_booklet'), models.CheckConstraint(condition=models.Q(('role__in', ['sampled', 'holdout', 'control', 'repeat', 'practice', 'check'])), name='slot_role_known'), models.CheckConstraint(condition=models.Q(models.Q(('booklet__isnull', True), ('position__isnull', True)), models.Q(('booklet__isnull', False), ('position__isnull', False)), _connector='OR'), name='slot_booklet_and_position_together'), models.CheckConstraint(condition=models.Q(models.Q(('role__in', ['sampled', 'holdout']), _negated=True), models.Q(('inclusion_probability__gt', 0), ('inclusion_probability__isnull', False), ('inclusion_probability__lte', 1), ('pool_probability__gt', 0), ('pool_probability__isnull', False), ('pool_probability__lte', 1), ('stratum__isnull', False)), _connector='OR'), name='slot_drawn_has_probabilities')],
             },
         ),
-        migrations.AddField(
-            model_name='stage',
-            name='study',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='stages', to='survey.study'),
+        migrations.CreateModel(
+            name='Assignment',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('position', models.PositiveSmallIntegerField(help_text='1 for the first item of the sitting.')),
+                ('state', models.CharField(choices=[('live', 'live'), ('counted', 'complete in time'), ('released', 'released unanswered'), ('late', 'late')], default='live', max_length=8)),
+                ('assigned_at', models.DateTimeField()),
+                ('completed_at', models.DateTimeField(blank=True, help_text='Set for late ones too.', null=True)),
+                ('sitting', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='survey.sitting')),
+                ('slot', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='survey.slot')),
+            ],
+            options={
+                'ordering': ['sitting', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('sitting', 'position'), name='assignment_position_unique_in_sitting'), models.UniqueConstraint(fields=('sitting', 'slot'), name='assignment_slot_once_a_sitting'), models.UniqueConstraint(condition=models.Q(('state__in', ['live', 'counted'])), fields=('slot',), name='assignment_one_live_or_counted_a_slot'), models.CheckConstraint(condition=models.Q(('state__in', ['live', 'counted', 'released', 'late'])), name='assignment_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'counted'), _negated=True), ('completed_at__isnull', False), _connector='OR'), name='assignment_counted_is_complete'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['live', 'released']), _negated=True), ('completed_at__isnull', True), _connector='OR'), name='assignment_open_is_incomplete')],
+            },
         ),
-        migrations.AddField(
-            model_name='respondent',
-            name='study',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='respondents', to='survey.study'),
+        migrations.CreateModel(
+            name='Response',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveSmallIntegerField(help_text='1, 2, ... inside the assignment.')),
+                ('screen', models.CharField(max_length=40)),
+                ('screen_sha256', models.CharField(help_text='Of what the screen said.', max_length=64)),
+                ('answered_at', models.DateTimeField()),
+                ('server_ms', models.PositiveBigIntegerField(help_text="Since the sitting's previous accepted POST.")),
+                ('client', models.JSONField(blank=True, default=dict, help_text='What the browser measured, as it sent it.')),
+                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='responses', to='survey.assignment')),
+            ],
+            options={
+                'ordering': ['assignment', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('assignment', 'number'), name='response_number_unique_in_assignment'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='response_number_at_least_1')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Score',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('value', models.DecimalField(decimal_places=4, max_digits=10)),
+                ('rule', models.CharField(max_length=60)),
+                ('version', models.CharField(max_length=20)),
+                ('response', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='score', to='survey.response')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SnapshotAnswer',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('digest', models.CharField(max_length=64)),
+                ('withdrawn_at', models.DateTimeField(blank=True, null=True)),
+                ('assignment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='snapshots', to='survey.assignment')),
+                ('stage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='snapshot', to='survey.stage')),
+            ],
+            options={
+                'ordering': ['stage', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('stage', 'number'), name='snapshot_number_unique_in_stage'), models.UniqueConstraint(fields=('stage', 'assignment'), name='snapshot_assignment_once_in_stage')],
+            },
         ),
         migrations.CreateModel(
             name='PanelIdentity',
@@ -414,12 +417,8 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'panel identities',
                 'permissions': [('see_panel_identity', 'Can see panel identities')],
+                'constraints': [models.UniqueConstraint(fields=('study', 'person_hash'), name='panel_identity_one_a_person_and_study')],
             },
-        ),
-        migrations.AddField(
-            model_name='item',
-            name='study',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='items', to='survey.study'),
         ),
         migrations.CreateModel(
             name='CompletionCode',
@@ -429,6 +428,9 @@ class Migration(migrations.Migration):
                 ('code', models.CharField(max_length=40)),
                 ('study', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='codes', to='survey.study')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('study', 'outcome'), name='completion_code_one_an_outcome'), models.UniqueConstraint(fields=('study', 'code'), name='completion_code_unique_in_study')],
+            },
         ),
         migrations.CreateModel(
             name='Task',
@@ -440,6 +442,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('bank', 'name'), name='task_name_unique_in_bank')],
             },
         ),
         migrations.CreateModel(
@@ -458,206 +461,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['bank', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('bank', 'external_id'), name='question_id_unique_in_bank'), models.UniqueConstraint(fields=('bank', 'position'), name='question_position_unique_in_bank'), models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='question_text_not_empty'), models.CheckConstraint(condition=models.Q(('flag', ''), models.Q(('flag_reason', ''), _negated=True), _connector='OR'), name='question_flag_needs_a_reason')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='response',
-            constraint=models.UniqueConstraint(fields=('assignment', 'number'), name='response_number_unique_in_assignment'),
-        ),
-        migrations.AddConstraint(
-            model_name='response',
-            constraint=models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='response_number_at_least_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='formanswer',
-            constraint=models.UniqueConstraint(fields=('sitting', 'block'), name='form_answer_once_a_block'),
-        ),
-        migrations.AddConstraint(
-            model_name='conditionlevel',
-            constraint=models.UniqueConstraint(fields=('sitting', 'factor'), name='condition_one_level_a_factor'),
-        ),
-        migrations.AddConstraint(
-            model_name='conditionlevel',
-            constraint=models.CheckConstraint(condition=models.Q(('probability__gt', 0), ('probability__lte', 1)), name='condition_probability_in_0_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='checkattempt',
-            constraint=models.UniqueConstraint(fields=('sitting', 'attempt'), name='check_attempt_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='checkattempt',
-            constraint=models.CheckConstraint(condition=models.Q(('attempt__in', [1, 2])), name='check_attempts_at_most_two'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.UniqueConstraint(fields=('sitting', 'position'), name='assignment_position_unique_in_sitting'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.UniqueConstraint(fields=('sitting', 'slot'), name='assignment_slot_once_a_sitting'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['live', 'counted'])), fields=('slot',), name='assignment_one_live_or_counted_a_slot'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['live', 'counted', 'released', 'late'])), name='assignment_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'counted'), _negated=True), ('completed_at__isnull', False), _connector='OR'), name='assignment_counted_is_complete'),
-        ),
-        migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['live', 'released']), _negated=True), ('completed_at__isnull', True), _connector='OR'), name='assignment_open_is_incomplete'),
-        ),
-        migrations.AddConstraint(
-            model_name='snapshotanswer',
-            constraint=models.UniqueConstraint(fields=('stage', 'number'), name='snapshot_number_unique_in_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='snapshotanswer',
-            constraint=models.UniqueConstraint(fields=('stage', 'assignment'), name='snapshot_assignment_once_in_stage'),
-        ),
-        migrations.AddIndex(
-            model_name='sitting',
-            index=models.Index(condition=models.Q(('state', 'live')), fields=['last_seen_at'], name='sitting_live_by_last_seen'),
-        ),
-        migrations.AddConstraint(
-            model_name='sitting',
-            constraint=models.UniqueConstraint(fields=('respondent', 'wave'), name='sitting_one_a_person_study_and_wave'),
-        ),
-        migrations.AddConstraint(
-            model_name='sitting',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['live', 'complete', 'expired', 'failed_checks', 'turned_away'])), name='sitting_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='sitting',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'complete'), _negated=True), ('ended_at__isnull', False), _connector='OR'), name='sitting_complete_has_an_end'),
-        ),
-        migrations.AddConstraint(
-            model_name='predictorrun',
-            constraint=models.UniqueConstraint(fields=('stage', 'name', 'input_sha256'), name='predictor_run_once_an_input'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobstep',
-            constraint=models.UniqueConstraint(fields=('stage', 'kind', 'member', 'input_sha256'), name='job_step_once_an_input'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobstep',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed'])), name='job_step_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobstep',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), _negated=True), ('lease_until__isnull', False), _connector='OR'), name='job_step_running_has_a_lease'),
-        ),
-        migrations.AddConstraint(
-            model_name='evaluation',
-            constraint=models.UniqueConstraint(fields=('predictor_run', 'stage'), name='evaluation_once_a_run_and_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='candidateset',
-            constraint=models.CheckConstraint(condition=models.Q(('probability__gt', 0), ('probability__lte', 1)), name='candidate_set_probability_in_0_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='candidateset',
-            constraint=models.CheckConstraint(condition=models.Q(('size__gte', 1), ('size__lte', models.F('universe_size'))), name='candidate_set_size_in_universe'),
-        ),
-        migrations.AddIndex(
-            model_name='booklet',
-            index=models.Index(condition=models.Q(('claimed_at__isnull', True)), fields=['stage'], name='booklet_free_in_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='booklet',
-            constraint=models.UniqueConstraint(fields=('stage', 'number'), name='booklet_number_unique_in_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='stratum',
-            constraint=models.UniqueConstraint(fields=('stage', 'name'), name='stratum_name_unique_in_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='stratum',
-            constraint=models.CheckConstraint(condition=models.Q(('slots__lte', models.F('size'))), name='stratum_slots_within_size'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.UniqueConstraint(fields=('stage', 'number'), name='slot_number_unique_in_stage'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.UniqueConstraint(fields=('stage', 'item', 'replicate'), name='slot_item_once_a_replicate'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.UniqueConstraint(fields=('booklet', 'position'), name='slot_position_unique_in_booklet'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['sampled', 'holdout', 'control', 'repeat', 'practice', 'check'])), name='slot_role_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('booklet__isnull', True), ('position__isnull', True)), models.Q(('booklet__isnull', False), ('position__isnull', False)), _connector='OR'), name='slot_booklet_and_position_together'),
-        ),
-        migrations.AddConstraint(
-            model_name='slot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('role__in', ['sampled', 'holdout']), _negated=True), models.Q(('inclusion_probability__gt', 0), ('inclusion_probability__isnull', False), ('inclusion_probability__lte', 1), ('pool_probability__gt', 0), ('pool_probability__isnull', False), ('pool_probability__lte', 1), ('stratum__isnull', False)), _connector='OR'), name='slot_drawn_has_probabilities'),
-        ),
-        migrations.AddConstraint(
-            model_name='stage',
-            constraint=models.UniqueConstraint(fields=('study', 'index'), name='stage_index_unique_in_study'),
-        ),
-        migrations.AddConstraint(
-            model_name='stage',
-            constraint=models.CheckConstraint(condition=models.Q(('index__gte', 1)), name='stage_index_at_least_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='stage',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['draft', 'planned', 'open', 'paused', 'closing', 'frozen'])), name='stage_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='stage',
-            constraint=models.CheckConstraint(condition=models.Q(('state', 'draft'), models.Q(('plan_sha256', ''), _negated=True), _connector='OR'), name='stage_past_draft_has_a_plan'),
-        ),
-        migrations.AddConstraint(
-            model_name='stage',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'frozen'), _negated=True), models.Q(('snapshot_sha256', ''), _negated=True), _connector='OR'), name='stage_frozen_has_a_snapshot'),
-        ),
-        migrations.AddConstraint(
-            model_name='panelidentity',
-            constraint=models.UniqueConstraint(fields=('study', 'person_hash'), name='panel_identity_one_a_person_and_study'),
-        ),
-        migrations.AddConstraint(
-            model_name='item',
-            constraint=models.UniqueConstraint(fields=('study', 'key'), name='item_key_unique_in_study'),
-        ),
-        migrations.AddConstraint(
-            model_name='completioncode',
-            constraint=models.UniqueConstraint(fields=('study', 'outcome'), name='completion_code_one_an_outcome'),
-        ),
-        migrations.AddConstraint(
-            model_name='completioncode',
-            constraint=models.UniqueConstraint(fields=('study', 'code'), name='completion_code_unique_in_study'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(fields=('bank', 'name'), name='task_name_unique_in_bank'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.UniqueConstraint(fields=('bank', 'external_id'), name='question_id_unique_in_bank'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.UniqueConstraint(fields=('bank', 'position'), name='question_position_unique_in_bank'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='question_text_not_empty'),
-        ),
-        migrations.AddConstraint(
-            model_name='question',
-            constraint=models.CheckConstraint(condition=models.Q(('flag', ''), models.Q(('flag_reason', ''), _negated=True), _connector='OR'), name='question_flag_needs_a_reason'),
         ),
     ]

@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-created_at', '-id'],
                 'permissions': [('recruit', 'Can publish at a panel, approve, ask for returns and reject'), ('pay_people', 'Can pay bonuses')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('external_id', ''), _negated=True), fields=('panel', 'external_id'), name='posting_once_a_panel_study'), models.CheckConstraint(condition=models.Q(('reward__gte', 1)), name='posting_reward_at_least_1'), models.CheckConstraint(condition=models.Q(('places__gte', 1)), name='posting_places_at_least_1')],
             },
         ),
         migrations.CreateModel(
@@ -56,6 +57,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'payment batches',
                 'ordering': ['-created_at', '-id'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['prepared', 'sent', 'paid', 'refused', 'unknown'])), name='payment_batch_state_known'), models.CheckConstraint(condition=models.Q(('state__in', ['prepared', 'refused']), ('sent_at__isnull', False), _connector='OR'), name='payment_batch_paid_was_sent')],
             },
         ),
         migrations.CreateModel(
@@ -81,6 +83,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['posting', 'id'],
+                'constraints': [models.UniqueConstraint(fields=('posting', 'submission_hash'), name='submission_once_a_posting'), models.CheckConstraint(condition=models.Q(('resolution', ''), ('resolved_at__isnull', False), _connector='OR'), name='submission_resolution_has_a_time')],
             },
         ),
         migrations.CreateModel(
@@ -95,6 +98,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['batch', 'id'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_void', False)), fields=('submission', 'kind'), name='payment_once_a_submission_and_kind'), models.CheckConstraint(condition=models.Q(('kind__in', ['late', 'turned_away', 'score'])), name='payment_kind_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='payment_at_least_1')],
             },
         ),
         migrations.CreateModel(
@@ -117,45 +121,5 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='webhook_event_due')],
                 'constraints': [models.UniqueConstraint(fields=('panel', 'event_id'), name='webhook_event_once'), models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'done', 'ignored', 'failed'])), name='webhook_event_state_known')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='posting',
-            constraint=models.UniqueConstraint(condition=models.Q(('external_id', ''), _negated=True), fields=('panel', 'external_id'), name='posting_once_a_panel_study'),
-        ),
-        migrations.AddConstraint(
-            model_name='posting',
-            constraint=models.CheckConstraint(condition=models.Q(('reward__gte', 1)), name='posting_reward_at_least_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='posting',
-            constraint=models.CheckConstraint(condition=models.Q(('places__gte', 1)), name='posting_places_at_least_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='paymentbatch',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['prepared', 'sent', 'paid', 'refused', 'unknown'])), name='payment_batch_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='paymentbatch',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['prepared', 'refused']), ('sent_at__isnull', False), _connector='OR'), name='payment_batch_paid_was_sent'),
-        ),
-        migrations.AddConstraint(
-            model_name='submission',
-            constraint=models.UniqueConstraint(fields=('posting', 'submission_hash'), name='submission_once_a_posting'),
-        ),
-        migrations.AddConstraint(
-            model_name='submission',
-            constraint=models.CheckConstraint(condition=models.Q(('resolution', ''), ('resolved_at__isnull', False), _connector='OR'), name='submission_resolution_has_a_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_void', False)), fields=('submission', 'kind'), name='payment_once_a_submission_and_kind'),
-        ),
-        migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['late', 'turned_away', 'score'])), name='payment_kind_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='payment_at_least_1'),
         ),
     ]

@@ -33,9 +33,34 @@ class Migration(migrations.Migration):
                     "old_config",
                     models.JSONField(help_text="The same, checked: sittings that had begun with it go on with it."),
                 ),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "study",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="amendments", to="survey.study"
+                    ),
+                ),
             ],
             options={
                 "ordering": ["study", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True), name="amendment_has_a_reason"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("old_sha256", models.F("new_sha256")), _negated=True),
+                        name="amendment_changes_the_file",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -67,6 +92,21 @@ class Migration(migrations.Migration):
                         default=0,
                         help_text="What the scores had come to: a bonus stays owed.",
                         max_digits=12,
+                    ),
+                ),
+                (
+                    "predictor_runs",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Trained with the answers before they went.",
+                        related_name="withdrawals",
+                        to="survey.predictorrun",
+                    ),
+                ),
+                (
+                    "respondent",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="withdrawal", to="survey.respondent"
                     ),
                 ),
             ],
@@ -166,54 +206,6 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="study_locked_with_a_hash",
-            ),
-        ),
-        migrations.AddField(
-            model_name="amendment",
-            name="actor",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="amendment",
-            name="study",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="amendments", to="survey.study"
-            ),
-        ),
-        migrations.AddField(
-            model_name="withdrawal",
-            name="predictor_runs",
-            field=models.ManyToManyField(
-                blank=True,
-                help_text="Trained with the answers before they went.",
-                related_name="withdrawals",
-                to="survey.predictorrun",
-            ),
-        ),
-        migrations.AddField(
-            model_name="withdrawal",
-            name="respondent",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.PROTECT, related_name="withdrawal", to="survey.respondent"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="amendment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("reason", ""), _negated=True), name="amendment_has_a_reason"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="amendment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("old_sha256", models.F("new_sha256")), _negated=True),
-                name="amendment_changes_the_file",
             ),
         ),
     ]

@@ -37,7 +37,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"ordering": ["sitting", "step"]},
+            options={
+                "ordering": ["sitting", "step"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("sitting", "step"), name="screen_timing_once_a_step"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="UnfinishedScreen",
@@ -64,7 +69,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"ordering": ["sitting", "step", "number"]},
+            options={
+                "ordering": ["sitting", "step", "number"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("sitting", "step", "number"), name="unfinished_screen_number_once_a_step"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("number__gte", 1), ("number__lte", 5)),
+                        name="unfinished_screens_a_step_limited",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Exclusion",
@@ -120,33 +136,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={"ordering": ["study", "number"], "permissions": [("make_links", "Can make entry links")]},
-        ),
-        migrations.AddConstraint(
-            model_name="screentiming",
-            constraint=models.UniqueConstraint(fields=("sitting", "step"), name="screen_timing_once_a_step"),
-        ),
-        migrations.AddConstraint(
-            model_name="unfinishedscreen",
-            constraint=models.UniqueConstraint(
-                fields=("sitting", "step", "number"), name="unfinished_screen_number_once_a_step"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="unfinishedscreen",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("number__gte", 1), ("number__lte", 5)),
-                name="unfinished_screens_a_step_limited",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entrylink",
-            constraint=models.UniqueConstraint(fields=("study", "number"), name="entry_link_number_once_a_study"),
-        ),
-        migrations.AddConstraint(
-            model_name="entrylink",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("number__gte", 1)), name="entry_link_number_at_least_1"
-            ),
+            options={
+                "ordering": ["study", "number"],
+                "permissions": [("make_links", "Can make entry links")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("study", "number"), name="entry_link_number_once_a_study"),
+                    models.CheckConstraint(
+                        condition=models.Q(("number__gte", 1)), name="entry_link_number_at_least_1"
+                    ),
+                ],
+            },
         ),
     ]

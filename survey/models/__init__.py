@@ -3,18 +3,25 @@
 Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
 """
 
+from .alert import Alert, WatchRecord
 from .amendment import Amendment
-from .audit import ApiToken, AuditEntry
+from .audit import ApiToken, AuditEntry, AuditSeal
 from .checks import AttentionAnswer, DataChoice, QuestionReport
+from .door import DoorCount
+from .estimate import StoredEstimate
 from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .membership import StudyInvitation, StudyMembership
+from .operation import Erasure, KeyFingerprint, Restore
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
-from .predictor import Evaluation, JobStep, PredictorRun, SnapshotAnswer
+from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
 from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
+from .screen_timing import ScreenTiming, UnfinishedScreen
+from .second_factor import CodeApp, RecoveryCodes
 from .sitting import (
     Assignment,
     AssignmentCondition,
@@ -29,10 +36,10 @@ from .sitting import (
     Sitting,
 )
 from .study import CompletionCode, Stage, Study
-from .timing import ScreenTiming, UnfinishedScreen
 from .withdrawal import Withdrawal
 
 __all__ = [
+    "Alert",
     "Amendment",
     "AnswerCollection",
     "ApiToken",
@@ -40,20 +47,25 @@ __all__ = [
     "AssignmentCondition",
     "AttentionAnswer",
     "AuditEntry",
+    "AuditSeal",
     "Bank",
     "Booklet",
     "CandidateSet",
     "CheckAttempt",
+    "CodeApp",
     "CompletionCode",
     "ConditionLevel",
     "Consent",
     "DataChoice",
+    "DoorCount",
     "EntryLink",
+    "Erasure",
     "Evaluation",
     "Exclusion",
     "FormAnswer",
     "Item",
     "JobStep",
+    "KeyFingerprint",
     "LanguageModel",
     "Leased",
     "ModelAnswer",
@@ -65,19 +77,26 @@ __all__ = [
     "PredictorRun",
     "Question",
     "QuestionReport",
+    "RecoveryCodes",
     "Respondent",
     "Response",
+    "Restore",
     "Score",
+    "ScoringPart",
     "ScreenTiming",
     "Sitting",
     "Slot",
     "SnapshotAnswer",
     "Stage",
+    "StoredEstimate",
     "Stratum",
     "Study",
+    "StudyInvitation",
+    "StudyMembership",
     "Submission",
     "Task",
     "UnfinishedScreen",
+    "WatchRecord",
     "WebhookEvent",
     "Withdrawal",
 ]

@@ -20,7 +20,7 @@ class AttentionAnswer(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        ordering = ["sitting", "at", "id"]
+        ordering = ["sitting_id", "at", "id"]
         constraints = [
             models.UniqueConstraint(fields=["sitting", "name"], name="attention_answer_once_a_check"),
         ]

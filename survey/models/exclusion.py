@@ -15,7 +15,7 @@ class Exclusion(models.Model):
     decided_at = models.DateTimeField()
 
     class Meta:
-        ordering = ["stage", "sitting"]
+        ordering = ["stage_id", "sitting_id"]
 
     def __str__(self) -> str:
         return f"{self.sitting} left out"

@@ -74,7 +74,7 @@ class Stratum(models.Model):
     highest_score = models.FloatField(null=True, blank=True)
 
     class Meta:
-        ordering = ["stage", "name"]
+        ordering = ["stage_id", "name"]
         verbose_name_plural = "strata"
         constraints = [
             models.UniqueConstraint(fields=["stage", "name"], name="stratum_name_unique_in_stage"),
@@ -98,10 +98,13 @@ class Booklet(models.Model):
     claimed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["stage", "number"]
+        ordering = ["stage_id", "number"]
         constraints = [models.UniqueConstraint(fields=["stage", "number"], name="booklet_number_unique_in_stage")]
         indexes = [
-            models.Index(fields=["stage"], condition=Q(claimed_at__isnull=True), name="booklet_free_in_stage"),
+            # In the order in which they are claimed: the first ones are found without reading the others.
+            models.Index(
+                fields=["stage", "kind", "number"], condition=Q(claimed_at__isnull=True), name="booklet_free_in_order"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -143,7 +146,7 @@ class Slot(models.Model):
     position = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
-        ordering = ["stage", "number"]
+        ordering = ["stage_id", "number"]
         constraints = [
             models.UniqueConstraint(fields=["stage", "number"], name="slot_number_unique_in_stage"),
             # By role: the holdout and the controls are drawn separately and may include an item that was also sampled.
@@ -191,7 +194,8 @@ class Slot(models.Model):
 
     @property
     def design_weight(self) -> float:
-        """How many items of all there are an answer to it stands for: 1 / (inclusion_probability * pool_probability).
+        """How many items of all there are its item stands for: 1 / (inclusion_probability * pool_probability). Several
+        slots of one item share this number (see `counting.design_weights`).
 
         Raises:
             ValueError: it was not drawn by chance (a control, a repeat), so that it stands for nothing but itself.

@@ -17,7 +17,7 @@ class PracticeAnswer(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        ordering = ["sitting", "number"]
+        ordering = ["sitting_id", "number"]
         constraints = [
             models.UniqueConstraint(fields=["sitting", "number"], name="practice_answer_number_unique_in_sitting"),
             models.CheckConstraint(condition=Q(number__gte=1), name="practice_answer_number_at_least_1"),

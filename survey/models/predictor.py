@@ -165,3 +165,49 @@ class JobStep(Leased):
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()
+
+
+class ScoringPart(Leased):
+    """Some of the candidates that a scoring step lets the predictor score. Whoever is free takes one.
+
+    Parts are there as long as their step needs them. Their bounds do not depend on who scores them.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+
+    step = models.ForeignKey(JobStep, on_delete=models.CASCADE, related_name="parts")
+    predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="+")
+    member = models.PositiveSmallIntegerField(
+        null=True, help_text="The one member that scores; empty: the mean of all."
+    )
+    questions_sha256 = models.CharField(max_length=64, help_text="The questions that the rows name by their places.")
+    rows = models.BinaryField(help_text="The candidates, as a .npy file.")
+    count = models.PositiveIntegerField()
+    input_sha256 = models.CharField(max_length=64)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    helpers_left = models.PositiveSmallIntegerField(
+        default=TRIES, help_text="Claims left for others than the worker that has the step."
+    )
+    error = models.TextField(blank=True, help_text="Why the last worker gave it back.")
+    scores = models.BinaryField(null=True, help_text="Their scores, float32, as a .npy file.")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["step", "input_sha256"], name="scoring_part_once_an_input"),
+            models.CheckConstraint(
+                condition=Q(state__in=["queued", "running", "done"]), name="scoring_part_state_known"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="running") | Q(lease_until__isnull=False), name="scoring_part_running_has_a_lease"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="done") | Q(scores__isnull=False), name="scoring_part_done_has_scores"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} candidates of: {self.step}"

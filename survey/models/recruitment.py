@@ -12,7 +12,16 @@ from .study import Stage, Study
 
 
 class Posting(models.Model):
-    """One study at a panel. The row is written before the panel is called; its internal name finds the study there."""
+    """One study at a panel. The row is written before the panel is called; its internal name finds the study there.
+
+    `pending` is stored before a call that may cost money, and cleared by the answer. Where it stays, nobody knows
+    whether the panel did it: what it may cost counts as spent until a later reading of the panel says what happened.
+    """
+
+    class Pending(models.TextChoices):
+        DRAFT = "draft", "make the draft"
+        PUBLISH = "publish", "publish it"
+        PLACES = "places", "offer more places"
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="postings")
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="postings")
@@ -31,6 +40,11 @@ class Posting(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     published_at = models.DateTimeField(null=True, blank=True, help_text="When publishing was asked for first.")
+    pending = models.CharField(
+        max_length=8, blank=True, choices=Pending.choices, help_text="What the panel was asked and has not answered."
+    )
+    pending_at = models.DateTimeField(null=True, blank=True, help_text="When it was asked for that.")
+    changed_at = models.DateTimeField(null=True, blank=True, help_text="When the panel last answered a change of ours.")
     read_at = models.DateTimeField(null=True, blank=True, help_text="When its submissions were last read whole.")
     error = models.TextField(blank=True, help_text="Why they could not be read the last time.")
 
@@ -46,6 +60,13 @@ class Posting(models.Model):
             ),
             models.CheckConstraint(condition=Q(reward__gte=1), name="posting_reward_at_least_1"),
             models.CheckConstraint(condition=Q(places__gte=1), name="posting_places_at_least_1"),
+            models.CheckConstraint(
+                condition=Q(pending__in=["", "draft", "publish", "places"]), name="posting_pending_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(pending="", pending_at__isnull=True) | ~Q(pending="") & Q(pending_at__isnull=False),
+                name="posting_pending_has_a_time",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -58,7 +79,14 @@ class Posting(models.Model):
 
 
 class Submission(models.Model):
-    """What the panel said about one participation when it was last read."""
+    """What the panel said about one participation when it was last read.
+
+    `pending` is as a posting's: stored before the call, and cleared by the answer.
+    """
+
+    class Pending(models.TextChoices):
+        ASK_BACK = "ask_back", "ask for a return"
+        REJECT = "reject", "reject it"
 
     posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="submissions")
     respondent = models.ForeignKey(
@@ -75,6 +103,12 @@ class Submission(models.Model):
     approved_at = models.DateTimeField(null=True, blank=True, help_text="When we approved it.")
     asked_back_at = models.DateTimeField(null=True, blank=True, help_text="When we asked for a return.")
     rejected_at = models.DateTimeField(null=True, blank=True, help_text="When we rejected it.")
+    rejection_category = models.CharField(max_length=80, blank=True, help_text="The panel's category of our rejection.")
+    rejection_message = models.TextField(blank=True, help_text="What the person was to read with it.")
+    pending = models.CharField(
+        max_length=8, blank=True, choices=Pending.choices, help_text="What the panel was asked and has not answered."
+    )
+    pending_at = models.DateTimeField(null=True, blank=True, help_text="When it was asked for that.")
     resolution = models.CharField(max_length=300, blank=True, help_text="What a person decided where the two differ.")
     resolved_status = models.CharField(max_length=40, blank=True, help_text="The panel's status at that time.")
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -85,6 +119,13 @@ class Submission(models.Model):
             models.UniqueConstraint(fields=["posting", "submission_hash"], name="submission_once_a_posting"),
             models.CheckConstraint(
                 condition=Q(resolution="") | Q(resolved_at__isnull=False), name="submission_resolution_has_a_time"
+            ),
+            models.CheckConstraint(
+                condition=Q(pending__in=["", "ask_back", "reject"]), name="submission_pending_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(pending="", pending_at__isnull=True) | ~Q(pending="") & Q(pending_at__isnull=False),
+                name="submission_pending_has_a_time",
             ),
         ]
 
@@ -178,7 +219,8 @@ class WebhookEvent(models.Model):
         FAILED = "failed", "failed"
 
     panel = models.CharField(max_length=40)
-    event_id = models.CharField(max_length=100)
+    event_id = models.CharField(max_length=100, help_text="The same whenever the panel sends the event again.")
+    signed_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the bytes that the panel signed.")
     event_type = models.CharField(max_length=80)
     body_encrypted = models.BinaryField()
     state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
@@ -192,6 +234,9 @@ class WebhookEvent(models.Model):
         ordering = ["-received_at", "-id"]
         constraints = [
             models.UniqueConstraint(fields=["panel", "event_id"], name="webhook_event_once"),
+            models.UniqueConstraint(
+                fields=["panel", "signed_sha256"], condition=~Q(signed_sha256=""), name="webhook_event_signed_once"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=["waiting", "done", "ignored", "failed"]), name="webhook_event_state_known"
             ),

@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from collections.abc import Mapping
 
 from django.core import signing
 from django.db import models
@@ -13,6 +14,7 @@ from .plan import Booklet, Slot
 from .study import Stage, Study
 
 SITTING_TOKEN_SALT = "hunch.sitting"  # noqa: S105 - a salt that says what is signed, not a secret
+TOKEN_BY_IDS_SALT = "hunch.sitting.by_ids"  # noqa: S105
 
 
 def new_pseudonym() -> str:
@@ -42,6 +44,9 @@ class PanelIdentity(models.Model):
     panel = models.CharField(max_length=40)
     person_hash = models.CharField(max_length=64)
     submission_hash = models.CharField(max_length=64, blank=True)
+    browser_hash = models.CharField(
+        max_length=64, blank=True, help_text="Of a secret of the browser in which the person consented."
+    )
     ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -87,8 +92,14 @@ class Sitting(models.Model):
     withdrawn_at = models.DateTimeField(null=True, blank=True, help_text="When its person took all of it back.")
     study_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force when it began.")
 
+    # Not stored. Whether `begin_sitting` has just made this row.
+    is_new = False
+    # Not stored. Whether whoever is here has only named the ids, which others may know. They may go on, but nothing is
+    # done at their word that cannot be taken back.
+    is_by_ids_alone = False
+
     class Meta:
-        ordering = ["stage", "started_at"]
+        ordering = ["stage_id", "started_at"]  # By keys: by "stage", its table and the study's would be joined.
         constraints = [
             models.UniqueConstraint(fields=["respondent", "wave"], name="sitting_one_a_person_study_and_wave"),
             models.CheckConstraint(
@@ -104,6 +115,10 @@ class Sitting(models.Model):
         ]
         indexes = [
             models.Index(fields=["last_seen_at"], condition=Q(state="live"), name="sitting_live_by_last_seen"),
+            # Who has begun and has no items yet holds a place.
+            models.Index(
+                fields=["stage"], condition=Q(state="live", booklet__isnull=True), name="sitting_waiting_in_stage"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -111,16 +126,29 @@ class Sitting(models.Model):
 
     @property
     def token(self) -> str:
-        """What the browser or the API client holds. It is signed. A returning person gets the same one again."""
-        return signing.Signer(salt=SITTING_TOKEN_SALT).sign(self.public_id.hex)
+        """What the browser or the API client holds. It is signed. A returning person gets the same one again; whoever
+        is here by the ids alone gets another one, which says so."""
+        salt = TOKEN_BY_IDS_SALT if self.is_by_ids_alone else SITTING_TOKEN_SALT
+        return signing.Signer(salt=salt).sign(self.public_id.hex)
 
     @staticmethod
     def public_id_of(token: str) -> uuid.UUID | None:
         """The id inside a token; None if the token is forged or from elsewhere."""
+        for salt in (SITTING_TOKEN_SALT, TOKEN_BY_IDS_SALT):
+            try:
+                return uuid.UUID(signing.Signer(salt=salt).unsign(token))
+            except (signing.BadSignature, ValueError):
+                continue
+        return None
+
+    @staticmethod
+    def was_given_by_ids(token: str) -> bool:
+        """Whether a valid token was given to somebody who was here by the ids alone."""
         try:
-            return uuid.UUID(signing.Signer(salt=SITTING_TOKEN_SALT).unsign(token))
-        except (signing.BadSignature, ValueError):
-            return None
+            signing.Signer(salt=TOKEN_BY_IDS_SALT).unsign(token)
+        except signing.BadSignature:
+            return False
+        return True
 
     @property
     def is_over(self) -> bool:
@@ -141,8 +169,13 @@ class Sitting(models.Model):
     def current_block(self) -> BlockConfig:
         return self.shown_config.blocks[self.block]
 
+    # Its levels, where they were read together with one of its items: they are drawn once and stay.
+    known_levels: Mapping[str, str] | None = None
+
     def levels(self) -> dict[str, str]:
         """Factor to level, as drawn for this sitting."""
+        if self.known_levels is not None:
+            return dict(self.known_levels)
         return {condition.factor: condition.level for condition in self.conditions.all()}
 
 
@@ -212,7 +245,7 @@ class CheckAttempt(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        ordering = ["sitting", "attempt"]
+        ordering = ["sitting_id", "attempt"]
         constraints = [
             models.UniqueConstraint(fields=["sitting", "attempt"], name="check_attempt_once"),
             models.CheckConstraint(condition=Q(attempt__in=[1, 2]), name="check_attempts_at_most_two"),
@@ -258,7 +291,7 @@ class Assignment(models.Model):
     completed_at = models.DateTimeField(null=True, blank=True, help_text="Set for late ones too.")
 
     class Meta:
-        ordering = ["sitting", "position"]
+        ordering = ["sitting_id", "position"]
         constraints = [
             models.UniqueConstraint(fields=["sitting", "position"], name="assignment_position_unique_in_sitting"),
             models.UniqueConstraint(fields=["sitting", "slot"], name="assignment_slot_once_a_sitting"),
@@ -287,9 +320,21 @@ class Assignment(models.Model):
     def is_complete(self) -> bool:
         return self.completed_at is not None
 
+    # The levels drawn for this item, where they were read together with it.
+    known_levels: Mapping[str, str] | None = None
+
     def levels(self) -> dict[str, str]:
         """Factor to level: those of its sitting and those drawn for this item."""
-        return {**self.sitting.levels(), **{condition.factor: condition.level for condition in self.conditions.all()}}
+        own = self.known_levels
+        if own is None:
+            own = {condition.factor: condition.level for condition in self.conditions.all()}
+        return {**self.sitting.levels(), **own}
+
+    def hand_responses(self, responses: "list[Response]") -> None:
+        """From now on `responses.all()` gives this list. The caller adds to it what it stores."""
+        known = self.responses.all()
+        known._result_cache = responses  # As `prefetch_related` does.
+        self._prefetched_objects_cache = {**getattr(self, "_prefetched_objects_cache", {}), "responses": known}
 
 
 class Response(models.Model):
@@ -304,7 +349,7 @@ class Response(models.Model):
     client = models.JSONField(default=dict, blank=True, help_text="What the browser measured, as it sent it.")
 
     class Meta:
-        ordering = ["assignment", "number"]
+        ordering = ["assignment_id", "number"]
         constraints = [
             models.UniqueConstraint(fields=["assignment", "number"], name="response_number_unique_in_assignment"),
             models.CheckConstraint(condition=Q(number__gte=1), name="response_number_at_least_1"),

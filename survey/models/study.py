@@ -9,9 +9,12 @@ from django.db.models import Q
 from django.urls import reverse
 
 from survey.study_file import DesignConfig, StageConfig, StudyConfig
+from survey.study_file.kept import keep_file, kept_file
 
 from .question import Bank
 
+# The study file, as text and checked. A page leaves both in the database: `Study.config` knows the file by its hash.
+FILE_FIELDS = ("stored_config", "source_text")
 UNIFORM_BY_CHOICE = "uniform_by_choice"  # In a stage's manifest: why it does not draw as the study file says.
 
 
@@ -32,6 +35,8 @@ class Study(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
     locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
+
+    was_opened: bool  # Not a column: `enrolment.study_of` reads it with the row.
 
     class Meta:
         ordering = ["-created_at", "slug"]
@@ -57,8 +62,11 @@ class Study(models.Model):
 
     @cached_property
     def config(self) -> StudyConfig:
-        """The study file in force, checked."""
-        return StudyConfig.model_validate(self.stored_config)
+        """The study file in force, checked. If it was left in the database, the one that this process keeps."""
+        if "stored_config" in self.__dict__:
+            return StudyConfig.model_validate(self.stored_config)
+        kept = kept_file(self.pk, self.source_sha256)
+        return kept or keep_file(self.pk, self.source_sha256, StudyConfig.model_validate(self.stored_config))
 
     def config_in(self, language: str) -> StudyConfig:
         """The same config with every text in that language."""
@@ -68,18 +76,10 @@ class Study(models.Model):
         """The study file with that hash: the one in force, or one that an amendment has replaced."""
         if not sha256 or sha256 == self.source_sha256:
             return self.config
-        if sha256 not in self._older:
-            replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
-            self._older[sha256] = StudyConfig.model_validate(replaced.old_config) if replaced else self.config
-        return self._older[sha256]
-
-    @cached_property
-    def _older(self) -> dict[str, StudyConfig]:
-        return {}
-
-    def admitting_stage(self) -> "Stage | None":
-        """The stage that a new respondent would join: the newest open stage, even if it is full."""
-        return self.stages.filter(state=Stage.State.OPEN).order_by("-index").first()
+        if kept := kept_file(self.pk, sha256):
+            return kept
+        replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
+        return keep_file(self.pk, sha256, StudyConfig.model_validate(replaced.old_config)) if replaced else self.config
 
     def main_stages(self) -> "models.QuerySet[Stage]":
         """The stages whose answers count, in order: without the pilots, which come before them."""
@@ -145,6 +145,9 @@ class Stage(models.Model):
     closing_at = models.DateTimeField(null=True, blank=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True, help_text="When all that follows from closing was done.")
+    upkeep_error = models.TextField(
+        blank=True, help_text="Why silent people could not expire, or their slots not be dealt again, the last time."
+    )
 
     class Meta:
         ordering = ["study", "index"]

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelClient, PanelUnknown, PostingState, SubmissionStatus
-from survey.exceptions import StateRefused
+from survey.exceptions import HunchError, StateRefused
 from survey.models import Posting, Submission
 
 
@@ -35,6 +36,23 @@ def can_ask(panel: str) -> bool:
     except PanelUnknown:
         return False
     return kind is not None and not kind.missing_setting()
+
+
+def longest_call(panel: str) -> timedelta:
+    """After this long, a call that was begun is over, even if the process that made it has died."""
+    return (panels.find(panel).client or PanelClient).longest_call
+
+
+def at_time(moment: datetime) -> str:
+    """For a sentence about something that has just happened."""
+    return f"{moment.astimezone(UTC):%H:%M} UTC"
+
+
+def words_of(error: Exception) -> str:
+    """What is stored of an error. Only our own errors are known to hold no id of a person."""
+    if isinstance(error, HunchError):
+        return error.message
+    return f"{type(error).__name__}, which is no error of the panel: the worker's log says where it was raised"
 
 
 def state_meant(panel: str, text: str) -> PostingState:

@@ -1,16 +1,18 @@
 """What a study may spend, what it owes, and paying it once. Money is in whole cents or pence.
 
 A payment is stored before the panel is asked. Sometimes it stays unknown whether a call was carried out. Then it is
-never repeated: somebody looks at the panel and records what happened.
+never repeated: somebody looks at the panel and records what happened. A payment's state moves by conditional updates
+alone, so that of two who move it at once one does, and the other one learns of it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from survey.contracts.panels import Bonus, PanelCannot, PanelClient, PanelError, PanelIds, SubmissionStatus
@@ -19,7 +21,7 @@ from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study,
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
 
-from .asking import client_of, status_of
+from .asking import at_time, client_of, longest_call, status_of, words_of
 
 State = PaymentBatch.State
 Kind = Payment.Kind
@@ -35,9 +37,13 @@ class Owed:
 
 
 def committed(study: Study) -> int:
-    """Cents: all places of published postings at their reward, and every bonus that was or may have been paid."""
+    """Cents: all places of published postings at their reward, and every bonus that was or may have been paid.
+
+    A payment that is void counts where its batch was paid all the same: the bonus was then paid twice.
+    """
     rewards = sum(posting.committed for posting in study.postings.all())
-    bonuses = Payment.objects.filter(batch__posting__study=study, is_void=False).aggregate(sum=Sum("amount"))["sum"]
+    spent = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
+    bonuses = spent.aggregate(sum=Sum("amount"))["sum"]
     return rewards + (bonuses or 0)
 
 
@@ -59,6 +65,14 @@ def refuse_over_cap(study: Study, extra: int) -> None:
 def locked_study(study: Study) -> Study:
     """The study's row, locked: two processes that spend at once must see each other's spending."""
     return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
+
+
+def locked_posting(posting: Posting) -> Posting:
+    """The posting as it is now, under the lock of its study's row: what was read before may have changed since."""
+    study = locked_study(posting.study)
+    row = Posting.objects.select_related("stage").get(pk=posting.pk)
+    row.study = row.stage.study = study
+    return row
 
 
 def owed(posting: Posting) -> list[Owed]:
@@ -146,7 +160,7 @@ def pay_owed(
 
 @transaction.atomic
 def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
-    locked_study(posting.study)
+    posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
     for unsettled in unfinished.select_for_update(of=("self",)):
@@ -156,7 +170,7 @@ def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBat
                 f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
             )
         # It was stored and never sent: the process that stored it ended before sending.
-        _void(unsettled, "was never sent")
+        _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
     due = owed(posting)[:at_once]
     if not due:
         return None
@@ -175,21 +189,35 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
         prepared = client.prepare_bonuses(posting, bonuses)
     except PanelError as exc:
         # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not.
-        _void(batch, exc.message)
+        _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
         raise
-    waiting = PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED)
-    if not waiting.update(state=State.SENT, sent_at=timezone.now(), external_id=prepared[:64]):
+    if not _move(batch, State.SENT, was=[State.PREPARED], sent_at=timezone.now(), external_id=prepared[:64]):
         raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
-    batch.refresh_from_db()
     try:
         client.pay_bonuses(posting, bonuses, prepared=prepared, key=f"{batch.posting.internal_name} {batch.pk}")
-    except PanelError as exc:
-        if exc.outcome_is_known:
-            _void(batch, exc.message)
-        else:
-            _settle(batch, State.UNKNOWN, exc.message)
+    except Exception as exc:
+        is_refused = isinstance(exc, PanelError) and exc.outcome_is_known
+        ended = State.REFUSED if is_refused else State.UNKNOWN
+        if not _move(batch, ended, was=[State.SENT], error=words_of(exc)):
+            settled = PaymentBatch.objects.filter(pk=batch.pk)
+            settled.update(error=f"a person said how it ended, and then the panel answered: {words_of(exc)}")
         raise
-    _settle(batch, State.PAID)
+    if error := _record_paid(batch):
+        raise StateRefused(f"payment {batch.pk} counts as paid: {error}")
+
+
+@transaction.atomic
+def hold(posting: Posting, *, since: datetime, why: str) -> PaymentBatch:
+    """What is owed or was prepared may have been paid since then: nothing is paid before a person has looked."""
+    posting = locked_posting(posting)
+    posting.payment_batches.filter(state=State.PREPARED).update(state=State.UNKNOWN, sent_at=since, error=why)
+    due = owed(posting)
+    batch = PaymentBatch.objects.create(posting=posting, state=State.UNKNOWN, sent_at=since, error=why)
+    Payment.objects.bulk_create(
+        Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
+    )
+    record("hold_bonuses", batch, via="restore", people=len(due), cents=sum(one.amount for one in due))
+    return batch
 
 
 def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
@@ -221,14 +249,41 @@ def ids_of(row: Submission) -> PanelIds:
 
 
 @transaction.atomic
-def _void(batch: PaymentBatch, reason: str) -> None:
-    _settle(batch, State.REFUSED, reason)
-    batch.payments.update(is_void=True)
+def _move(batch: PaymentBatch, state: State, *, was: Collection[State], **values: Any) -> bool:
+    """Move a payment on if it is still in one of those states; False if somebody else has moved it. What a payment that
+    was not made would have paid is owed again."""
+    if state != State.SENT:
+        values["settled_at"] = timezone.now()
+    moved = PaymentBatch.objects.filter(pk=batch.pk, state__in=was).update(state=state, **values)
+    if moved and state == State.REFUSED:
+        batch.payments.update(is_void=True)
+    batch.refresh_from_db()
+    return bool(moved)
 
 
-def _settle(batch: PaymentBatch, state: State, error: str = "") -> None:
-    batch.state, batch.error, batch.settled_at = state, error, timezone.now()
-    batch.save(update_fields=["state", "error", "settled_at"])
+@transaction.atomic
+def _record_paid(batch: PaymentBatch) -> str:
+    """The panel has paid. That stands, even if a person has said meanwhile that it was not paid; then say so."""
+    locked_study(batch.posting.study)
+    if _move(batch, State.PAID, was=[State.SENT]) or batch.state == State.PAID:
+        return ""
+    void = {(one.submission_id, one.kind): one for one in batch.payments.all()}
+
+    def again() -> list[Payment]:
+        same = Payment.objects.filter(submission__in=[submission for submission, _kind in void], is_void=False)
+        return [one for one in same.select_related("batch") if (one.submission_id, one.kind) in void]
+
+    for other in {one.batch for one in again()}:
+        # Only those that were not sent yet: they never will be.
+        _move(other, State.REFUSED, was=[State.PREPARED], error=f"payment {batch.pk} has paid these people")
+    twice = {(one.submission_id, one.kind) for one in again()}
+    error = "somebody said that it was not paid, and then the panel answered that it was"
+    if twice:
+        error += f"; {len(twice)} of its bonuses were sent again meanwhile, so that people were paid twice"
+    _move(batch, State.PAID, was=[State.REFUSED], error=error)
+    Payment.objects.filter(pk__in=[one.pk for key, one in void.items() if key not in twice]).update(is_void=False)
+    record("paid_after_all", batch, via="worker", people=len(void), twice=len(twice))
+    return error
 
 
 @transaction.atomic
@@ -236,14 +291,23 @@ def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "c
     """Record what somebody saw at the panel about a payment whose outcome was unknown.
 
     Raises:
-        StateRefused: its outcome is known.
+        StateRefused: its outcome is known, or the panel may still answer.
     """
+    locked_study(batch.posting.study)
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:
         raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
+    if batch.state == State.SENT and batch.sent_at is not None:
+        over = batch.sent_at + longest_call(batch.posting.panel)
+        if timezone.now() < over:
+            raise StateRefused(
+                f"payment {batch.pk} was sent at {at_time(batch.sent_at)} and may be on its way: wait for its answer, "
+                f"or look at the panel after {at_time(over)}, then say it"
+            )
     if was_paid:
-        _settle(batch, State.PAID, batch.error)
+        _move(batch, State.PAID, was=[State.SENT, State.UNKNOWN])
     else:
-        _void(batch, batch.error or "not paid, says a person")
+        error = batch.error or "not paid, says a person"
+        _move(batch, State.REFUSED, was=[State.SENT, State.UNKNOWN], error=error)
     record("settle_payment", batch, by=by, via=via, was_paid=was_paid)
     return batch

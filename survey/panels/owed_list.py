@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from django.db.models import Max
+
 from survey.contracts import panels
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
-from survey.models import AuditEntry, CompletionCode, Respondent, Sitting, Study
-from survey.services.answers.flags import marks_of
+from survey.models import AuditEntry, CompletionCode, Sitting, Study
+from survey.services.answers.sitting_flags import marks_of
 from survey.services.base.auditing import record
 from survey.services.sittings.endings import outcome_of
 from survey.services.sittings.identities import unseal
@@ -83,16 +85,20 @@ def owed_for(study: Study, sitting: Sitting, points: Decimal) -> int:
     return pay.turned_away if sitting.state == Sitting.State.TURNED_AWAY else 0
 
 
-def waits_for_list(study: Study, respondent: Respondent) -> bool:
-    """Whether somebody is owed money and no list with the panel's ids was made since their sitting ended.
-
-    Hunch does not record what is paid from a list. Without the ids nobody could be paid any more.
-    """
-    sittings = list(respondent.sittings.filter(ended_at__isnull=False))
-    points = points_of(sittings)
-    ends = [one.ended_at for one in sittings if one.ended_at and owed_for(study, one, points.get(one.pk, Decimal(0)))]
+def waiting_for_list(study: Study) -> set[int]:
+    """The respondents, by key, who are owed money and of whom no list with the panel's ids was made since their sitting
+    ended. Hunch does not record what is paid from a list. Without the ids nobody could be paid any more."""
+    people = Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
+    ended = list(people.filter(ended_at__isnull=False).order_by("pk"))
+    points = points_of(ended) if any(promised(study, one).point for one in ended) else {}
     lists = AuditEntry.objects.filter(action=LISTED, subject=str(study))
-    return bool(ends) and not lists.filter(at__gt=max(ends)).exists()
+    newest = lists.aggregate(newest=Max("at"))["newest"]
+    return {
+        one.respondent_id
+        for one in ended
+        if owed_for(study, one, points.get(one.pk, Decimal(0)))
+        and (newest is None or (one.ended_at is not None and one.ended_at >= newest))
+    }
 
 
 def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:

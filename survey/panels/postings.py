@@ -2,13 +2,22 @@
 
 Every row is stored before the panel is asked. Nothing is published without a spending cap, and the cost of all places
 counts as spent before they are offered.
+
+A draft, publishing and more places are first stored as `pending`, under the lock of the study's row; then the panel is
+called, outside of any transaction; then what it answered is stored. Where a process dies in between, or an answer gets
+lost, `pending` stays, and `take_over` ends it: the panel's own view says what became of the call.
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -21,8 +30,15 @@ from survey.services.sittings.capacity import free_booklets
 from survey.services.sittings.hourly_pay import refuse_low_pay
 
 from .addresses import address_for_panel, public_root
-from .asking import client_of, state_meant, state_of
-from .money import locked_study, refuse_over_cap
+from .asking import at_time, client_of, longest_call, state_meant, state_of
+from .money import locked_posting, locked_study, refuse_over_cap
+
+Pending = Posting.Pending
+# What calls and readings of the panel change.
+CHANGING = (
+    *("external_id", "state", "reward", "places", "draft", "published_at", "pending", "pending_at", "changed_at"),
+    *("read_at", "error"),
+)
 
 
 class Move(StrEnum):
@@ -73,35 +89,86 @@ def draft(
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
     if panel.reward is None:
         raise StateRefused(f"panel.reward: {study.slug} names none, and the panel needs it")
-    reward = reward or panel.reward
-    refuse_low_pay(study, reward=reward)
+    refuse_low_pay(study, reward=reward or panel.reward)
     with client_of(panel.kind, client) as asked:
         if not asked.can("draft"):
             raise PanelCannot(
                 f"{panel.kind} cannot draft a posting: make it on the panel's own pages, then take it up with "
                 f"posting {study.slug} adopt"
             )
-        return _draft(stage, asked, places=places, reward=reward, root=root, by=by, via=via)
+        posting = _claimed_row(stage, places=places, reward=reward, at=timezone.now(), by=by)
+        try:
+            found = _draft_at_panel(posting, asked, root=root)
+            facts = asked.facts(posting.draft) if posting.draft else found.facts
+            return _take_up(posting, found, facts, by=by, via=via)
+        except Exception:
+            # The call is over. Whether the panel made the draft, `posting.draft` says: it is kept where it may have.
+            _end(posting, Pending.DRAFT)
+            raise
 
 
-def _draft(
-    stage: Stage, client: PanelClient, *, places: int | None, reward: int, root: str | None, by: Any, via: str
-) -> Posting:
-    posting = _row(stage, places=places, reward=reward, by=by)
-    if posting.external_id:
-        return posting
+@transaction.atomic
+def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: datetime, by: Any) -> Posting:
+    """The stage's posting that is not at the panel yet, or a new one, claimed for drafting it.
+
+    Raises:
+        StateRefused: somebody else drafts it just now, or a draft with other places or pay may be at the panel.
+    """
+    study = locked_study(stage.study)
+    panel = study.config.panel
+    made = {
+        "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
+        "reward": reward or panel.reward,
+        "currency": panel.currency,
+        "expected_minutes": study.config.expected_minutes,
+    }
+    row = stage.postings.filter(external_id="").first()
+    if row is None:
+        return Posting.objects.create(
+            study=study,
+            stage=stage,
+            panel=panel.kind,
+            internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
+            created_by=by if getattr(by, "pk", None) else None,
+            pending=Pending.DRAFT,
+            pending_at=at,
+            **made,
+        )
+    if row.pending_at is not None and at - row.pending_at < longest_call(row.panel):
+        raise StateRefused(
+            f"{row} is being drafted since {at_time(row.pending_at)}, or that broke off: draft it again after "
+            f"{at_time(row.pending_at + longest_call(row.panel))}"
+        )
+    if row.draft:
+        # It may be at the panel already, as it was sent.
+        for name, asked in (("places", places), ("reward", reward)):
+            if asked and asked != getattr(row, name):
+                raise StateRefused(
+                    f"{name}: {row} may be at the panel already with {getattr(row, name)}, since the answer to an "
+                    f"earlier draft got lost: draft it again without --{name} to find it there"
+                )
+        made = {}
+    unchanged = Posting.objects.filter(pk=row.pk, external_id="", pending=row.pending, pending_at=row.pending_at)
+    if not unchanged.update(pending=Pending.DRAFT, pending_at=at, **made):
+        raise StateRefused(f"{row} was taken up by somebody else: look at it again")
+    return Posting.objects.select_related("study", "stage").get(pk=row.pk)
+
+
+def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) -> PostingAtPanel:
     # If the panel's answer got lost, the draft is there already, under its internal name.
-    found = next((one for one in client.drafts(posting.internal_name) if _is_our_own(one, posting.study)), None)
-    if found is None:
-        address = address_for_panel(posting.study, root or public_root())
-        posting.draft = client.compose(posting, address=address)
-        posting.save(update_fields=["draft"])
-        found = client.draft(posting.draft)
-    posting.external_id, posting.state = found.external_id[:64], found.state[:40]
-    posting.save(update_fields=["external_id", "state"])
-    _write_into_manifest(posting, client.facts(posting.draft))
-    record("draft_posting", posting, by=by, via=via, external_id=posting.external_id, places=posting.places)
-    return posting
+    taken = set(Posting.objects.filter(panel=posting.panel).values_list("external_id", flat=True))
+    for found in client.drafts(posting.internal_name):
+        if found.external_id not in taken and _is_our_own(found, posting.study):
+            return found
+    posting.draft = client.compose(posting, address=address_for_panel(posting.study, root or public_root()))
+    if not _mine(posting, Pending.DRAFT).update(draft=posting.draft):
+        raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
+    try:
+        return client.draft(posting.draft)
+    except PanelError as exc:
+        if exc.outcome_is_known:
+            _mine(posting, Pending.DRAFT).update(draft={})
+        raise
 
 
 def _is_our_own(found: PostingAtPanel, study: Study) -> bool:
@@ -111,25 +178,33 @@ def _is_our_own(found: PostingAtPanel, study: Study) -> bool:
 
 
 @transaction.atomic
-def _row(stage: Stage, *, places: int | None, reward: int, by: Any) -> Posting:
-    """The stage's posting that is not at the panel yet, or a new one."""
-    study = locked_study(stage.study)
-    unfinished = stage.postings.filter(external_id="").select_related("study", "stage").first()
-    if unfinished is not None:
-        return unfinished
-    panel = study.config.panel
-    wanted = places or panel.places or free_booklets(stage).count() or stage.config.sittings
-    return Posting.objects.create(
-        study=study,
-        stage=stage,
-        panel=panel.kind,
-        internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
-        reward=reward,
-        currency=panel.currency,
-        places=wanted,
-        expected_minutes=study.config.expected_minutes,
-        created_by=by if getattr(by, "pk", None) else None,
-    )
+def _take_up(posting: Posting, found: PostingAtPanel, facts: Mapping[str, Any], *, by: Any, via: str) -> Posting:
+    """Store where the draft is at the panel, together with the manifest: neither is there without the other.
+
+    Raises:
+        StateRefused: somebody else took it up meanwhile.
+    """
+    locked_stage(posting.stage_id)  # Lock the stage before the study, as everywhere.
+    locked_study(posting.study)
+    now = timezone.now()
+    state = found.state[:40]
+    is_somebodys = Posting.objects.filter(panel=posting.panel, external_id=found.external_id[:64]).exists()
+    if is_somebodys or not _end(
+        posting,
+        Pending.DRAFT,
+        external_id=found.external_id[:64],
+        state=state,
+        changed_at=now,
+        published_at=None if state_meant(posting.panel, state) == PostingState.DRAFT else now,
+    ):
+        raise StateRefused(
+            f"{posting} was taken up by somebody else. If the panel has a second draft {posting.internal_name!r}, "
+            "delete it there"
+        )
+    posting.refresh_from_db(fields=CHANGING)
+    _write_into_manifest(posting, facts)
+    record("draft_posting", posting, by=by, via=via, external_id=posting.external_id, places=posting.places)
+    return posting
 
 
 @transaction.atomic
@@ -192,26 +267,35 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
         PanelError: if the outcome is unknown, the money counts as committed until the panel is read again.
     """
     _refuse_without_draft(posting)
-    stage = Stage.objects.get(pk=posting.stage_id)
-    if stage.state != Stage.State.OPEN:
-        raise StateRefused(f"stage {stage.index} is {stage.state}: open it first, or people come to a closed door")
-    refuse_low_pay(posting.study, reward=posting.reward)
     with client_of(posting.panel, client) as asked:
-        with transaction.atomic():
-            study = locked_study(posting.study)
-            refuse_over_cap(study, posting.reward * posting.places)
-            if not Posting.objects.filter(pk=posting.pk, published_at__isnull=True).update(published_at=timezone.now()):
-                raise StateRefused(f"{posting} was published before: pause or start it")
+        row = _intend_to_publish(posting, by=by, via=via)
         try:
-            state = asked.publish(posting.external_id)
+            state = asked.publish(row.external_id)
         except PanelError as exc:
-            if exc.outcome_is_known:
-                Posting.objects.filter(pk=posting.pk).update(published_at=None)
+            if exc.outcome_is_known and _end(row, Pending.PUBLISH, published_at=None):
+                record("publish_posting_failed", row, by=by, via=via, why=exc.message)
             raise
-    posting.refresh_from_db(fields=["published_at"])
-    _remember(posting, state)
-    record("publish_posting", posting, by=by, via=via, places=posting.places, cents=posting.committed)
+    # Published, even if a reading has taken it for a draft meanwhile.
+    _answered(row, Pending.PUBLISH, state, published_at=Coalesce(F("published_at"), row.pending_at))
+    posting.refresh_from_db(fields=CHANGING)
     return posting
+
+
+@transaction.atomic
+def _intend_to_publish(posting: Posting, *, by: Any, via: str) -> Posting:
+    row = locked_posting(posting)
+    _refuse_while_pending(row)
+    if row.published_at is not None:
+        raise StateRefused(f"{row} was published before: pause or start it")
+    if row.stage.state != Stage.State.OPEN:
+        closed = f"stage {row.stage.index} is {row.stage.state}"
+        raise StateRefused(f"{closed}: open it first, or nobody who comes can begin")
+    refuse_low_pay(row.study, reward=row.reward)
+    refuse_over_cap(row.study, row.reward * row.places)
+    now = timezone.now()
+    _claim(row, Pending.PUBLISH, now, published_at=now)
+    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.reward * row.places)
+    return row
 
 
 def change(
@@ -220,14 +304,36 @@ def change(
     """Pause, start or stop it.
 
     Raises:
+        StateRefused: it is to be started and was never published: its places count as spent from then on.
         PanelError: the panel did not do it.
     """
     _refuse_without_draft(posting)
+    if move == Move.START and not Posting.objects.filter(pk=posting.pk, published_at__isnull=False).exists():
+        raise StateRefused(f"{posting} was never published: publish it")
     with client_of(posting.panel, client) as asked:
         calls = {Move.PAUSE: asked.pause, Move.START: asked.start, Move.STOP: asked.stop}
         _remember(posting, calls[move](posting.external_id))
+    posting.refresh_from_db(fields=CHANGING)
     record(f"{move}_posting", posting, by=by, via=via)
     return posting
+
+
+def store_pause(posting: int, state: str, *, at: datetime, why: str) -> None:
+    """Store that the watch paused the posting with that key at the panel. What the panel answered later stands."""
+    with transaction.atomic():
+        older = Q(changed_at__isnull=True) | Q(changed_at__lt=at)
+        said = {"state": state[:40]} if state else {}
+        Posting.objects.filter(older, pk=posting).update(changed_at=at, **said)
+        paused = Posting.objects.select_related("stage__study").get(pk=posting)
+        record("pause_posting", paused, via="watch", why=why, paused_at=at.isoformat())
+
+
+def postings_in(state: PostingState) -> QuerySet[Posting]:
+    """The postings that are in this state, by what the panel last said."""
+    at_panels = Posting.objects.exclude(external_id="").order_by()
+    words = at_panels.values_list("panel", "state").distinct()
+    meant = [Q(panel=panel, state=text) for panel, text in words if state_meant(panel, text) == state]
+    return Posting.objects.filter(reduce(or_, meant)) if meant else Posting.objects.none()
 
 
 def add_places(
@@ -237,35 +343,77 @@ def add_places(
 
     Raises:
         StateRefused: not a positive number, or over the cap.
-        PanelError: the panel did not do it.
+        PanelError: the panel did not do it. If the outcome is unknown, they count until the panel is read again.
     """
     _refuse_without_draft(posting)
     if more < 1:
         raise StateRefused("places: give a positive number: a panel only ever adds places")
     with client_of(posting.panel, client) as asked:
-        with transaction.atomic():
-            study = locked_study(posting.study)
-            if posting.published_at is not None:
-                refuse_over_cap(study, posting.reward * more)
-            before = Posting.objects.get(pk=posting.pk).places
-            Posting.objects.filter(pk=posting.pk).update(places=before + more)
+        row = _intend_to_add(posting, more, by=by, via=via)
         try:
-            state = asked.set_places(posting.external_id, before + more)
+            state = asked.set_places(row.external_id, row.places)
         except PanelError as exc:
             if exc.outcome_is_known:
-                Posting.objects.filter(pk=posting.pk, places=before + more).update(places=before)
+                _take_back(row, more)
+                record("add_places_failed", row, by=by, via=via, why=exc.message)
             raise
-        posting.refresh_from_db(fields=["places"])
-        _remember(posting, state)
-        record("add_places", posting, by=by, via=via, more=more, places=posting.places)
+        _answered(row, Pending.PLACES, state, places=Greatest(F("places"), row.places))
+        posting.refresh_from_db(fields=CHANGING)
         if state_of(posting) == PostingState.AWAITING_REVIEW:
             change(posting, Move.START, client=asked, by=by, via=via)
     return posting
 
 
-def leads_to_a_closed_door(posting: Posting) -> bool:
-    """Whether the panel still sends people although the stage admits nobody."""
-    return state_of(posting) == PostingState.ACTIVE and posting.stage.state != Stage.State.OPEN
+@transaction.atomic
+def _intend_to_add(posting: Posting, more: int, *, by: Any, via: str) -> Posting:
+    """The posting with as many places as it is to have."""
+    row = locked_posting(posting)
+    _refuse_while_pending(row)
+    if row.published_at is not None:
+        refuse_over_cap(row.study, row.reward * more)
+    row.places += more
+    _claim(row, Pending.PLACES, timezone.now(), places=row.places)
+    record("add_places", row, by=by, via=via, more=more, places=row.places)
+    return row
+
+
+@transaction.atomic
+def _take_back(posting: Posting, more: int) -> None:
+    """The panel refused them. If a reading has found more places than these meanwhile, it is right."""
+    if _end(posting, Pending.PLACES):
+        Posting.objects.filter(pk=posting.pk, places=posting.places).update(places=posting.places - more)
+
+
+# What the panel was asked for
+
+
+def _claim(posting: Posting, what: Posting.Pending, at: datetime, **changes: Any) -> None:
+    """Store what the panel is about to be asked for."""
+    if not Posting.objects.filter(pk=posting.pk, pending="").update(pending=what, pending_at=at, **changes):
+        raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
+    posting.pending, posting.pending_at = what, at
+
+
+def _mine(posting: Posting, what: Posting.Pending) -> Any:
+    return Posting.objects.filter(pk=posting.pk, pending=what, pending_at=posting.pending_at)
+
+
+def _end(posting: Posting, what: Posting.Pending, **changes: Any) -> bool:
+    """What the panel was asked for is answered; False if a reading has ended it before, and nothing was written."""
+    return bool(_mine(posting, what).update(pending="", pending_at=None, **changes))
+
+
+@transaction.atomic
+def _answered(posting: Posting, what: Posting.Pending, state: str, **done: Any) -> None:
+    """The panel did it: that stands, whoever has ended it before."""
+    _end(posting, what)
+    _remember(posting, state, **done)
+
+
+def _remember(posting: Posting, state: str, **done: Any) -> None:
+    """Take over the state in the panel's answer; an answer without one leaves it."""
+    said = {"state": state[:40]} if state else {}
+    Posting.objects.filter(pk=posting.pk).update(changed_at=timezone.now(), **said, **done)
 
 
 def _refuse_without_draft(posting: Posting) -> None:
@@ -273,7 +421,66 @@ def _refuse_without_draft(posting: Posting) -> None:
         raise StateRefused(f"{posting} is not at the panel yet: draft it again")
 
 
-def _remember(posting: Posting, state: str) -> None:
-    """Take over the state in the panel's answer; an answer without one changes nothing."""
-    posting.state = (state or posting.state)[:40]
-    posting.save(update_fields=["state"])
+def _refuse_while_pending(posting: Posting) -> None:
+    if posting.pending_at is not None:
+        raise StateRefused(
+            f"{posting}: the panel was asked at {at_time(posting.pending_at)} to {posting.get_pending_display()}, and "
+            f"has not answered. Read it (reconcile {posting.study.slug}): at the latest from "
+            f"{at_time(posting.pending_at + longest_call(posting.panel))} on, that says whether it did"
+        )
+
+
+# What a reading of the panel says
+
+
+@transaction.atomic
+def take_over(posting: Posting, found: PostingAtPanel, *, read_at: datetime, patience: timedelta) -> None:
+    """Store what the panel said about a posting when it was asked at `read_at`, unless a newer reading is stored.
+
+    What was changed after `read_at` stands: the panel was asked before it. Places and pay that somebody raised at the
+    panel cost money all the same.
+
+    Args:
+        patience: how long a call may last. From then on a call that was not answered is over, and what the panel says
+            has become of it: published or still a draft, with more places or without.
+    """
+    row = locked_posting(posting)
+    if row.read_at is None or row.read_at < read_at:
+        learnt = _learnt(row, found, read_at, patience)
+        Posting.objects.filter(pk=row.pk).update(read_at=read_at, error="", **learnt)
+        if "pending" in learnt:
+            published = learnt.get("published_at", row.published_at) is not None
+            facts = {"asked_for": row.pending, "published": published, "places": learnt["places"]}
+            record("end_pending", row, via="worker", **facts)
+    posting.refresh_from_db(fields=CHANGING)
+
+
+def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: timedelta) -> dict[str, Any]:
+    """The columns that a reading changes."""
+    said = state_meant(row.panel, found.state) if found.state else None
+    learnt: dict[str, Any] = {
+        "places": max(row.places, found.places or 0),
+        "reward": max(row.reward, found.reward or 0),
+    }
+    if said is not None and (row.changed_at is None or row.changed_at < read_at):
+        learnt["state"] = found.state[:40]
+    is_shown = said not in (None, PostingState.DRAFT)
+    if is_shown and row.published_at is None:
+        learnt["published_at"] = read_at
+    asked = max((at for at in (row.pending_at, row.changed_at, row.published_at) if at is not None), default=None)
+    is_over = asked is None or read_at - asked >= patience
+    if said == PostingState.DRAFT and is_over:
+        learnt["published_at"] = None
+    if row.pending_at is None:
+        return learnt
+    has_places = found.places is not None and found.places >= row.places
+    if is_over or (is_shown if row.pending == Pending.PUBLISH else has_places):
+        learnt |= {"pending": "", "pending_at": None}
+        if row.pending == Pending.PLACES and found.places is not None:
+            learnt["places"] = found.places
+    return learnt
+
+
+def leads_to_a_closed_door(posting: Posting) -> bool:
+    """Whether the panel still sends people although the stage admits nobody."""
+    return state_of(posting) == PostingState.ACTIVE and posting.stage.state != Stage.State.OPEN

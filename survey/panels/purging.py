@@ -4,6 +4,7 @@ The encrypted ids are removed. The keyed hashes stay, since they bar a second pa
 once the study is over; then nothing links a pseudonym to a person any more.
 """
 
+import logging
 import re
 import secrets
 from collections.abc import Sequence
@@ -18,16 +19,19 @@ from django.db.models.functions import Coalesce
 from survey.contracts import panels
 from survey.contracts.panels import SubmissionStatus
 from survey.exceptions import HunchError
-from survey.models import PanelIdentity, PaymentBatch, Stage, Study, Submission
+from survey.models import Erasure, PanelIdentity, Payment, PaymentBatch, Stage, Study, Submission
+from survey.services.base import erasures
 from survey.services.base.auditing import record
 from survey.services.base.retention import is_over
 
 from .asking import status_of
 from .money import locked_study, owed
-from .owed_list import waits_for_list
+from .owed_list import waiting_for_list
 from .submissions import PURGED
 
 BATCH = 500
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,7 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
     if planned.why_not:
         raise HunchError(f"{study.slug}: {planned.why_not}; nothing was removed", code="state_refused", status=409)
     submissions, identities = _submissions(study, before), _identities(study, before)
-    if with_hashes and not planned.why_keep_hashes:
-        _forget_hashes(submissions)
-        identities.delete()
-    else:
-        identities.exclude(ids_encrypted=b"").update(ids_encrypted=b"")
-    submissions.exclude(ids_encrypted=b"").update(ids_encrypted=b"")
+    remove_ids(identities, submissions, with_hashes=with_hashes and not planned.why_keep_hashes)
     record(
         "purge_identities",
         study,
@@ -96,6 +95,24 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
         hashes=planned.hashes,
     )
     return planned
+
+
+def remove_ids(
+    identities: QuerySet[PanelIdentity], submissions: QuerySet[Submission], *, with_hashes: bool = False
+) -> None:
+    """Remove these ids, whoever may still be paid by them. Call it in a transaction."""
+    if not with_hashes:
+        identities = identities.exclude(ids_encrypted=b"")
+        submissions = submissions.exclude(ids_encrypted=b"")
+    people = [identity.respondent for identity in identities.select_related("respondent")]
+    what = Erasure.What.HASHES if with_hashes else Erasure.What.IDS
+    erasures.remember(what, [*people, *submissions.exclude(submission_hash__startswith=PURGED)])
+    Submission.objects.filter(pk__in=list(submissions.values_list("pk", flat=True))).update(ids_encrypted=b"")
+    if with_hashes:
+        _forget_hashes(submissions)
+        identities.delete()
+    else:
+        identities.update(ids_encrypted=b"")
 
 
 def _forget_hashes(submissions: QuerySet[Submission]) -> None:
@@ -117,6 +134,24 @@ def _submissions(study: Study, before: datetime) -> QuerySet[Submission]:
 
 def payments_open(study: Study) -> str:
     """Why the ids may still be needed to pay somebody; empty if they are not."""
+    if reason := _still_open(study):
+        return reason
+    if waiting := len(_waiting_for_list(study)):
+        return (
+            f"{waiting} people are owed money, and no list with their ids was made since they ended: "
+            f"reconcile {study.slug} --out FILE.csv --with-panel-ids makes it"
+        )
+    return ""
+
+
+def _waiting_for_list(study: Study) -> set[int]:
+    """By links nobody has a name that could be removed."""
+    panel = panels.of_study(study)
+    return waiting_for_list(study) if panel.pays_from_a_list and panel.has_submissions else set()
+
+
+def _still_open(study: Study) -> str:
+    """Why people may still come who are to be paid, or the panel may still be to pay some of those who came."""
     panel = panels.of_study(study)
     if panel.is_open:
         return ""
@@ -163,34 +198,58 @@ def hashes_needed(study: Study) -> str:
 
 
 def purge_withdrawn(*, via: str = "worker") -> int:
-    """Remove the ids of people who withdrew, as soon as none of them is to be paid; return how many."""
-    waiting = PanelIdentity.objects.filter(respondent__withdrawal__isnull=False).exclude(ids_encrypted=b"")
+    """Remove the ids of people who withdrew, as soon as none of them is to be paid; return how many.
+
+    A study that cannot be judged stops no other.
+    """
     done = 0
-    for identity in waiting.select_related("study", "respondent"):
-        with transaction.atomic():
-            study = locked_study(identity.study)
-            rows = Submission.objects.filter(respondent=identity.respondent_id)
-            if _person_open(study, identity, rows):
-                continue
-            PanelIdentity.objects.filter(pk=identity.pk).update(ids_encrypted=b"")
-            rows.update(ids_encrypted=b"")
-            record("purge_withdrawn", identity.respondent, via=via, study=study.slug)
-        done += 1
+    for study in Study.objects.filter(pk__in=_withdrawn().values("study")):
+        try:
+            done += _purge_withdrawn_of(study, via=via)
+        except Exception:
+            logger.exception("%s: the ids of people who withdrew could not be removed", study)
     return done
 
 
-def _person_open(study: Study, identity: PanelIdentity, rows: QuerySet[Submission]) -> bool:
-    panel = panels.of_study(study)
-    if not panel.has_submissions:
-        return False
+def _withdrawn() -> QuerySet[PanelIdentity]:
+    return PanelIdentity.objects.filter(respondent__withdrawal__isnull=False).exclude(ids_encrypted=b"")
+
+
+@transaction.atomic
+def _purge_withdrawn_of(study: Study, *, via: str) -> int:
+    study = locked_study(study)
+    identities = list(_withdrawn().filter(study=study).select_related("respondent"))
+    open_ones = _still_to_pay(study, [identity.respondent_id for identity in identities])
+    done = [identity for identity in identities if identity.respondent_id not in open_ones]
+    remove_ids(
+        PanelIdentity.objects.filter(pk__in=[identity.pk for identity in done]),
+        Submission.objects.filter(respondent__in=[identity.respondent_id for identity in done]),
+    )
+    for identity in done:
+        record("purge_withdrawn", identity.respondent, via=via, study=study.slug)
+    return len(done)
+
+
+def _still_to_pay(study: Study, people: Sequence[int]) -> set[int]:
+    """Those of these respondents whose ids may be needed to pay them."""
+    if not panels.of_study(study).has_submissions:
+        return set()
+    # Read before what is owed is: somebody who is under way here and too late a moment later is kept by the first.
+    rows = list(Submission.objects.filter(respondent__in=people).select_related("posting__study"))
+    known = {row.respondent_id for row in rows}
+    found: set[int] = {row.respondent_id for row in rows if row.respondent_id is not None and _waits(row)}
     # The panel was not read since, or people are paid from a list: wait until the whole study is over.
-    if not rows.exists():
-        return bool(payments_open(study)) or (panel.pays_from_a_list and waits_for_list(study, identity.respondent))
-    batches = PaymentBatch.objects.filter(payments__submission__in=rows)
-    if _posting_open(rows, batches):
-        return True
-    mine = set(rows.values_list("pk", flat=True))
-    return any(one.submission.pk in mine for row in rows.select_related("posting__study") for one in owed(row.posting))
+    unknown = set(people) - known
+    if unknown and _still_open(study):
+        found |= unknown
+    elif unknown:
+        found |= unknown & _waiting_for_list(study)
+    settled = [PaymentBatch.State.PAID, PaymentBatch.State.REFUSED]
+    unsettled = Payment.objects.filter(submission__in=rows).exclude(batch__state__in=settled)
+    found |= {who for who in unsettled.values_list("submission__respondent", flat=True) if who is not None}
+    for posting in {row.posting_id: row.posting for row in rows}.values():
+        found |= {one.submission.respondent_id for one in owed(posting) if one.submission.respondent_id is not None}
+    return found
 
 
 def past_their_term() -> Sequence[tuple[Study, int]]:

@@ -8,22 +8,24 @@ No rule ever rejects anybody.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelClient, PanelError, SubmissionStatus
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
-from survey.services.answers.flags import marks_of
+from survey.services.answers.sitting_flags import marks_of
 from survey.services.base.auditing import record
 from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
 
-from .asking import client_of, status_of
+from .asking import at_time, client_of, status_of
 from .money import Owed, ids_of, owed, sittings_of
-from .submissions import read_posting
+from .submissions import read_posting, was_rejected
 
 State = Sitting.State
 NOT_HERE = "not here"
@@ -47,7 +49,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Participation:
     """One participation in both views. `submission` is None if the panel knows none, `respondent` if we know none."""
 
     submission: Submission | None
@@ -80,13 +82,13 @@ class Finding:
 @dataclass(frozen=True)
 class Reconciliation:
     posting: Posting
-    findings: tuple[Finding, ...]
+    findings: tuple[Participation, ...]
 
     @property
-    def differences(self) -> list[Finding]:
+    def differences(self) -> list[Participation]:
         return [finding for finding in self.findings if not finding.is_settled]
 
-    def to(self, action: Action) -> list[Finding]:
+    def to(self, action: Action) -> list[Participation]:
         return [finding for finding in self.findings if finding.judgement.action == action]
 
     @property
@@ -236,18 +238,31 @@ def reconcile(posting: Posting) -> Reconciliation:
 
 def _finding(
     posting: Posting, row: Submission, sitting: Sitting | None, outcomes: dict[str, str], debts: Sequence[Owed]
-) -> Finding:
+) -> Participation:
     entered, panel = row.entered_code, panels.find(posting.panel)
     code = "" if not entered or entered in panel.no_codes else outcomes.get(entered, "unknown")
     ours = str(sitting.state) if sitting else NOT_HERE
     theirs = panel.submission_status(row.status)
     found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=row.asked_back_at is not None)
+    if row.pending_at is not None and theirs == Status.AWAITING_REVIEW:
+        found = _unanswered(row, row.pending_at)
     if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
         found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
-    return Finding(row, row.respondent, ours, row.status, code, found, tuple(debts))
+    return Participation(row, row.respondent, ours, row.status, code, found, tuple(debts))
 
 
-def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
+def _unanswered(row: Submission, since: datetime) -> Judgement:
+    if row.pending == Submission.Pending.REJECT:
+        sentence = f"a rejection was sent at {at_time(since)}, and the panel has not answered: a later reading shows it"
+        return Judgement(Action.WAIT, sentence)
+    sentence = (
+        f"a return was asked for at {at_time(since)}, and the panel has not answered: look there whether the request "
+        "arrived, write to the person if not, then settle it with a sentence"
+    )
+    return Judgement(Action.LOOK, sentence)
+
+
+def _inattentive(posting: Posting, found: Participation, failed: int) -> Participation:
     """Ask for a look at a person who finished but failed enough attention checks to be rejected."""
     row = found.submission
     if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
@@ -262,7 +277,7 @@ def _inattentive(posting: Posting, found: Finding, failed: int) -> Finding:
     return replace(found, judgement=Judgement(Action.LOOK, sentence))
 
 
-def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
+def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
     """Real people who began here before the panel was last asked, and whom no posting of the study knows.
 
     They are listed once, with the study's newest posting: without a submission we cannot know their posting.
@@ -289,7 +304,7 @@ def _unknown_to_the_panel(posting: Posting) -> list[Finding]:
         sentence = "the panel knows no such submission: check how this person came here"
         judgement = Judgement(Action.LOOK, sentence)
         found.append(
-            Finding(None, identity.respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement)
+            Participation(None, identity.respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement)
         )
     return found
 
@@ -306,11 +321,19 @@ def approve_finished(
     if posting.study.config.panel.spending_cap is None:
         raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
 
-    def approve(client: PanelClient, row: Submission) -> None:
-        status = client.approve(ids_of(row).submission)
-        row.approved_at = timezone.now()
-        row.status = (status or row.status)[:40]
-        row.save(update_fields=["approved_at", "status"])
+    def approve(client: PanelClient, row: Submission) -> bool:
+        ids, now = ids_of(row), timezone.now()
+        # Asking again does no harm, so that a mark of an earlier try is written over.
+        if not Submission.objects.filter(pk=row.pk, pending="").update(approved_at=now):
+            return False
+        try:
+            status = client.approve(ids.submission)
+        except PanelError as exc:
+            if exc.outcome_is_known:
+                Submission.objects.filter(pk=row.pk, approved_at=now).update(approved_at=None)
+            raise
+        _remember(row, status)
+        return True
 
     with client_of(posting.panel, client) as asked:
         return _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
@@ -319,17 +342,21 @@ def approve_finished(
 def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
     """Ask people for a return where it is due, each person once; return how many."""
 
-    def ask(client: PanelClient, row: Submission) -> None:
-        # Written first: two requests for one submission look like pressure.
-        row.asked_back_at = timezone.now()
-        row.save(update_fields=["asked_back_at"])
+    def ask(client: PanelClient, row: Submission) -> bool:
+        # Written first, and only where nobody else has: two requests for one submission look like pressure.
+        ids, now, what = ids_of(row), timezone.now(), Submission.Pending.ASK_BACK
+        unasked = Submission.objects.filter(pk=row.pk, asked_back_at__isnull=True, pending="")
+        if not unasked.update(asked_back_at=now, pending=what, pending_at=now):
+            return False
+        mine = Submission.objects.filter(pk=row.pk, pending=what, pending_at=now)
         try:
-            client.ask_to_return(ids_of(row).submission)
+            client.ask_to_return(ids.submission)
         except PanelError as exc:
             if exc.outcome_is_known:
-                row.asked_back_at = None
-                row.save(update_fields=["asked_back_at"])
+                mine.update(asked_back_at=None, pending="", pending_at=None)
             raise
+        mine.update(pending="", pending_at=None)
+        return True
 
     with client_of(posting.panel, client) as asked:
         return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via)
@@ -338,7 +365,7 @@ def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = N
 def _each(
     posting: Posting,
     action: Action,
-    call: Callable[[PanelClient, Submission], None],
+    call: Callable[[PanelClient, Submission], bool],
     client: PanelClient,
     *,
     by: Any,
@@ -349,11 +376,9 @@ def _each(
         if finding.submission is None:
             continue
         try:
-            call(client, finding.submission)
+            done += call(client, finding.submission)
         except PanelError as exc:
             failure = failure or exc
-            continue
-        done += 1
     if done:
         record(action.replace(" ", "_"), posting, by=by, via=via, people=done)
     if failure is not None:
@@ -373,19 +398,51 @@ def reject(
     """Reject one submission. Somebody must decide this and give the words.
 
     Raises:
-        StateRefused: the panel's rules forbid it: the category, the message, or comprehension checks.
+        StateRefused: the panel's rules forbid it (the category, the message, or comprehension checks), or somebody else
+            is rejecting it.
         PanelError: the panel did not do it.
     """
-    posting = submission.posting
-    with client_of(posting.panel, client) as asked:
-        _refuse_to_reject(submission, asked, category=category, message=message.strip())
-        status = asked.reject(ids_of(submission).submission, category=category, message=message.strip())
-    submission.rejected_at = timezone.now()
-    submission.status = (status or submission.status)[:40]
-    submission.resolution = f"rejected by us: {category}"
-    submission.resolved_status, submission.resolved_at = submission.status, submission.rejected_at
-    submission.save(update_fields=["rejected_at", "status", "resolution", "resolved_status", "resolved_at"])
-    record("reject_submission", submission, by=by, via=via, category=category, reason=message.strip())
+    message, ids = message.strip(), ids_of(submission)
+    with client_of(submission.posting.panel, client) as asked:
+        row = _intend_to_reject(submission, asked, category=category, message=message, by=by, via=via)
+        mine = Submission.objects.filter(pk=row.pk, pending=row.pending, pending_at=row.pending_at)
+        try:
+            status = asked.reject(ids.submission, category=category, message=message)
+        except PanelError as exc:
+            if exc.outcome_is_known and mine.update(pending="", pending_at=None):
+                record("reject_submission_failed", row, by=by, via=via, why=exc.message)
+            raise
+        # In this order: as long as the status does not say it, what is pending keeps others from rejecting again.
+        _remember(row, status, **was_rejected(category, (status or row.status)[:40], at=timezone.now()))
+        mine.update(pending="", pending_at=None)
+    submission.refresh_from_db()
+
+
+@transaction.atomic
+def _intend_to_reject(
+    submission: Submission, client: PanelClient, *, category: str, message: str, by: Any, via: str
+) -> Submission:
+    """Store who rejects whom and why, before the panel is asked."""
+    rows = Submission.objects.select_for_update(of=("self",), no_key=True).select_related("posting__study")
+    row = rows.get(pk=submission.pk)
+    if row.pending_at is not None:
+        raise StateRefused(
+            f"the panel was asked at {at_time(row.pending_at)} to {row.get_pending_display()}, and has not answered: "
+            "read it again, then decide"
+        )
+    _refuse_to_reject(row, client, category=category, message=message)
+    row.pending, row.pending_at = Submission.Pending.REJECT, timezone.now()
+    row.rejection_category, row.rejection_message = category[:80], message
+    row.save(update_fields=["pending", "pending_at", "rejection_category", "rejection_message"])
+    record("reject_submission", row, by=by, via=via, category=category, reason=message)
+    return row
+
+
+def _remember(row: Submission, status: str, **done: Any) -> None:
+    """What the panel answered, as read at this moment: a reading that began before must not overwrite it."""
+    now = timezone.now()
+    said = {"status": status[:40]} if status else {}
+    Submission.objects.filter(pk=row.pk).update(read_at=now, **said, **done)
 
 
 def _refuse_to_reject(submission: Submission, client: PanelClient, *, category: str, message: str) -> None:

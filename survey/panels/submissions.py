@@ -4,21 +4,26 @@ Polling is the main way, since webhooks get lost; both use this module. A row st
 an older answer never overwrites a newer one.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
-from survey.contracts.panels import PanelClient, PanelError, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
-from survey.exceptions import StateRefused
+from survey.contracts.panels import PanelClient, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
+from survey.exceptions import HunchError, StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Submission
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.identities import seal, submission_hash
 
-from .asking import can_ask, client_of, state_of, status_of
+from .asking import can_ask, client_of, longest_call, state_of, status_of, words_of
 from .money import sittings_of
-from .postings import Move, change, leads_to_a_closed_door
+from .postings import Move, change, leads_to_a_closed_door, take_over
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 100
 PURGED = "purged-"  # Replaces the hash of a submission whose hash was removed for good.
@@ -38,44 +43,53 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
     """
     if is_forgotten(posting):
         raise StateRefused(f"{posting}: its people were forgotten (purge_identities); reading it would bring them back")
-    with client_of(posting.panel, client) as asked:
-        now = timezone.now()
-        try:
+    now = timezone.now()
+    try:
+        with client_of(posting.panel, client) as asked:
             found = asked.posting(posting.external_id)
             count = store(posting, asked.submissions(posting.external_id), read_at=now)
-        except PanelError as exc:
-            posting.error = exc.message
-            posting.save(update_fields=["error"])
-            raise
-    posting.state = found.state[:40]
-    if found.places is not None and found.places > posting.places:
-        posting.places = found.places  # Somebody added places at the panel: they cost money all the same.
-    if posting.published_at is None and state_of(posting) != PostingState.DRAFT:
-        posting.published_at = now
-    posting.read_at, posting.error = now, ""
-    posting.save(update_fields=["state", "places", "published_at", "read_at", "error"])
+            patience = asked.longest_call
+    except Exception as exc:
+        unless_newer = Q(read_at__isnull=True) | Q(read_at__lt=now)
+        Posting.objects.filter(unless_newer, pk=posting.pk).update(error=words_of(exc))
+        raise
+    take_over(posting, found, read_at=now, patience=patience)
     return count
 
 
 def read_all() -> int:
     """Read every posting that people may still be in; return how many could be read.
 
-    A posting that still sends people while its stage admits nobody is paused: they would come for nothing.
+    A posting that still sends people while its stage admits nobody is paused: they would come for nothing. One that
+    cannot be read stops no other: its error is stored in its row, and the next round tries again.
     """
     done = 0
-    for posting in Posting.objects.exclude(external_id="").select_related("study", "stage"):
-        # A posting that is over changes only by hand, so it need not be read.
-        if not can_ask(posting.panel) or state_of(posting) == PostingState.COMPLETED or is_forgotten(posting):
-            continue
+    for pk in Posting.objects.exclude(external_id="").order_by("pk").values_list("pk", flat=True):
+        # Fresh for each: reading those before it may have taken minutes.
+        posting = Posting.objects.select_related("study", "stage").get(pk=pk)
         try:
-            with client_of(posting.panel) as client:
-                read_posting(posting, client=client)
-                if leads_to_a_closed_door(posting):
-                    change(posting, Move.PAUSE, client=client, via="worker")
-        except PanelError:
-            continue  # The error is stored in the posting's row, and the next round tries again.
-        done += 1
+            done += _read_if_needed(posting)
+        except HunchError as exc:
+            logger.warning("%s could not be read: %s", posting, exc.message)
+        except Exception:
+            logger.exception("%s could not be read", posting)
     return done
+
+
+def _read_if_needed(posting: Posting) -> bool:
+    # A posting that is over changes only by hand, so it need not be read.
+    is_over = state_of(posting) == PostingState.COMPLETED and not posting.pending
+    if is_over or not can_ask(posting.panel) or is_forgotten(posting):
+        return False
+    read_posting(posting)
+    posting.stage.refresh_from_db()
+    if leads_to_a_closed_door(posting):
+        try:
+            change(posting, Move.PAUSE, via="worker")
+        except Exception as exc:
+            Posting.objects.filter(pk=posting.pk).update(error=words_of(exc))
+            raise
+    return True
 
 
 def store(posting: Posting, read: Iterable[SubmissionAtPanel], *, read_at: datetime) -> int:
@@ -108,6 +122,8 @@ def _store_chunk(posting: Posting, read: Sequence[SubmissionAtPanel], read_at: d
         row.started_at, row.completed_at, row.seconds = one.started_at, one.completed_at, one.seconds
         row.read_at = read_at
         _write(row)
+        if row.pending:
+            _end_pending(row, status_of(row, posting), longest_call(posting.panel))
         if status_of(row, posting) == SubmissionStatus.RETURNED:
             returned.append(row)
     _free_places_of(posting, returned)
@@ -131,9 +147,40 @@ def _write(row: Submission) -> None:
     fresh.update(**{name: getattr(row, name) for name in FIELDS})
 
 
+def _end_pending(row: Submission, status: SubmissionStatus, patience: timedelta) -> None:
+    """What the panel was asked for and has not answered, by what it says now.
+
+    A rejection shows in the status. A request for a return does not: only the end of the submission ends it.
+    """
+    if row.pending_at is None or row.pending_at >= row.read_at:
+        return  # The panel was asked before.
+    mine = Submission.objects.filter(pk=row.pk, pending=row.pending, pending_at=row.pending_at, read_at=row.read_at)
+    ended: dict[str, Any] = {"pending": "", "pending_at": None}
+    if row.pending == Submission.Pending.REJECT and status == SubmissionStatus.REJECTED:
+        mine.update(**ended, **was_rejected(row.rejection_category, row.status, at=row.pending_at))
+    elif status != SubmissionStatus.AWAITING_REVIEW:
+        mine.update(**ended)
+    elif row.pending == Submission.Pending.REJECT and row.read_at - row.pending_at >= patience:
+        mine.update(**ended)  # It was not rejected.
+
+
+def was_rejected(category: str, status: str, *, at: datetime) -> dict[str, Any]:
+    """The columns of a submission that we rejected: that settles it as long as the panel's status stays the same."""
+    return {
+        "rejected_at": at,
+        "resolution": f"rejected by us: {category}"[:300],
+        "resolved_status": status,
+        "resolved_at": at,
+    }
+
+
 def _free_places_of(posting: Posting, returned: list[Submission]) -> None:
     """Free the slots of people who returned: the next person need not wait until the sitting expires."""
     now = timezone.now()
     for sitting in sittings_of(posting, returned).values():
         if sitting.state == Sitting.State.LIVE:
-            expire_sitting(sitting.pk, now=now)
+            try:
+                expire_sitting(sitting.pk, now=now)
+            except Exception:
+                # It expires later, when it was silent for long enough. The others are read all the same.
+                logger.exception("%s returned, and the sitting could not be expired", sitting)

@@ -4,20 +4,22 @@ An event is only a hint. It names a submission, and we ask the panel for its sta
 in any order, and a forged one only makes us ask.
 """
 
+import logging
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from datetime import timedelta
 
-from django.db.models import F
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import Event, EventRefused, EventSubject, PanelClient, PanelError, PanelIds, PanelMissing
+from survey.contracts.panels import Event, EventRefused, EventSubject, PanelClient, PanelIds, PanelMissing
+from survey.exceptions import HunchError
 from survey.models import Posting, WebhookEvent
 from survey.services.sittings.identities import seal, unseal
 
-from .asking import can_ask, client_of
+from .asking import can_ask, client_of, words_of
 from .submissions import is_forgotten, read_posting, store
 
 MOST_TRIES = 8
@@ -25,9 +27,14 @@ FIRST_WAIT = timedelta(seconds=15)
 AT_ONCE = 100
 State = WebhookEvent.State
 
+logger = logging.getLogger(__name__)
+
 
 def take(panel: str, *, headers: Mapping[str, str], body: bytes, now: float | None = None) -> WebhookEvent | None:
     """Store an event of the panel with that name until a beat task works on it; None if it came before.
+
+    It came before if the panel sends the same event again, or if somebody sends the bytes again that the panel signed,
+    with whatever else around them.
 
     Raises:
         EventRefused: there is no such panel, it posts no events, or the signature is wrong or too old.
@@ -36,16 +43,31 @@ def take(panel: str, *, headers: Mapping[str, str], body: bytes, now: float | No
     if kind is None:
         raise EventRefused("No webhooks are taken here.", status=404)
     read = kind.read_event(headers=headers, body=body, now=time.time() if now is None else now)
-    event, created = WebhookEvent.objects.get_or_create(
+    event = WebhookEvent(
         panel=panel,
         event_id=read.event_id[:100],
-        defaults={
-            "event_type": read.kind[:80],
-            "body_encrypted": _sealed(panel, read),
-            "due_at": timezone.now(),
-        },
+        signed_sha256=read.signed,
+        event_type=read.kind[:80],
+        body_encrypted=_sealed(panel, read),
+        due_at=timezone.now(),
     )
-    return event if created else None
+    if _came_before(event):
+        return None
+    try:
+        with transaction.atomic():
+            event.save(force_insert=True)
+    except IntegrityError:
+        if not _came_before(event):
+            raise
+        return None  # Another process took it at the same moment.
+    return event
+
+
+def _came_before(event: WebhookEvent) -> bool:
+    same = Q(event_id=event.event_id)
+    if event.signed_sha256:
+        same |= Q(signed_sha256=event.signed_sha256)
+    return WebhookEvent.objects.filter(same, panel=event.panel).exists()
 
 
 def _sealed(panel: str, event: Event) -> bytes:
@@ -65,36 +87,48 @@ def work_on_events() -> int:
     for event in waiting:
         # A conditional update takes the event, so that two workers never ask about the same one.
         later = now + FIRST_WAIT * 2 ** min(event.tries, 8)
-        mine = WebhookEvent.objects.filter(pk=event.pk, state=State.WAITING, tries=event.tries)
-        if mine.update(tries=F("tries") + 1, due_at=later):
+        if _mine(event).update(tries=F("tries") + 1, due_at=later):
             event.tries += 1
             claimed.append(event)
-    with ExitStack() as stack:
-        clients = {panel: stack.enter_context(client_of(panel)) for panel in {event.panel for event in claimed}}
-        for event in claimed:
-            done += _work_on(event, clients[event.panel])
+    for panel in sorted({event.panel for event in claimed}):
+        events = [event for event in claimed if event.panel == panel]
+        try:
+            with client_of(panel) as client:
+                done += sum(_work_on(event, client) for event in events)
+        except Exception as exc:
+            # It could not be opened. Its events are tried again; those of other panels do not wait.
+            logger.exception("%s: no event could be worked on", panel)
+            for event in events:
+                _write_down(event, exc)
     return done
 
 
 def _work_on(event: WebhookEvent, client: PanelClient) -> bool:
     try:
         state = _read_what_it_is_about(event, client)
-    except PanelError as exc:
-        event.error = exc.message
-        if event.tries >= MOST_TRIES:
-            _close(event, State.FAILED)
-        else:
-            event.save(update_fields=["error"])
+    except Exception as exc:
+        if not isinstance(exc, HunchError):
+            logger.exception("event %s of %s", event.pk, event.panel)
+        _write_down(event, exc)
         return False
-    event.error = ""
-    _close(event, state)
-    return True
+    return _close(event, state)
 
 
-def _close(event: WebhookEvent, state: State) -> None:
+def _write_down(event: WebhookEvent, error: Exception) -> None:
+    if event.tries >= MOST_TRIES:
+        _close(event, State.FAILED, words_of(error))
+    else:
+        _mine(event).update(error=words_of(error))
+
+
+def _mine(event: WebhookEvent) -> QuerySet[WebhookEvent]:
+    """The event, unless another worker has taken it up or ended it since."""
+    return WebhookEvent.objects.filter(pk=event.pk, state=State.WAITING, tries=event.tries)
+
+
+def _close(event: WebhookEvent, state: State, error: str = "") -> bool:
     """End the event and remove its ids, which are not needed any more."""
-    event.state, event.body_encrypted, event.done_at = state, b"", timezone.now()
-    event.save(update_fields=["state", "body_encrypted", "error", "done_at"])
+    return bool(_mine(event).update(state=state, body_encrypted=b"", error=error, done_at=timezone.now()))
 
 
 def _read_what_it_is_about(event: WebhookEvent, client: PanelClient) -> State:

@@ -17,7 +17,7 @@ from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.base.writing import replace_file
 
-from .walking import Screen, Walk
+from .walking import PrintedScreen, Walk
 
 STYLE = "hunch.css"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
@@ -128,13 +128,13 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
     return listed
 
 
-def _kind(walk: Walk, screen: Screen) -> list[str]:
+def _kind(walk: Walk, screen: PrintedScreen) -> list[str]:
     """The kinds of item that show this screen, if they are one or two of several; else empty."""
     few = 0 < len(screen.kinds) <= 2 and screen.kinds != walk.kinds_shown
     return [re.sub(r"[^a-z0-9]+", "-", kind.lower()) for kind in sorted(screen.kinds)] if few else []
 
 
-def _common(walk: Walk, screen: Screen) -> Mapping[str, str]:
+def _common(walk: Walk, screen: PrintedScreen) -> Mapping[str, str]:
     """The levels that the screen needs: of each factor the level that all walks with this screen share, if any."""
     seen = [walk.combinations[number] for number in sorted(screen.combinations)]
     found = {}

@@ -36,7 +36,7 @@ SILENT_DRAWS = 3
 MOST_COMBINATIONS = 64
 MOST_STEPS = 1000
 # The order in which pages are listed: the pages before consent, the blocks, the ends.
-DOOR, ENDS = -1, 1000
+ENTRY, ENDS = -1, 1000
 PERCENT = re.compile(r"\b\d{1,3} %")
 NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
 
@@ -45,7 +45,7 @@ Key = tuple[str, ...]
 
 
 @dataclass
-class Screen:
+class PrintedScreen:
     """A page, what it is, and under which combinations of levels (their numbers) it was seen.
 
     `kinds`: the kinds of items it was seen with. `origins`: if only some walks take the path to it, the pages from
@@ -78,7 +78,8 @@ class Walk:
         self.language = language
         self.config: StudyConfig = stage.study.config_in(language)
         self.combinations = chosen_combinations(self.config)
-        self.screens: dict[Key, Screen] = {}
+        self.screens: dict[Key, PrintedScreen] = {}
+        self._server = WSGIHandler()  # One for all browsers: a new one lists all static files.
         self._number = 0
         self._last: Key = ()
         self._origin: Key = ()
@@ -101,7 +102,7 @@ class Walk:
                     break
 
     @property
-    def found(self) -> list[Screen]:
+    def found(self) -> list[PrintedScreen]:
         """In the order in which people meet them, the ends last."""
         for screen in self.screens.values():
             for origin in screen.origins:
@@ -118,16 +119,16 @@ class Walk:
     def _at_the_door(self) -> None:
         with undone(), self._browser() as route:
             shown = route.arrive()
-            self._keep("welcome", (DOOR, 0))
+            self._keep("welcome", (ENTRY, 0))
             shown = route.go_in()
-            self._keep("consent", (DOOR, 1))
+            self._keep("consent", (ENTRY, 1))
             route.send(shown, {})
-            self._keep("consent-unanswered", (DOOR, 2))
+            self._keep("consent-unanswered", (ENTRY, 2))
             route.send(shown, {"consent": "no"})
             self._keep("end-no-consent", (ENDS, 0))
             self._begin(route, draw=0)
             route.arrive()
-            self._keep("welcome-back", (DOOR, 3))
+            self._keep("welcome-back", (ENTRY, 3))
         for name, change in (
             ("door-full", lambda: Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())),
             ("door-closed", lambda: Stage.objects.filter(pk=self.stage.pk).update(state=Stage.State.PAUSED)),
@@ -239,7 +240,7 @@ class Walk:
         with (
             connection_kept(),
             httpx.Client(
-                transport=httpx.WSGITransport(app=WSGIHandler()),
+                transport=httpx.WSGITransport(app=self._server),
                 base_url=base,
                 headers={"Referer": f"{base}/", entry.SIMULATED_HEADER: entry.simulated_mark()},
                 follow_redirects=True,
@@ -290,14 +291,14 @@ class Walk:
         is_new = key not in self.screens
         if is_new:
             heading = next((element.text for element in page.main.walk() if element.tag == "h1"), name)
-            self.screens[key] = Screen(
+            self.screens[key] = PrintedScreen(
                 name=re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
                 title=" ".join(heading.split()),
                 html=self._html,
                 place=(place[0], place[1] * MOST_STEPS + len(self.screens)),
             )
         # Before consent no level is drawn.
-        everywhere = place[0] == DOOR or name.startswith(("door", "end-no-consent"))
+        everywhere = place[0] == ENTRY or name.startswith(("door", "end-no-consent"))
         self.screens[key].combinations |= set(range(len(self.combinations))) if everywhere else {self._number}
         if kind:
             self.screens[key].kinds.add(kind)

@@ -4,9 +4,9 @@ The instrument decides how they answer an item (`simulated_person`). Imports ser
 """
 
 from .crowd import Crowd, Visit
+from .crowd_report import CrowdReport
 from .habits import REALISTIC, Rates
 from .loopback import loopback_url
-from .report import CrowdReport
 from .visitors import SimulationError
 
 __all__ = ["REALISTIC", "Crowd", "CrowdReport", "Rates", "SimulationError", "Visit", "loopback_url"]

@@ -19,12 +19,13 @@ from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
+from survey.services.sittings.capacity import admitting_stage
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 
+from .crowd_report import Before, CrowdReport, report_on
 from .habits import NONE, Rates, habits_of, stray_scanners
 from .journey import LEFT, Journey
 from .loopback import loopback_url
-from .report import Before, CrowdReport, report_on
 from .routes import ROUTES
 from .scanners import scan
 from .visitors import Person, SimulationError, open_client, queries
@@ -82,7 +83,7 @@ class Crowd:
         self.pace = pace
         self._route = ROUTES[through]
         self._stop = threading.Event()
-        stage = study.admitting_stage()
+        stage = admitting_stage(study)
         if stage is None:
             raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
         self.stage = stage

@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from bandit.estimators import Comparison, compare_shares
 from survey import study_file
-from survey.console.tables import decimal, percent, table
+from survey.console.text_tables import decimal, percent, table
 from survey.contracts import instruments
 from survey.contracts.instruments import Metric
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
@@ -29,7 +29,9 @@ LEVEL = 0.05  # of the one-sided test
 RESEARCHER_EMAIL = "researcher@demo.invalid"
 
 
-def create_demo_study(*, name: str = "demo", seed: int | None = None, respondents: int | None = None) -> Study:
+def create_demo_study(
+    *, name: str = "demo", seed: int | None = None, respondents: int | None = None, owner: Any = None
+) -> Study:
     """Create the shipped study under the next free slug, with another seed or stage size if given.
 
     The changes are made in the file's text, so that the stored file shows what was run.
@@ -43,7 +45,7 @@ def create_demo_study(*, name: str = "demo", seed: int | None = None, respondent
         # The top tenth must hold the slots that are drawn from it.
         size = study_file.parse(text).candidates.size
         text = _changed(text, "size", str(max(size, respondents * CANDIDATES_A_PERSON)))
-    return creating.create_study(text=text, source_name=STUDY_FILE)
+    return creating.create_study(text=text, source_name=STUDY_FILE, by=owner)
 
 
 def _changed(text: str, key: str, value: str) -> str:
@@ -154,7 +156,7 @@ def stage_table(lines: list[StageLine]) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DemoVerdict:
     """Whether the last stage found more changes than the first, and whether that was the right result."""
 
     comparison: Comparison
@@ -180,13 +182,13 @@ class Verdict:
         return f"{'PASSED' if self.passed else 'FAILED'}: {what} ({shares}; {test})."
 
 
-def verdict_on(study: Study, *, null: bool) -> Verdict:
+def verdict_on(study: Study, *, null: bool) -> DemoVerdict:
     first, *_between, last = study.stages.select_related("study__bank").order_by("index")
     (first_values, first_people), (last_values, last_people) = _changes(first), _changes(last)
     comparison = compare_shares(
         first=first_values, first_cluster=first_people, second=last_values, second_cluster=last_people
     )
-    return Verdict(comparison=comparison, null=null)
+    return DemoVerdict(comparison=comparison, null=null)
 
 
 def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +198,7 @@ def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 
-def summary(*, seconds: float, lines: list[StageLine], verdict: Verdict) -> dict[str, Any]:
+def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict) -> dict[str, Any]:
     """What the demo prints last, for programs to read."""
 
     def rounded(value: Any) -> Any:

@@ -9,7 +9,7 @@ from .page import Page
 from .visitors import SimulationError
 
 MOST_ADDRESSES = 12
-OTHER_DOORS = ("", "consent", "sitting", "resume", "report")
+OTHER_PAGES = ("", "consent", "sitting", "resume", "report")
 
 
 def scan(*, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> int:
@@ -24,7 +24,7 @@ def scan(*, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> int:
     first = _look(client.get(home, params=dict(ids)))
     found = [urldefrag(urljoin(str(first.url.path), link)).url for link in Page(first.text).links]
     within = [address for address in found if address.startswith(home)]
-    addresses = list(dict.fromkeys([*within, *(home + door for door in OTHER_DOORS)]))[:MOST_ADDRESSES]
+    addresses = list(dict.fromkeys([*within, *(home + page for page in OTHER_PAGES)]))[:MOST_ADDRESSES]
     for address in addresses:
         _look(client.get(address))
         _look(client.head(address))

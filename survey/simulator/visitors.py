@@ -10,18 +10,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from django.core.signing import Signer
 
 from survey.contracts import panels
 from survey.contracts.screens import SimulatedPerson
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.base.seeds import derive
+from survey.services.sittings import entry
 from survey.study_file import StudyConfig
 
 from .habits import ORDINARY, Habit
 
-MARK_SALT = "hunch.simulated"
 MISREADS = 0.08  # The share of people who get a comprehension check wrong at first.
 CARELESS = 0.04  # The share of people who answer attention checks without reading them.
 REMARK = "No remarks. (This person is simulated.)"
@@ -163,7 +162,7 @@ def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Cl
     return httpx.Client(
         base_url=base_url,
         cookies=cookies,
-        headers={"X-Hunch-Simulated": Signer(salt=MARK_SALT).sign("simulator")},
+        headers={entry.SIMULATED_HEADER: entry.simulated_mark()},
         follow_redirects=True,
         trust_env=False,
         verify=_certificates(),

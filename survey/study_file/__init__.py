@@ -22,6 +22,7 @@ from .base import (
     words_in,
 )
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
+from .bounds import LONGEST_FILE, too_large
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
@@ -49,6 +50,7 @@ __all__ = [
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",
+    "LONGEST_FILE",
     "LONGEST_TEXT",
     "NOT_SAID",
     "PANEL_KEYS",
@@ -98,5 +100,6 @@ __all__ = [
     "missing_texts",
     "parse",
     "problem_at",
+    "too_large",
     "words_in",
 ]

@@ -29,6 +29,8 @@ MOST_EXAMPLES = 10
 class SittingConfig(Strict):
     items: int = Field(default=15, ge=1, le=200)
     expires_after_minutes: int = Field(default=60, ge=1, le=24 * 60)
+    open_place_minutes: int = Field(default=15, ge=1, le=24 * 60)
+    begins_per_address: int = Field(default=20, ge=0, le=100_000)
     attention_checks: list[AttentionCheckConfig] = Field(default=[], max_length=MOST_CHECKS)
 
 

@@ -73,18 +73,33 @@ ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"), 
 
 
 class ParametersConfig(Strict):
-    """The names of the parameters in a generic panel's address."""
+    """The names of the parameters in a generic panel's address. A signed address has `time` and `signature` as well."""
 
     person: ParameterName = "pid"
     study: ParameterName | None = None
     submission: ParameterName | None = None
+    time: ParameterName | None = None
+    signature: ParameterName | None = None
 
     @model_validator(mode="after")
     def names_differ(self) -> "ParametersConfig":
-        names = [name.lower() for name in (self.person, self.study, self.submission) if name]
+        return self._with_different_names()
+
+    def _with_different_names(self) -> "ParametersConfig":
+        named = (self.person, self.study, self.submission, self.time, self.signature)
+        names = [name.lower() for name in named if name]
         if len(set(names)) != len(names):
             raise ValueError("two parameters have the same name: make them differ")
         return self
+
+    def of_signed(self) -> "ParametersConfig":
+        """The same names, with those of a signed address filled in.
+
+        Raises:
+            ValueError: two parameters have the same name.
+        """
+        filled = {"time": self.time or "ts", "signature": self.signature or "sig"}
+        return self.model_copy(update=filled)._with_different_names()
 
 
 # Loopback addresses are those of the fake panel.
@@ -159,6 +174,17 @@ class PanelConfig(Strict):
     def the_turned_away_earn_no_more(self) -> "PanelConfig":
         if self.reward is not None and self.turned_away_pay > self.reward:
             raise ValueError("turned_away_pay is above the reward of those who finish: lower it")
+        return self
+
+    @model_validator(mode="after")
+    def signed_parameters_differ(self) -> "PanelConfig":
+        named = self.parameters or ParametersConfig()
+        if self.signed_entry:
+            named.of_signed()
+        elif named.time or named.signature:
+            raise ValueError(
+                "parameters: time and signature are read of signed addresses only: add signed_entry = true"
+            )
         return self
 
     @property

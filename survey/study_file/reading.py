@@ -4,12 +4,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from survey.exceptions import FileErrors, Problem
 
+from . import bounds
 from .base import Place, Words, WrongKey, dotted
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
@@ -26,15 +28,19 @@ class StudyFileError(ValueError):
         return FileErrors(replace(problem, file=name) for problem in self.problems)
 
 
-TABLE = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(#.*)?$")
-KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'.]+)\s*=")
+# Each reads a line in one pass: no two parts next to each other take the same characters.
+TABLE = re.compile(r"^[ \t]*(\[\[?)([A-Za-z0-9_.\-\"' \t]+)\]\]?[ \t]*(#.*)?$")
+KEY = re.compile(r"^[ \t]*([A-Za-z0-9_\-\"'.]+)[ \t]*=")
+MOST_PROBLEMS = 200  # Whoever reads them begins with the first ones.
+LONGEST_QUOTE = 100  # characters of a wrong value
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _lines_of_keys(text: str) -> dict[Place, int]:
+@lru_cache(maxsize=4)  # Each problem that is found later asks for its line in the same text.
+def _lines_of_keys(text: str) -> Mapping[Place, int]:
     """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
     lines: dict[Place, int] = {(): 1}
     counts: dict[Place, int] = {}
@@ -105,19 +111,26 @@ def _problem(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Problem:
     elif error["type"] == "missing":
         message = "is missing: add it"
     elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
-        message = f"{message} (it is {error['input']!r})"
+        message = f"{message} (it is {_quoted(error['input'])})"
     return Problem("", _line_of(location, lines), dotted(location) or "file", message)
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value[: LONGEST_QUOTE + 1] if isinstance(value, str) else value)
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
 def parse(text: str) -> StudyConfig:
     """Check a study file's text.
 
     Raises:
-        StudyFileError: with every problem found, each with its line.
+        StudyFileError: with the problems found, each with its line; with one alone where the text breaks a bound.
     """
+    if problem := bounds.problem_of(text):
+        raise StudyFileError([problem])
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
+    except (ValueError, RecursionError) as exc:
         found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
         line = int(found[1]) if found else text.count("\n") + 1
         message = re.sub(r" \(at .*\)", "", str(exc))
@@ -127,7 +140,7 @@ def parse(text: str) -> StudyConfig:
     try:
         config = StudyConfig.model_validate(raw)
     except ValidationError as exc:
-        problems = [_problem(error, lines) for error in exc.errors(include_url=False)]
+        problems = [_problem(error, lines) for error in exc.errors(include_url=False)[:MOST_PROBLEMS]]
         raise StudyFileError([*foreign, *problems]) from exc
     for language in config.languages[1:]:  # The first one has just been checked.
         try:

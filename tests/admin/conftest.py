@@ -1,5 +1,6 @@
 """A study in its second stage with people from a panel, and the people who look at it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -84,10 +85,12 @@ def as_superuser(superuser: Any) -> Client:
 
 
 @pytest.fixture
-def researcher(db: None) -> Any:
+def researcher(db: None) -> Iterator[Any]:
+    """Owns every study of the test, and may spend in it."""
     user = get_user_model().objects.create_user("researcher", is_staff=True)
     user.groups.add(ensure_researchers_group())
-    return user
+    with cast.owner_of_every_study(user):
+        yield user
 
 
 @pytest.fixture

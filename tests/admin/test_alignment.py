@@ -59,6 +59,17 @@ def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client,
         assert refused.status_code == 400 and what in refused.json()["error"]["message"]
 
 
+def test_the_command_takes_weights_as_they_are_and_no_seed_for_a_study(tried: Study, tmp_path: Path) -> None:
+    given = [f"--study={tried.slug}", "--alpha=1234567", "--samples=100", f"--out={tmp_path}"]
+    call_command("alignment", *given, stdout=io.StringIO())
+    with (tmp_path / "alignment.csv").open(newline="") as file:
+        assert {float(row["alpha"]) for row in csv.DictReader(file)} == {1234567.0}
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("alignment", *given, "--seed=3", stdout=io.StringIO(), stderr=err)
+    assert "--seed: is for files: a study's resamples follow from its own seed" in err.getvalue()
+
+
 def test_the_command_of_a_study_prints_the_same_and_writes_every_table(tried: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("alignment", f"--study={tried.slug}", "--alpha=1,19", "--samples=100", f"--out={tmp_path}", stdout=out)
@@ -97,4 +108,4 @@ def test_without_models_it_says_what_to_do_and_the_api_too(as_superuser: Client,
 def test_only_who_may_see_the_study_sees_it(django_user_model: Any) -> None:
     study = open_study(slug="empty")
     staff = django_user_model.objects.create_user("staff", is_staff=True)
-    assert client_of(staff).get(page_of(study)).status_code == 403
+    assert client_of(staff).get(page_of(study)).status_code == 404

@@ -32,7 +32,7 @@ def test_the_questions_with_the_most_reports_stand_above_the_reports(
 ) -> None:
     with CaptureQueriesContext(connection) as queries:
         response = as_researcher.get(LIST)
-    assert len(queries) < FEW, [query["sql"][:100] for query in queries]
+    assert len(queries) <= FEW, [query["sql"][:100] for query in queries]
     assert response.context["cl"].result_count == len(reported) + 1
     counted = response.context["reported"]
     assert counted[0].reports == max(one.reports for one in counted) >= 2

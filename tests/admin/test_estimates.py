@@ -1,16 +1,19 @@
 """The page of estimates: what the service says, also before there are answers, and only to those who may see it."""
 
+from functools import partial
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
 from survey.models import Study
-from survey.services.results import estimating
+from survey.services.results import estimating, stored_estimates
 from tests.admin.conftest import client_of
 from tests.cast import begin, open_study, walk
+from tests.statements import QueryCounts
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def page_of(study: Study, query: str = "") -> str:
@@ -55,7 +58,7 @@ def test_answers_under_a_level_are_a_link_away(as_superuser: Client) -> None:
 
 def test_only_who_may_see_the_study_sees_them(study: Study) -> None:
     staff = get_user_model().objects.create_user("staff", is_staff=True)
-    assert client_of(staff).get(page_of(study)).status_code == 403
+    assert client_of(staff).get(page_of(study)).status_code == 404
 
 
 def test_the_page_reads_the_answers_again_only_once_they_changed(
@@ -70,3 +73,23 @@ def test_the_page_reads_the_answers_again_only_once_they_changed(
     study.stages.filter(index=2).update(state="paused")
     as_superuser.get(page_of(study))
     assert calls == ["read", "read"]
+
+
+@pytest.mark.query_counts("estimates page")
+def test_the_stored_page_takes_few_statements(as_superuser: Client, study: Study, query_counts: QueryCounts) -> None:
+    as_superuser.get(page_of(study))
+    query_counts.count("GET estimates", partial(as_superuser.get, page_of(study)))
+
+
+def test_figures_that_are_out_of_date_are_marked_and_those_that_are_missing_announced(
+    as_superuser: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    assert "being computed" in as_superuser.get(page_of(study)).content.decode()
+    for row in stored_estimates.due_estimates():
+        stored_estimates.compute(row.pk)
+    page = as_superuser.get(page_of(study)).content.decode()
+    report = estimating.estimate(study)
+    assert f"from {report.answers} answers" in page and "Computed at" in page and "Out of date" not in page
+    study.stages.filter(index=2).update(state="paused")
+    assert "Out of date" in as_superuser.get(page_of(study)).content.decode()

@@ -14,6 +14,7 @@ from survey.instruments.belief_update.reports.calibrating import human_calibrati
 from survey.models import ApiToken, Study
 from tests import cast
 from tests.admin.conftest import client_of
+from tests.kept import kept
 from tests.survey.foresight import N, belief_study, even, model, people_study
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
@@ -22,6 +23,11 @@ API = "/api/v1/studies/beliefs/reports/human_calibration/"
 
 @pytest.fixture
 def beliefs() -> Study:
+    return foreseen()
+
+
+@kept
+def foreseen() -> Study:
     """People foresee everything; three people and two models have answered all questions."""
     bank = cast.small_bank(N, tasks=2)
     people_study(bank, right=even)
@@ -46,6 +52,7 @@ def reader(*, may_export: bool = True) -> Client:
     user = User.objects.create_user(f"reader {may_export}")
     if may_export:
         user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
     return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
 
 
@@ -71,9 +78,11 @@ def test_the_address_chooses_models_levels_and_the_other_study(beliefs: Study, a
 def test_figure_and_table_are_downloaded_as_the_page_shows_them(beliefs: Study, as_superuser: Client) -> None:
     query = {"model": "never"}
     page = as_superuser.get(page_of(beliefs), query).content.decode()
-    files = {name: as_superuser.get(file_of(beliefs, name), query) for name in ("figure7.csv", "figure7.svg")}
+    files = {
+        name: as_superuser.post(f"{file_of(beliefs, name)}?model=never") for name in ("figure7.csv", "figure7.svg")
+    }
     assert inline(files["figure7.svg"].content.decode()) in page
-    assert files["figure7.csv"]["Content-Disposition"] == 'attachment; filename="beliefs-figure7.csv"'
+    assert files["figure7.csv"]["Content-Disposition"] == 'attachment; filename="beliefs-figure7.spreadsheet.csv"'
     rows = list(csv.DictReader(io.StringIO(files["figure7.csv"].content.decode())))
     assert [row["answerers"] for row in rows if row["answerers_are"] == "language models"] == ["1", "0", "1"]
     assert [row["accuracy"] for row in rows[:3]] == ["0.0", "", "1.0"]
@@ -83,14 +92,14 @@ def test_what_cannot_be_shown_is_said_and_cannot_be_downloaded(as_superuser: Cli
     alone = cast.small_study("beliefs", on=cast.small_bank(N, tasks=2))
     assert "create one with the instrument own_answers" in as_superuser.get(page_of(alone)).content.decode()
     for name in ("figure7.csv", "figure7.png"):
-        assert as_superuser.get(file_of(alone, name)).status_code == 404
+        assert as_superuser.post(file_of(alone, name)).status_code == 404
     assert as_superuser.get(reverse("admin:survey_study_report", args=[0, "human_calibration"])).status_code == 404
 
 
 def test_only_who_may_see_the_study_sees_it(beliefs: Study, django_user_model: Any) -> None:
     staff = client_of(django_user_model.objects.create_user("staff", is_staff=True))
     for address in (page_of(beliefs), file_of(beliefs, "figure7.csv")):
-        assert staff.get(address).status_code == 403
+        assert staff.get(address).status_code == 404
 
 
 def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:

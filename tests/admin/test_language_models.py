@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from survey.models import AnswerCollection, AuditEntry, Bank, LanguageModel, ModelAnswer
+from survey.services.base.auditing import actor_of
 from tests import cast
 
 ADD = "/admin/survey/answercollection/add/"
@@ -14,7 +15,7 @@ ADD = "/admin/survey/answercollection/add/"
 
 @pytest.fixture
 def bank(db: None) -> Bank:
-    return cast.bank()
+    return cast.study().bank
 
 
 def values(bank: Bank, **changed: str) -> dict[str, str]:
@@ -27,7 +28,7 @@ def test_a_collection_is_begun_and_left_to_the_workers(bank: Bank, as_researcher
     assert (collection.state, collection.language_model.name, collection.created_by) == ("queued", "GPT X", researcher)
     assert collection.sent_at is None
     assert collection.wanted > 0
-    assert AuditEntry.objects.filter(action="collect_answers", actor=researcher, via="admin").count() == 1
+    assert AuditEntry.objects.filter(action="collect_answers", actor=actor_of(researcher), via="admin").count() == 1
 
 
 def test_what_the_service_refuses_is_said_at_the_form_and_nothing_is_written(bank: Bank, as_researcher: Client) -> None:

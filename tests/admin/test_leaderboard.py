@@ -82,7 +82,7 @@ def test_it_judges_by_the_answers_under_a_level_and_keeps_it_when_sorting(as_res
 
 
 def test_it_needs_the_permission_to_look_at_studies(judged: Study, onlooker: User) -> None:
-    assert client_of(onlooker).get(address(judged)).status_code == 403
+    assert client_of(onlooker).get(address(judged)).status_code == 404
     assert Client().get(address(judged)).status_code == 302
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
+    Alert,
     Amendment,
     AnswerCollection,
     ApiToken,
@@ -48,11 +49,14 @@ from survey.models import (
     Study,
     Submission,
     Task,
+    WatchRecord,
     WebhookEvent,
     Withdrawal,
 )
+from survey.services.base.auditing import actor_of
 from survey.services.sittings.identities import seal, store_identity
 from survey.services.stages import jobs, lifecycle
+from tests import cast
 
 from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
@@ -115,6 +119,13 @@ def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:
     )
 
 
+def raise_an_alert(study: Study, subject: str) -> None:
+    now = timezone.now()
+    Alert.objects.create(
+        cause="no_arrivals", subject=subject, study=study, message="Nobody came.", opened_at=now, seen_at=now
+    )
+
+
 def take_back_and_amend(study: Study, respondent: Respondent, user: User | None = None) -> None:
     now = timezone.now()
     Withdrawal.objects.create(respondent=respondent, at=now, answers=1)
@@ -132,13 +143,12 @@ def take_back_and_amend(study: Study, respondent: Respondent, user: User | None 
     )
 
 
-@pytest.fixture
-def busy(study: Study, superuser: User) -> Study:
-    """At least one row of everything."""
+def one_row_of_everything(study: Study, superuser: User) -> None:
     ApiToken.issue(user=superuser, name="for tests")
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
     recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")
+    raise_an_alert(study, "posting")
     take_back_and_amend(study, study.respondents.all()[1], superuser)
     answer = Assignment.objects.all()[0]
     QuestionReport.objects.create(
@@ -146,6 +156,12 @@ def busy(study: Study, superuser: User) -> Study:
     )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     EntryLink.objects.create(study=study, number=1, token_hash="0" * 64, created_by=superuser)
+
+
+@pytest.fixture
+def busy(study: Study, superuser: User) -> Study:
+    """At least one row of everything."""
+    one_row_of_everything(study, superuser)
     jobs.run_inline(lifecycle.close_stage(stage_of(study, 2), now=True))
     return study
 
@@ -198,10 +214,11 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         SnapshotAnswer.objects.create(stage=stage, number=1, assignment=answer, digest="0")
         ApiToken.issue(user=owner)
         ApiToken.issue(user=user)
-        AuditEntry.objects.create(actor=owner, action="test", subject=str(number))
+        AuditEntry.objects.create(actor=actor_of(owner), action="test", subject=str(number))
         Group.objects.create(name=f"group-{number}")
         ask_a_language_model(f"model-{number}", bank)
         recruit_at_a_panel(stage, respondent, f"posted-{number}")
+        raise_an_alert(twin, f"queue {number}")
         take_back_and_amend(twin, respondent, owner)
 
 
@@ -217,10 +234,11 @@ def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client
         assert as_superuser.get(address(model, "history", first.pk)).status_code == 200, model
 
 
-def test_every_list_stays_below_ten_queries(
+def test_every_list_takes_at_most_ten_queries(
     busy: Study, as_superuser: Client, superuser: User, as_researcher: Client
 ) -> None:
     many_rows_of_everything(busy, superuser)
+    cast.join_all(User.objects.get(username="researcher"))
     for client in (as_superuser, as_researcher):
         for model in our_models():
             if model._meta.app_label not in INSTALLED_FOR_TESTS and client is as_superuser:
@@ -228,7 +246,7 @@ def test_every_list_stays_below_ten_queries(
             with CaptureQueriesContext(connection) as queries:
                 response = client.get(address(model, "changelist"))
             if response.status_code == 200:
-                assert len(queries) < FEW, f"{model}: {len(queries)}\n" + "\n".join(q["sql"][:150] for q in queries)
+                assert len(queries) <= FEW, f"{model}: {len(queries)}\n" + "\n".join(q["sql"][:150] for q in queries)
 
 
 def test_no_list_and_no_page_shows_a_panels_ids(busy: Study, as_superuser: Client) -> None:
@@ -333,3 +351,16 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
     cache.clear()
     with django_assert_max_num_queries(len(few)):
         assert as_superuser.get(page).status_code == 200
+
+
+def test_the_first_page_and_the_studys_page_show_what_is_wrong(study: Study, as_researcher: Client) -> None:
+    pages = ("/admin/", address(Study, "change", study.pk))
+    assert "Nobody has looked after the site yet" in as_researcher.get("/admin/").content.decode()
+    raise_an_alert(study, "posting 7")
+    for page in pages:
+        assert "posting 7" in as_researcher.get(page).content.decode()
+    Alert.objects.update(resolved_at=timezone.now())
+    WatchRecord.objects.create(looked_at=timezone.now())
+    for page in pages:
+        body = as_researcher.get(page).content.decode()
+        assert "posting 7" not in body and "looked after the site" not in body

@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
-from django.test import Client
+from django.contrib.admin import site
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client, RequestFactory
 
+from survey.admin.users import RecordsEdits
 from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
+from survey.services.base import audit_chain
+from survey.services.base.auditing import actor_of, record
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
 from tests import cast
@@ -18,7 +22,7 @@ from .conftest import PERSON, SUBMISSION, client_of, stage_of
 
 @pytest.fixture
 def question(db: None) -> Question:
-    return cast.bank().questions.get(position=2)  # The one whose text holds a script tag.
+    return cast.study().bank.questions.get(position=2)  # The one whose text holds a script tag.
 
 
 def flag(client: Client, question: Question, **values: str) -> Any:
@@ -35,7 +39,7 @@ def test_a_flag_is_set_with_its_reason_and_written_down(
     assert written is not None
     assert (written.action, written.actor, written.subject) == (
         "flag_question",
-        researcher,
+        actor_of(researcher),
         "cast version 1 question q2",
     )
     assert written.detail == {"flag": "broken", "before": "", "reason": "two right answers"}
@@ -72,7 +76,7 @@ def test_a_questions_text_is_escaped_but_for_its_markup(question: Question, as_r
 
 
 def test_many_questions_are_flagged_from_the_list_or_none(as_researcher: Client) -> None:
-    cast.bank(8, name="many")
+    cast.study(bank=cast.bank(40, name="many").name)
     chosen = [str(pk) for pk in Question.objects.filter(bank__name="many").values_list("pk", flat=True)[:3]]
     asked = {"action": "flag_selected", "_selected_action": chosen, "flag": "sensitive"}
     response = as_researcher.post("/admin/survey/question/", asked, follow=True)
@@ -114,7 +118,7 @@ def test_each_look_at_a_panel_identity_is_written_down(study: Study, as_superuse
         assert written.count() == looks
     entry = written.first()
     assert entry is not None
-    assert (entry.actor, entry.via) == (superuser, "admin")
+    assert (entry.actor, entry.via) == (actor_of(superuser), "admin")
     assert PERSON not in f"{entry.subject}{entry.detail}"
 
 
@@ -142,7 +146,7 @@ def test_an_identity_under_another_key_is_said_to_be_unreadable(
 
 
 def test_a_token_is_shown_once_and_reads_the_api(as_researcher: Client, researcher: User) -> None:
-    response = as_researcher.post("/admin/survey/apitoken/add/", {"name": "R scripts"})
+    response = as_researcher.post("/admin/survey/apitoken/add/", {"name": "R scripts", "scope": "read", "days": "90"})
     secret = response.context["secret"]
     assert secret in response.content.decode()
     assert "no-store" in response["Cache-Control"]
@@ -152,11 +156,13 @@ def test_a_token_is_shown_once_and_reads_the_api(as_researcher: Client, research
         assert secret not in as_researcher.get(address).content.decode()
     answers = Client().get("/api/v1/studies/", HTTP_AUTHORIZATION=f"Token {secret}")
     assert answers.status_code == 200
-    assert AuditEntry.objects.filter(action="create_token", actor=researcher, via="admin").count() == 1
+    assert AuditEntry.objects.filter(action="create_token", actor=actor_of(researcher), via="admin").count() == 1
 
 
 def test_a_token_is_downloaded_as_text(as_researcher: Client) -> None:
-    response = as_researcher.post("/admin/survey/apitoken/add/", {"name": "", "download": "1"})
+    response = as_researcher.post(
+        "/admin/survey/apitoken/add/", {"name": "", "scope": "read", "days": "90", "download": "1"}
+    )
     assert response["Content-Type"].startswith("text/plain")
     assert ApiToken.hashed(response.content.decode().strip()) == ApiToken.objects.get().digest
 
@@ -177,7 +183,7 @@ def test_nobody_sees_or_revokes_the_token_of_somebody_else_but_a_superuser(
 ) -> None:
     token, _secret = ApiToken.issue(user=superuser)
     assert as_researcher.get("/admin/survey/apitoken/").context["cl"].result_count == 0
-    assert as_researcher.post(f"/admin/survey/apitoken/{token.pk}/revoke/").status_code == 403
+    assert as_researcher.post(f"/admin/survey/apitoken/{token.pk}/revoke/").status_code == 404
     token.refresh_from_db()
     assert token.revoked_at is None
     theirs, _secret = ApiToken.issue(user=researcher)
@@ -197,6 +203,7 @@ def test_the_group_may_look_run_and_export_and_not_see_panel_identities(db: None
     names = set(group.permissions.values_list("codename", flat=True))
     assert {"run_study", "export_study", "view_sitting", "view_belief", "change_question", "add_apitoken"} <= names
     assert not {"see_panel_identity", "view_panelidentity"} & names
+    assert "view_guess" in names, "rows of instruments that packages bring are seen as well"
     assert {name for name in names if name.split("_")[0] in ("add", "change", "delete")} == {
         "change_question",
         "add_apitoken",
@@ -209,3 +216,67 @@ def test_the_group_is_mended_when_it_is_asked_for_again(db: None) -> None:
     assert ensure_researchers_group() == group
     names = set(group.permissions.values_list("codename", flat=True))
     assert "run_study" in names and not {"see_panel_identity", "delete_user"} & names
+
+
+# The audit
+
+
+def test_the_audits_list_shows_the_head_and_whose_a_name_is(
+    as_superuser: Client, as_researcher: Client, researcher: User
+) -> None:
+    address = "/admin/survey/auditentry/"
+    assert "Nothing is sealed yet" in as_superuser.get(address).content.decode()
+    entry = record("open_stage", "small stage 1", by=researcher, via="admin")
+    audit_chain.seal_entries()
+    record("pause_stage", "small stage 1")
+    body = as_superuser.get(address).content.decode()
+    assert audit_chain.head().sha256 in body and "1 entries wait" in body
+    assert f"{actor_of(researcher)} (researcher)" in body
+    for_researcher = as_researcher.get(address).content.decode()
+    assert actor_of(researcher) in for_researcher and f"{actor_of(researcher)} (" not in for_researcher
+    page = as_superuser.get(f"{address}{entry.pk}/change/").content.decode()
+    assert audit_chain.head().sha256 in page and f"{actor_of(researcher)} (researcher)" in page
+    assert actor_of(researcher) in as_superuser.get(f"/admin/auth/user/{researcher.pk}/change/").content.decode()
+
+
+def test_the_list_is_narrowed_to_a_way(as_superuser: Client) -> None:
+    record("one", "by the web", via="web")
+    record("two", "by a command")
+    body = as_superuser.get("/admin/survey/auditentry/?via=web").content.decode()
+    assert "by the web" in body and "by a command" not in body
+
+
+def test_edits_of_users_and_groups_are_in_the_audit_without_values(
+    as_superuser: Client, superuser: User, researcher: User
+) -> None:
+    added = {"name": "Readers", "permissions": []}
+    assert as_superuser.post("/admin/auth/group/add/", added).status_code == 302
+    group = Group.objects.get(name="Readers")
+    assert as_superuser.post(f"/admin/auth/group/{group.pk}/change/", {"name": "Others"}).status_code == 302
+    assert as_superuser.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
+    password = {"password1": "a long pass phrase", "password2": "a long pass phrase", "usable_password": "true"}
+    assert as_superuser.post(f"/admin/auth/user/{researcher.pk}/password/", password).status_code == 302
+    found = AuditEntry.objects.exclude(action="log_in").order_by("pk")
+    assert [(entry.action, entry.subject) for entry in found] == [
+        ("add_group", "Readers"),
+        ("admin_change", "Others"),
+        ("delete_group", "Others"),
+        ("change_password", actor_of(researcher)),
+        ("admin_change", actor_of(researcher)),
+    ]
+    assert [found[number].detail["fields"] for number in (1, 4)] == [["Name"], ["password"]]
+    assert {entry.actor for entry in found} == {actor_of(superuser)}
+
+
+def test_whoever_may_be_edited_by_djangos_forms_is_audited(superuser: User) -> None:
+    """Other lists are for looking only, or write their own entries."""
+    own = {"question", "apitoken", "entrylink", "answercollection"}
+    request = RequestFactory().get("/")
+    request.user = superuser
+    for model, pages in site._registry.items():
+        edits = (
+            pages.has_add_permission(request),
+            pages.has_change_permission(request),
+            pages.has_delete_permission(request),
+        )
+        assert not any(edits) or isinstance(pages, RecordsEdits) or model._meta.model_name in own, model

@@ -1,5 +1,7 @@
 """The study page: what it shows, what a researcher can do there, and what the audit records."""
 
+import csv
+import io
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.admin.study_page import COUNTED, Mean, metric_table, sections
+from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.instrument import BeliefUpdate
-from survey.models import Assignment, AuditEntry, JobStep, Sitting, Stage, Study
+from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
+from survey.services.base.auditing import actor_of
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -74,8 +78,27 @@ def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatc
     assert not any("belief_update_belief" in query["sql"] for query in second)
 
 
-def test_an_outcome_that_is_no_share_is_shown_as_a_mean() -> None:
+@pytest.mark.django_db
+def test_more_stages_take_no_more_queries() -> None:
+    def queries(slug: str, count: int) -> int:
+        made = cast.small_study(
+            slug,
+            stages=[{"sittings": 4, "design": {"kind": "uniform"}}] * count,
+            flags={"same_answers": {"share": 1.0, "items": 3}},
+            exclusions={"flags": ["same_answers"]},
+        )
+        with CaptureQueriesContext(connection) as captured:
+            sections(Study.objects.get(pk=made.pk))
+        return len(captured)
+
+    assert queries("many", 6) == queries("few", 2)
+
+
+def test_an_outcome_that_is_no_share_is_shown_as_a_mean(study: Study, monkeypatch: Any) -> None:
     assert str(Mean(value=1.5, n=2, is_share=False)) == "1.50"
+    monkeypatch.setattr(BeliefEstimates, "units", {"changed": "changes"})
+    first, _second = sections(study)
+    assert first.outcomes.overall == Mean(value=4 / 6, n=6, is_share=False), "counts may be 0 and 1 by chance"
 
 
 def test_metrics_are_laid_out_by_part() -> None:
@@ -117,8 +140,8 @@ def test_it_has_no_inline_style_or_script(study: Study, as_researcher: Client) -
     assert body.count("<script") == body.count("<script src=") + body.count('<script id="django-admin')
 
 
-def test_a_study_that_does_not_exist_leads_to_the_list(as_researcher: Client) -> None:
-    assert as_researcher.get("/admin/survey/study/999/change/").status_code == 302
+def test_a_study_that_does_not_exist_is_not_there(as_researcher: Client) -> None:
+    assert as_researcher.get("/admin/survey/study/999/change/").status_code == 404
     assert as_researcher.get("/admin/survey/study/999/stages/1/open/").status_code == 404
 
 
@@ -157,7 +180,7 @@ def test_a_stage_is_moved_and_it_is_written_down_by_whom(
     assert stage_of(study, 2).state == state
     written = AuditEntry.objects.first()
     assert written is not None
-    assert (written.action, written.actor, written.via) == (entry, researcher, "admin")
+    assert (written.action, written.actor, written.via) == (entry, actor_of(researcher), "admin")
     live = Sitting.objects.filter(stage__index=2, state=Sitting.State.LIVE).count()
     assert live == (0 if name == "close-now" else 1)
 
@@ -167,7 +190,8 @@ def test_a_fresh_study_is_planned_opened_paused_and_resumed(as_researcher: Clien
     for name, state in (("plan", "planned"), ("open", "open"), ("pause", "paused"), ("resume", "open")):
         as_researcher.post(action(fresh, 1, name))
         assert stage_of(fresh).state == state
-    done = list(AuditEntry.objects.filter(via="admin").order_by("pk").values_list("action", flat=True))
+    entries = AuditEntry.objects.filter(via="admin").exclude(action="log_in").order_by("pk")
+    done = list(entries.values_list("action", flat=True))
     assert done == ["plan_stage", "lock_study", "open_stage", "pause_stage", "open_stage"]
 
 
@@ -190,16 +214,16 @@ def test_failed_steps_show_their_error_and_are_retried(study: Study, as_research
 
 def test_an_action_needs_the_permission_to_run_studies(study: Study, researcher: User, onlooker: User) -> None:
     researcher.groups.get().permissions.remove(*_permissions("run_study", "export_study"))
-    for user in (researcher, onlooker):
+    for user, status in ((researcher, 403), (onlooker, 404)):
         client = client_of(user)
-        assert client.post(action(study, 2, "close")).status_code == 403
-        assert client.get(action(study, 2, "close")).status_code == 403
-        assert client.post(f"/admin/survey/study/{study.pk}/export/answers.csv").status_code == 403
+        assert client.post(action(study, 2, "close")).status_code == status
+        assert client.get(action(study, 2, "close")).status_code == status
+        assert client.post(f"/admin/survey/study/{study.pk}/export/answers.csv").status_code == status
     assert Client().post(action(study, 2, "close")).status_code == 302  # to the login
     assert stage_of(study, 2).state == Stage.State.OPEN
     body = client_of(researcher).get(page(study)).content.decode()
     assert "/stages/2/" not in body and 'value="answers.csv"' not in body
-    assert client_of(onlooker).get(page(study)).status_code == 403
+    assert client_of(onlooker).get(page(study)).status_code == 404
 
 
 def _permissions(*names: str) -> Any:
@@ -217,14 +241,33 @@ def test_an_action_needs_the_forms_token(study: Study, researcher: User) -> None
 
 
 def test_a_download_is_the_export_and_is_written_down(study: Study, as_researcher: Client, researcher: User) -> None:
-    response = as_researcher.post(f"/admin/survey/study/{study.pk}/export/answers.csv")
+    response = as_researcher.post(f"/admin/survey/study/{study.pk}/export/answers.csv", {"exact": "1"})
     assert response["Content-Disposition"] == 'attachment; filename="cast-answers.csv"'
     body = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
     assert body == "".join(files.answers_csv(study))
     written = AuditEntry.objects.first()
     assert written is not None
-    assert (written.action, written.actor, written.via) == ("export_answers", researcher, "admin")
-    assert written.detail == {"form": "answers.csv"}
+    assert (written.action, written.actor, written.via) == ("export_answers", actor_of(researcher), "admin")
+    assert written.detail == {"form": "answers.csv", "guarded": False}
+
+
+def test_a_button_brings_a_table_that_a_spreadsheet_cannot_run(study: Study, as_researcher: Client) -> None:
+    Question.objects.filter(bank=study.bank, position__lt=6).update(text='=HYPERLINK("x";"y"), +1')
+    address = f"/admin/survey/study/{study.pk}/export/answers.csv"
+    page_text = as_researcher.get(page(study)).content.decode()
+    assert 'name="exact" value="answers.csv, byte-exact"' in page_text
+    assert 'name="exact" value="codebook.md' not in page_text
+    guarded, exact = as_researcher.post(address), as_researcher.post(address, {"exact": "answers.csv, byte-exact"})
+    assert guarded["Content-Disposition"] == 'attachment; filename="cast-answers.spreadsheet.csv"'
+    ours, theirs = (
+        list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))  # type: ignore[attr-defined]
+        for response in (exact, guarded)
+    )
+    assert any(row["target_text"].startswith("=") for row in ours)
+    changed = {(name, row[name], other[name]) for row, other in zip(ours, theirs, strict=True) for name in row}
+    assert {name for name, old, new in changed if old != new} <= {"target_text", "evidence_text", "responses"}
+    assert all(new == f"'{old}" for name, old, new in changed if name == "target_text" and old.startswith("="))
+    assert not any(cell.startswith(tuple("=+@")) for row in theirs for cell in row.values())
 
 
 def test_the_instruments_own_file_and_the_codebook_are_offered(study: Study, as_researcher: Client) -> None:

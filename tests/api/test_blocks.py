@@ -11,7 +11,7 @@ from tests import cast
 from tests.api.test_respondents import Person, error_of
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 REPORT = "/api/v1/sitting/report/"
 
 
@@ -51,13 +51,17 @@ def test_scales_and_multiple_choices_say_what_may_be_sent(client: Client) -> Non
 def test_the_choice_about_ones_data_is_a_field(client: Client) -> None:
     study = cast.open_study(blocks=blocks(debriefing=ASKING))
     person = Person(client).go_to("debriefing")
-    (field,) = person.step["fields"]
+    field, again = person.step["fields"]
     assert (field["name"], field["type"], field["options"]) == ("my_data", "choice", ["use", "withdraw"])
+    assert (again["name"], again["required"], again["options"]) == ("my_data_confirmed", False, ["yes"])
     assert field["labels"] == ["Use my data", "Withdraw my data"] and "cannot bring them back" in field["hint"]
     assert "pay" not in field["hint"]  # of a study that pays nobody
     number = person.step["number"]
     assert person.post(step=number).status_code == 422
-    person.answer(my_data="withdraw")
+    unsure = person.post(step=number, my_data="withdraw")
+    assert (unsure.status_code, set(error_of(unsure)["fields"])) == (422, {"my_data_confirmed"})
+    assert not Withdrawal.objects.exists()
+    person.answer(my_data="withdraw", my_data_confirmed="yes")
     assert (person.step["kind"], person.step["outcome"]) == ("end", "completed")
     assert person.step["code"] == study.completion_code("completed")
     assert person.step["text"].startswith("We have deleted your answers")

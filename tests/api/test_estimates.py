@@ -5,10 +5,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.models import ApiToken, Study
-from survey.services.results import estimating
+from survey.services.results import estimating, stored_estimates
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 PATH = "/api/v1/studies/cast/estimates/"
 
 
@@ -24,6 +24,7 @@ def client_of(name: str, *, may_export: bool) -> Client:
     user = User.objects.create_user(name)
     if may_export:
         user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
     return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
 
 
@@ -35,15 +36,29 @@ def test_only_who_may_export_reads_them(client: Client, study: Study) -> None:
 def test_they_are_the_reports(study: Study) -> None:
     found = client_of("reader", may_export=True).get(PATH, {"by": ["outcome", "same_task"]}).json()
     report = estimating.estimate(study, by=["outcome", "same_task"]).as_json()
+    assert found.pop("is_current") is True and found.pop("computed_at")
     assert found == report
     assert found["figures"][0]["combined"]["n"] == found["answers"] > 0
     assert [division["name"] for division in found["divisions"]] == ["outcome", "same_task"]
 
 
 def test_a_study_without_answers_and_an_unknown_division_are_errors_in_words(study: Study) -> None:
+    cast.open_study(slug="empty")
     reader = client_of("reader", may_export=True)
     refused = reader.get(PATH, {"by": "weather"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid")
-    cast.open_study(slug="empty")
     empty = reader.get("/api/v1/studies/empty/estimates/")
     assert (empty.status_code, empty.json()["error"]["code"]) == (409, "state_refused")
+
+
+def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    reader = client_of("reader", may_export=True)
+    refused = reader.get(PATH)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "being_computed")
+    assert refused.headers["Retry-After"] == "30"
+    for row in stored_estimates.due_estimates():
+        stored_estimates.compute(row.pk)
+    assert reader.get(PATH).json()["is_current"] is True
+    cast.walk(cast.begin(study))
+    assert reader.get(PATH).json()["is_current"] is False

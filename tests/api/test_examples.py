@@ -1,10 +1,12 @@
 """The examples of the OpenAPI document are what the API really takes and gives: one that no longer fits fails here."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from rest_framework.throttling import AnonRateThrottle
@@ -20,8 +22,9 @@ from tests.api.everything import RIGHT, STUDY, Reader
 from tests.api.front_end import FrontEnd
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person
+from tests.frontend.test_outages import away
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def shape(value: Any) -> Any:
@@ -106,6 +109,13 @@ def test_an_answers_number_is_its_steps() -> None:
     }
 
 
+def of_a_panel_that_rests() -> Any:
+    """Somebody arrives whose panel has the feature of signed links, and nobody can check one for a minute."""
+    cast.open_study(slug="signed", panel={"kind": "generic", "signed_entry": True})
+    body = {"consent": True, "parameters": {"pid": "anna", "ts": "1", "sig": "x"}}
+    return Client().post("/api/v1/studies/signed/sittings/", body, content_type="application/json")
+
+
 def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What happens at each of the errors that stand in the examples."""
     study = cast.open_study()
@@ -137,6 +147,12 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     with monkeypatch.context() as gone:
         gone.setattr(instruments, "_kinds", {})
         found["the study's items are missing"] = client.get(STEP, headers={"X-Sitting-Token": person.token})
+    with monkeypatch.context() as busy:
+        busy.setattr("survey.services.sittings.enrolment.spend", lambda *_given, **_named: 42 * 60)
+        found["too many people of one address"] = begin()
+    with connection.execute_wrapper(away):
+        found["the database is away"] = client.get("/api/v1/studies/cast/")
+    found["the panel cannot be asked"] = of_a_panel_that_rests()
     Booklet.objects.update(claimed_at=timezone.now())
     found["all places taken"] = begin()
     pause_stage(study.stages.get(index=1))
@@ -152,7 +168,9 @@ def test_every_error_is_as_its_example_says(monkeypatch: pytest.MonkeyPatch) -> 
     for status, by_name in ERRORS.items():
         for name, body in by_name.items():
             response = found.pop("no JSON, 415" if status == 415 else name)
-            assert (response.status_code, response.json()) == (status, body), name
+            said = response.json()
+            assert re.fullmatch("[0-9a-f]{32}", said["error"].pop("request_id", "")), name
+            assert (response.status_code, said) == (status, body), name
     assert found == {}
     assert set(REFUSALS) == set(ERRORS)
 

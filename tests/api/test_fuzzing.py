@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
 
+from survey.models import ApiToken
 from tests import cast
 from tests.api.documented import CHECKS, connection_kept, operations
 from tests.api.test_researchers import token_of
@@ -23,6 +25,7 @@ RESEARCHERS = {
     *("studies", "stages", "answers", "answers_csv"),
     *("reports", "report", "leaderboard", "estimates"),
 }
+RUNNERS = {"stage_move"}
 ANSWERED_AT = ("checks", "item", "form")
 
 
@@ -61,7 +64,7 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
 
 
 def test_every_operation_is_tried() -> None:
-    assert set(operations()) == RESPONDENTS | RESEARCHERS
+    assert set(operations()) == RESPONDENTS | RESEARCHERS | RUNNERS
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
@@ -96,7 +99,19 @@ def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode)
     assert not set(seen) & {401, 403}, seen
 
 
-@pytest.mark.parametrize("name", sorted(RESEARCHERS))
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+def test_a_stage_is_moved_as_documented(mode: GenerationMode) -> None:
+    cast.open_study()
+    seen = send_generated(operations()["stage_move"], mode, {"Authorization": f"Token {runner()}"})
+    assert set(seen) <= ({200, 404, 409} if mode is GenerationMode.POSITIVE else {400}), seen
+
+
+def runner() -> str:
+    user = User.objects.create_superuser("runner")
+    return ApiToken.issue(user=user, scope=ApiToken.Scope.RUN)[1]
+
+
+@pytest.mark.parametrize("name", sorted(RESEARCHERS | RUNNERS))
 def test_researchers_without_a_good_token_learn_that(name: str) -> None:
     cast.open_study()
     forged = {"Authorization": "Token forged"}

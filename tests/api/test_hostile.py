@@ -17,6 +17,7 @@ from tests.api.test_respondents import BEGIN, STEP, Person, error_of
 from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
+MANY_DIGITS = pytest.param(10**4000, id="many digits")
 REPORT, LEFT = "/api/v1/sitting/report/", "/api/v1/sitting/left/"
 TAKES_BODIES = (BEGIN, STEP, REPORT, LEFT)
 STUDY = "/api/v1/studies/cast/"
@@ -92,7 +93,9 @@ def test_a_body_that_is_too_large_is_refused(person: Inside, path: str) -> None:
     assert (response.status_code, error_of(response)["code"]) == (413, "too_large")
 
 
-@pytest.mark.parametrize("value", ["a\x00", "\ud800", "\udc00x", 1e400, -1e400, 10**4000, [[1]], {"a": 1}, True, 1e-9])
+@pytest.mark.parametrize(
+    "value", ["a\x00", "\ud800", "\udc00x", 1e400, -1e400, MANY_DIGITS, [[1]], {"a": 1}, True, 1e-9]
+)
 def test_a_value_that_is_no_answer_is_named(person: Inside, value: Any) -> None:
     body = json.dumps({"step": person.step, "value": value}).replace("Infinity", "1e400").encode()
     response = send(person, STEP, body)
@@ -101,7 +104,7 @@ def test_a_value_that_is_no_answer_is_named(person: Inside, value: Any) -> None:
     assert not Response.objects.exists()
 
 
-@pytest.mark.parametrize("step", [1e400, 10**4000, "\ud800", "\x00", [[1]], {"a": 1}, True])
+@pytest.mark.parametrize("step", [1e400, MANY_DIGITS, "\ud800", "\x00", [[1]], {"a": 1}, True])
 def test_a_step_that_is_no_number_is_named(person: Inside, step: Any) -> None:
     response = send(person, STEP, json.dumps({"step": step}).replace("Infinity", "1e400").encode())
     assert response.status_code == 400
@@ -213,7 +216,7 @@ def test_a_wrong_token_is_reported(client: Client, path: str, header: str | None
         ("answers/?stage=999999", 404),
         ("answers/?stage=0", 404),
         ("answers/?stage=%00", 400),
-        ("answers/?cursor=999999-999999999", 200),
+        ("answers/?cursor=999999-999999999", 400),
         ("answers/?condition=%00=%00", 400),
         ("answers/?condition=", 400),
         ("leaderboard/?condition=%00", 400),

@@ -51,8 +51,10 @@ def outcome_of(visit: Callable[[], Person]) -> str:
 
 
 def test_of_thirty_who_come_at_once_exactly_eight_find_a_place_and_each_can_finish() -> None:
-    study = cast.open_study(stages=[{"sittings": 8}], sitting={"items": 4})
-    outcomes = Counter(together(*[lambda: outcome_of(lambda: Person(Client()))] * 30))
+    sitting = {"items": 4, "begins_per_address": 0}
+    study = cast.open_study(stages=[{"sittings": 8}], sitting=sitting, panel={"kind": "generic"})
+    people = [{"parameters": {"pid": f"p{number}"}} for number in range(30)]
+    outcomes = Counter(together(*[lambda who=who: outcome_of(lambda: Person(Client(), **who)) for who in people]))
     assert outcomes == {"completed": 8, "full": 22}
     # People who were refused were refused before anything was stored of them.
     assert Respondent.objects.count() == Consent.objects.count() == Sitting.objects.count() == 8
@@ -77,15 +79,16 @@ def test_places_are_those_that_finished_and_those_that_still_can() -> None:
         assert expiry.expire_sitting(sitting.pk, now=timezone.now())
     expiry.deal_make_up_booklets(study.stages.get(index=1))
     outcomes = Counter(together(*[lambda: outcome_of(lambda: Person(Client()))] * 9))
-    assert outcomes == {"completed": 3, "full": 6}
+    # Nobody holds a place of an open study before the checks: some of these had begun when the last one was taken.
+    assert (outcomes["completed"], outcomes["full"] + outcomes["study_full"]) == (3, 6)
     assert Sitting.objects.filter(state="live").count() == 1
 
 
 def test_two_arrivals_of_one_person_are_one_sitting() -> None:
     cast.open_study()
-    results = together(*[lambda: begin(person="a" * 32)] * 6)
+    results = together(*[lambda: begin(person="a" * 32)] * 12)
     no_errors(results)
-    assert {result.status_code for result in results} <= {200, 201}
+    assert sorted(result.status_code for result in results) == [200] * 11 + [201]
     assert len({result.json()["token"] for result in results}) == 1
     assert Respondent.objects.count() == Consent.objects.count() == 1
 

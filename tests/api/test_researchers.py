@@ -1,6 +1,8 @@
 """The researchers' API: who may read, and that it says what the export says."""
 
 import csv
+from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -8,7 +10,9 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from survey.api import researchers
 from survey.models import ApiToken, AuditEntry, Study
+from survey.services.base.auditing import actor_of
 from survey.services.results.export import files, reading
 from tests import cast
 from tests.kept import kept
@@ -39,12 +43,15 @@ def token_of(name: str, *, may_export: bool) -> str:
     user = User.objects.create_user(name)
     if may_export:
         user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
     return ApiToken.issue(user=user)[1]
 
 
 @pytest.fixture
-def reader() -> Client:
-    return Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
+def reader(db: None) -> Iterator[Client]:
+    secret = token_of("reader", may_export=True)
+    with cast.owner_of_every_study(User.objects.get(username="reader")):
+        yield Client(headers={"Authorization": f"Token {secret}"})
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -56,6 +63,20 @@ def test_only_who_may_export_reads(client: Client, study: Study, reader: Client,
     assert (stranger.status_code, stranger.json()["error"]["code"]) == (403, "permission_denied")
     forged = client.get(path, headers={"Authorization": "Token forged"})
     assert (forged.status_code, forged.json()["error"]["code"]) == (401, "authentication_failed")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_token_of_who_was_deactivated_or_may_not_export_any_more_reads_nothing(
+    study: Study, reader: Client, path: str
+) -> None:
+    user = User.objects.get(username="reader")
+    user.user_permissions.clear()
+    refused = reader.get(path)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "permission_denied")
+    user.is_superuser, user.is_active = True, False
+    user.save()
+    refused = reader.get(path)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "authentication_failed")
 
 
 def test_the_admins_session_is_a_login_too(admin_client: Client, study: Study) -> None:
@@ -152,5 +173,53 @@ def test_reading_answers_is_written_down(reader: Client, study: Study) -> None:
     reader.get("/api/v1/studies/cast/answers.csv")
     reader.get("/api/v1/studies/cast/answers/")
     entries = AuditEntry.objects.filter(action="export_answers", subject="cast", via="api")
-    assert {entry.actor.username for entry in entries if entry.actor} == {"reader"}
+    assert {entry.actor for entry in entries} == {actor_of(User.objects.get(username="reader"))}
     assert sorted(entry.detail["form"] for entry in entries) == ["csv", "json"]
+
+
+def test_no_page_of_answers_is_read_without_a_first_one(
+    reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address of a page further on comes from the page before. Each page is in the audit."""
+    monkeypatch.setattr(reading, "CHUNK", 4)
+    assert reader.get("/api/v1/studies/cast/answers/?cursor=1-0").status_code == 400
+    assert not AuditEntry.objects.filter(action="export_answers").exists()
+    following = reader.get("/api/v1/studies/cast/answers/").json()["next"]
+    assert [row["slot"] for row in reader.get(following).json()["results"]] == [5, 6, 7, 8]
+    assert reader.get(f"{following}&stage=1").status_code == 400
+    assert reader.get(following.replace("cursor=1-4", "cursor=1-0")).status_code == 400
+    user = User.objects.create_user("another")
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
+    other = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+    assert other.get(following).status_code == 400
+    read = AuditEntry.objects.filter(action="export_answers").order_by("pk")
+    assert [entry.detail.get("after") for entry in read] == [None, [1, 4]]
+    monkeypatch.setattr(researchers, "CURSOR_HOLDS", timedelta(seconds=-1))
+    refused = reader.get(following)
+    assert refused.status_code == 400 and "begin again" in refused.json()["error"]["message"]
+
+
+# Tokens that run
+
+
+def test_a_stage_is_moved_by_a_token_that_may_run_and_no_other(study: Study) -> None:
+    user = User.objects.create_user("runner")
+    user.user_permissions.add(*Permission.objects.filter(codename__in=["run_study", "export_study"]))
+    cast.join(user, study, "editor")
+    path, asked = "/api/v1/studies/cast/stages/", {"stage": 1, "move": "pause"}
+
+    def post(scope: str, **changed: Any) -> Any:
+        secret = ApiToken.issue(user=user, scope=scope)[1]
+        client = Client(headers={"Authorization": f"Token {secret}"})
+        return client.post(path, {**asked, **changed}, content_type="application/json")
+
+    assert post("read").status_code == 403 and study.stages.get(index=1).state == "open"
+    moved = post("run")
+    assert (moved.status_code, moved.json()[0]["state"]) == (200, "paused")
+    entry = AuditEntry.objects.get(action="pause_stage")
+    assert (entry.actor, entry.via, entry.study) == (actor_of(user), "api", "cast")
+    assert [post("run", move=move).status_code for move in ("burn", "open", "close")] == [400, 200, 200]
+    assert post("run", move="open").status_code == 409 and post("run", stage=9).status_code == 404
+    cast.join(user, study, "analyst")
+    assert post("run").status_code == 403

@@ -16,6 +16,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
 NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
+# Read by docker-compose.yml alone.
+OF_COMPOSE = {"HUNCH_TLS", "HUNCH_CERTIFICATES", "HUNCH_ML_MEMORY", "HUNCH_DATABASE_MEMORY"}
 # `hunch NAME` and `manage.py NAME`, with what follows on the line or up to the closing backtick.
 CALL = re.compile(r"(?:(?<![\w/.-])hunch|manage\.py) ([a-z][a-z_]+)\b([^`\n#]*)")
 
@@ -78,7 +80,8 @@ def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
 
 
 def test_every_setting_that_a_page_names_exists() -> None:
-    known = read_by_settings() | read_by_predictors()
+    known = read_by_settings() | read_by_predictors() | OF_COMPOSE
+    assert all(f"${{{name}" in (ROOT / "docker-compose.yml").read_text(encoding="utf-8") for name in OF_COMPOSE)
     named = {(page.name, name) for page in PAGES for name in re.findall(r"\b(HUNCH_[A-Z_]+[A-Z])\b", text_of(page))}
     assert {(page, name) for page, name in named if name not in known} == set()
 
@@ -140,3 +143,17 @@ def test_the_citation_is_of_this_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert citation["version"] == project["version"]
     assert " AND ".join(citation["license"]) == project["license"]
+
+
+def test_every_threat_names_a_test_that_exists_or_says_what_is_not_held() -> None:
+    """At least 24 of them, by everybody who may turn bad."""
+    text = text_of(ROOT / "docs" / "threats.md")
+    threats = re.findall(r"(?m)^\| \d+ \| (.+?) \| (.+) \|$", text)
+    assert len(threats) >= 24
+    for threat, held in threats:
+        named = re.findall(r"`([\w/]+\.py)(?:::(test_\w+))?`", held)
+        assert named or "not held" in held.lower(), threat
+        for path, test in named:
+            assert f"def {test}(" in (ROOT / "tests" / path).read_text(encoding="utf-8"), f"{path}::{test}"
+    for who in ("respondent", "crowd", "researcher", "administrator", "worker", "panel", "export", "backup"):
+        assert re.search(rf"(?m)^## .*{who}", text), who

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from survey.contracts import panels
+from survey.contracts.instruments import CONTRACT
 from tests import packages
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +33,11 @@ for name in NAMES:
         instruments.kind(name)
     except instruments.InstrumentMissing as exc:
         said[name] = exc.message
-print(json.dumps([instruments.names(), said]))
+from django.contrib import admin
+from django.db.migrations.loader import MigrationLoader
+pages = [f"{model._meta.app_label}.{model.__name__}" for model in admin.site._registry]
+migrated = [app for app, _name in MigrationLoader(None).graph.leaf_nodes()]
+print(json.dumps([instruments.names(), said, pages, migrated]))
 """
 BUILT_IN = ["belief_update", "own_answers"]
 APPS = """
@@ -63,6 +70,22 @@ from .models import Row
 
 admin.site.register(Row)
 """
+FIRST = """
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("survey", "0001_initial")]
+    operations = [migrations.CreateModel("Row", [("id", models.BigAutoField(primary_key=True))])]
+"""
+SECOND = """
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("NAME", "0001_initial")]
+    operations = []
+"""
 
 
 def names_of_packages() -> Iterator[str]:
@@ -89,18 +112,28 @@ def test_no_file_of_the_core_names_a_package_of_the_tests() -> None:
 def brought(folder: Path, name: str, **modules: str) -> None:
     """A package that brings an instrument called `name`, to be put on the path."""
     package = folder / name
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    for module, source in {"apps": APPS, **modules}.items():
-        (package / f"{module}.py").write_text(source.replace("NAME", name).replace("CONTRACT", "2"))
+    for module, source in {"__init__": "", "apps": APPS, **modules}.items():
+        (package / module).parent.mkdir(parents=True, exist_ok=True)
+        (package / f"{module}.py").write_text(source.replace("NAME", name).replace("CONTRACT", str(CONTRACT)))
     info = folder / f"{name}-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
     (info / "entry_points.txt").write_text(f"[hunch.instruments]\n{name} = {name}.apps:Config\n")
 
 
-def started(tmp_path: Path, *names: str) -> tuple[list[str], dict[str, str], str]:
-    """The instruments that a fresh process knows, why the named ones cannot be used, and what it logged."""
+@dataclass(frozen=True)
+class Started:
+    """A fresh process: the instruments that it knows, why the named ones cannot be used, the rows that the admin has
+    pages of, the apps whose migrations can be run, and what it logged."""
+
+    known: list[str]
+    said: dict[str, str]
+    pages: list[str]
+    migrated: list[str]
+    logged: str
+
+
+def started(tmp_path: Path, *names: str) -> Started:
     run = subprocess.run(
         [sys.executable, "-c", INSTRUMENTS.replace("NAMES", repr(list(names)))],
         cwd=ROOT,
@@ -115,8 +148,7 @@ def started(tmp_path: Path, *names: str) -> tuple[list[str], dict[str, str], str
     )
     assert run.returncode == 0, run.stderr
     *logged, last = run.stdout.splitlines()
-    known, said = json.loads(last)
-    return known, said, "\n".join(logged)
+    return Started(*json.loads(last), logged="\n".join(logged))
 
 
 BROKEN: dict[str, tuple[dict[str, str], str]] = {
@@ -128,11 +160,37 @@ BROKEN: dict[str, tuple[dict[str, str], str]] = {
     "fails": ({"instrument": "1 / 0"}, "division by zero"),
     "no_class": ({"instrument": "Kind = 3"}, "'int' object has no attribute 'name'"),
     "other_name": ({"instrument": WORKING.replace("NAME", "another")}, "it is called 'another'"),
-    "old": ({"instrument": WORKING.replace("CONTRACT", "1")}, "written for contract 1, and this is contract 2"),
+    "old": (
+        {"instrument": WORKING.replace("CONTRACT", "1")},
+        f"written for contract 1, and this is contract {CONTRACT}",
+    ),
+    "bad_migration": (
+        {"instrument": WORKING, "migrations/__init__": "", "migrations/0001_initial": "raise OSError('no disk')"},
+        "bad_migration.migrations.0001_initial cannot be loaded (OSError: no disk); repair the package",
+    ),
+    "no_migration": (
+        {"instrument": WORKING, "migrations/__init__": "", "migrations/0001_initial": "x = 1"},
+        "has no attribute 'Migration'); repair the package",
+    ),
+    "lost_migration": (
+        {"instrument": WORKING, "models": MODELS, "migrations/__init__": "", "migrations/0002_word": SECOND},
+        "0002_word follows lost_migration.0001_initial, which is not installed; repair the package",
+    ),
+    "two_ends": (
+        {
+            "instrument": WORKING,
+            "models": MODELS,
+            "migrations/__init__": "",
+            "migrations/0001_initial": FIRST,
+            "migrations/0002_word": SECOND,
+            "migrations/0002_line": SECOND,
+        },
+        "two_ends.migrations ends in 0002_line and in 0002_word; repair the package",
+    ),
     "half": (
         {
             "instrument": "from survey.contracts.instruments import Instrument\n"
-            "class Kind(Instrument):\n    name = 'NAME'\n    contract = 2\n"
+            "class Kind(Instrument):\n    name = 'NAME'\n    contract = CONTRACT\n"
         },
         "it lacks answer_values, ",
     ),
@@ -140,24 +198,39 @@ BROKEN: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def with_broken_ones(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], dict[str, str], str]:
+def with_broken_ones(tmp_path_factory: pytest.TempPathFactory) -> Started:
     folder = tmp_path_factory.mktemp("site")
     for name, (modules, _reason) in BROKEN.items():
         brought(folder, name, **modules)
     brought(folder, "own_answers", instrument=WORKING)  # a name that is taken
-    brought(folder, "other", instrument=WORKING, models=MODELS, admin=ADMIN)
-    return started(folder, "other", "own_answers", *BROKEN)
+    other = {"migrations/__init__": "", "migrations/0001_initial": FIRST, "migrations/0002_word": SECOND}
+    brought(folder, "other", instrument=WORKING, models=MODELS, admin=ADMIN, **other)
+    brought(folder, "no_pages", instrument=WORKING, models=MODELS, admin=ADMIN + "\n1 / 0\n")
+    return started(folder, "other", "no_pages", "own_answers", *BROKEN)
 
 
 def test_an_installed_package_brings_an_instrument_whatever_the_others_do(with_broken_ones: Any) -> None:
-    known, said, _logged = with_broken_ones
-    assert known == sorted([*BUILT_IN, "other"])
-    assert set(said) == set(BROKEN)
+    assert with_broken_ones.known == sorted([*BUILT_IN, "no_pages", "other"])
+    assert set(with_broken_ones.said) == set(BROKEN)
+    assert {"other.Row", "belief_update.Pair"} <= set(with_broken_ones.pages)
+    assert {"other", "survey", "belief_update", "own_answers"} <= set(with_broken_ones.migrated)
+
+
+def test_an_instrument_whose_admin_fails_runs_without_pages_and_is_named_in_a_warning(with_broken_ones: Any) -> None:
+    assert "no_pages.Row" not in with_broken_ones.pages
+    (line,) = [line for line in with_broken_ones.logged.splitlines() if "no_pages" in line]
+    assert "WARNING" in line and "the instrument no_pages has no admin pages: no_pages.admin cannot be loaded" in line
+    assert "ZeroDivisionError: division by zero); repair the package or install another version" in line
+
+
+def test_broken_migrations_keep_no_other_app_from_migrating(with_broken_ones: Any) -> None:
+    named = {name for name, (modules, _reason) in BROKEN.items() if "migrations/__init__" in modules}
+    assert len(named) == 4 and not named & set(with_broken_ones.migrated)
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_one_is_named_in_a_warning_with_the_reason(name: str, with_broken_ones: Any) -> None:
-    _known, said, logged = with_broken_ones
+    said, logged = with_broken_ones.said, with_broken_ones.logged
     reason = BROKEN[name][1]
     assert said[name].startswith(f"the instrument '{name}' cannot be used: ") and reason in said[name]
     (line,) = [line for line in logged.splitlines() if f"the instrument {name} cannot be used: " in line]
@@ -165,7 +238,7 @@ def test_a_broken_one_is_named_in_a_warning_with_the_reason(name: str, with_brok
 
 
 def test_a_name_that_is_taken_stays_with_who_has_it(with_broken_ones: Any) -> None:
-    _known, said, logged = with_broken_ones
+    said, logged = with_broken_ones.said, with_broken_ones.logged
     assert "the instrument own_answers cannot be used: TypeError: another installed app has this name" in logged
     assert "own_answers" not in said
 
@@ -176,14 +249,15 @@ def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_pa
         (source,) = (path for path in (packages.HERE / name / "src").iterdir() if path.name != "__pycache__")
         shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
         packages.write_metadata(packages.HERE / name, tmp_path)
-    known, _said, logged = started(tmp_path)
-    assert known == sorted([*BUILT_IN, "cloze", "toy"]) and "cannot be used" not in logged
+    whole = started(tmp_path)
+    assert whole.known == sorted([*BUILT_IN, "cloze", "toy"]) and "cannot be used" not in whole.logged
     with (tmp_path / "toy_instrument" / "priority.py").open("a") as file:
         file.write("\n\n1 / 0\n")
-    known, said, logged = started(tmp_path, "toy", "cloze")
-    assert known == sorted([*BUILT_IN, "cloze"]) and list(said) == ["toy"]
+    broken = started(tmp_path, "toy", "cloze")
+    said = broken.said
+    assert broken.known == sorted([*BUILT_IN, "cloze"]) and list(said) == ["toy"]
     assert said["toy"].startswith("the instrument 'toy' cannot be used: ") and "division by zero" in said["toy"]
-    (line,) = [line for line in logged.splitlines() if "cannot be used" in line]
+    (line,) = [line for line in broken.logged.splitlines() if "cannot be used" in line]
     assert "WARNING" in line and "the instrument toy cannot be used: ZeroDivisionError" in line
 
 
@@ -212,3 +286,9 @@ def test_the_files_that_name_the_toy_instrument_are_its_own_and_those_of_tests()
         "tests/survey/stages/test_leaderboard.py",
         "tests/survey/toy.py",
     ]
+
+
+def test_every_panel_of_hunch_is_named_in_the_rule_about_single_panels() -> None:
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    (rule,) = [one for one in rules if one["name"] == "What every panel shares knows no single one"]
+    assert set(rule["forbidden_modules"]) == {".".join(path.split(".")[:3]) for path in panels.BUILT_IN.values()}

@@ -355,6 +355,19 @@ def test_a_pool_adds_its_spread_between_strata_to_the_variance():
     assert np.mean(conditional) < 0.8 * np.var(values)
 
 
+@pytest.mark.parametrize("times", [1, 2, 50])
+def test_the_part_of_a_pool_is_that_of_its_strata_by_hand(times):
+    arguments = {"values": [1, 2, 3, 4, 5, 9], "stratum": STRATUM, "sizes": SIZES, "cluster": PEOPLE}
+    share = np.array(SIZES) / sum(SIZES)
+    means = np.array(
+        [np.mean([v for v, s in zip(arguments["values"], STRATUM, strict=True) if s == i]) for i in (0, 1)]
+    )
+    between = np.dot(share, (means - np.dot(share, means)) ** 2)
+    alone = stratified_mean(**arguments).standard_error ** 2
+    pooled = stratified_mean(**arguments, universe_size=times * sum(SIZES)).standard_error ** 2
+    assert pooled - alone == pytest.approx((1 - 1 / times) / sum(SIZES) * between, rel=1e-9, abs=1e-15)
+
+
 def test_a_pool_larger_than_its_universe_is_refused():
     with pytest.raises(DesignError, match="99 pairs cannot give a pool of 100"):
         stratified_mean(values=[1, 0], stratum=[0, 1], sizes=SIZES, cluster=["a", "b"], universe_size=99)
@@ -408,6 +421,23 @@ def test_a_perfect_prediction_leaves_no_error_and_the_mean_prediction():
         prediction_means=(2.5, 4.5),
     )
     assert (estimate.value, estimate.standard_error) == (pytest.approx(0.1 * 2.5 + 0.9 * 4.5), 0)
+
+
+def test_a_perfect_prediction_leaves_the_spread_of_the_pool_alone():
+    """By hand: the pool's part of the variance, between the strata and inside them."""
+    means, variances, share = np.array([2.5, 4.5]), np.array([0.7, 1.9]), np.array(SIZES) / sum(SIZES)
+    estimate = difference_mean(
+        values=[1, 2, 3, 4, 5, 6],
+        predictions=[1, 2, 3, 4, 5, 6],
+        stratum=STRATUM,
+        sizes=SIZES,
+        cluster=PEOPLE,
+        prediction_means=means,
+        prediction_variances=variances,
+        universe_size=4 * sum(SIZES),
+    )
+    spread = np.dot(share, (means - np.dot(share, means)) ** 2 + variances)
+    assert estimate.standard_error**2 == pytest.approx((1 - 1 / 4) / sum(SIZES) * spread, rel=1e-12)
 
 
 def test_a_prediction_of_nothing_changes_nothing():

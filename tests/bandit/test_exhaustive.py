@@ -109,6 +109,21 @@ def test_a_test_set_over_all_pairs_takes_both_ends():
     assert set(drawn.inclusion_probability[drawn.stratum == 1]) == {3 / 14}
 
 
+@pytest.fixture
+def cuts_found_once(monkeypatch):
+    """There is no chance in a cut, so thousands of draws from the same scores share it."""
+    find, found = module.find_cut, {}
+
+    def once(scores, *, count, exclude=None, threads=1):
+        key = scores, count, tuple(exclude)
+        if key not in found:
+            found[key] = find(scores, count=count, exclude=exclude, threads=threads)
+        return found[key]
+
+    monkeypatch.setattr(module, "find_cut", once)
+
+
+@pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("rare", [0, 1])
 def test_pairs_at_the_cut_are_in_either_stratum_by_chance(monkeypatch, rare):
     """Both ways of drawing tied pairs; a pair's frequency is the mean of its stored probabilities."""
@@ -125,15 +140,15 @@ def test_pairs_at_the_cut_are_in_either_stratum_by_chance(monkeypatch, rare):
         [values > cut.score, values == cut.score], [6 / 10, lucky * 6 / 10 + (1 - lucky) * 2 / 14], 2 / 14
     )
     counts, tops = np.zeros(24), np.zeros(24)
-    for _ in range(3000):
+    for _ in range(1500):
         drawn = draw_exhaustively(design=design, n=8, scores=scores, rng=rng)
         ranks = rank_of(drawn.pairs, 4)
         assert len(set(ranks.tolist())) == 8
         counts[ranks] += 1
         tops[ranks[drawn.stratum == 0]] += 1
-    assert p_value_of_largest_z(counts, draws=3000, probability=expected) > 0.001
+    assert p_value_of_largest_z(counts, draws=1500, probability=expected) > 0.001
     in_top = np.select([values > cut.score, values == cut.score], [6 / 10, lucky * 6 / 10], 0)
-    assert p_value_of_largest_z(tops, draws=3000, probability=in_top) > 0.001
+    assert p_value_of_largest_z(tops, draws=1500, probability=in_top) > 0.001
 
 
 def test_the_draw_is_the_same_with_any_number_of_threads():
@@ -172,6 +187,7 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
         draw_exhaustively(design=TestSet(pairs=1, responses_per_pair=2), n=2, scores=flat, rng=rng)
 
 
+@pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("rare", [0, 1])
 def test_a_shortlist_holds_the_best_with_ties_at_random(monkeypatch, rare):
     monkeypatch.setattr(module, "_RARE", rare)
@@ -195,7 +211,7 @@ def test_a_rescored_shortlist_has_the_chosen_and_all_other_pairs_as_strata():
     ranks, rescored = np.array([3, 10, 20, 50]), [0.2, 0.9, 0.4, 0.4]
     rng = np.random.default_rng(7)
     counts = np.zeros(84)
-    for _ in range(3000):
+    for _ in range(1500):
         drawn = draw_rescored(
             ranks=ranks, rescored=rescored, chosen=2, n=4, n_questions=7, rng=rng, epsilon=0.5, exclude=[0, 1]
         )
@@ -203,12 +219,12 @@ def test_a_rescored_shortlist_has_the_chosen_and_all_other_pairs_as_strata():
         assert len(set(found.tolist())) == 4
         assert drawn.strata[0].size == 2 and drawn.strata[1].size == 80
         counts[found] += 1
-    assert (counts[[0, 1]] == 0).all() and counts[10] == 3000  # chosen by two slots for two pairs
+    assert (counts[[0, 1]] == 0).all() and counts[10] == 1500  # chosen by two slots for two pairs
     # One of the two tied pairs is chosen, the other is one of the 80 others.
     expected = np.full(84, 2 / 80)
     expected[[0, 1, 10]] = [0, 0, 1]
     expected[[20, 50]] = 0.5 + 0.5 * 2 / 80
-    assert p_value_of_largest_z(counts, draws=3000, probability=expected) > 0.001
+    assert p_value_of_largest_z(counts, draws=1500, probability=expected) > 0.001
     assert drawn.inclusion_probability[drawn.stratum == 1].tolist() == [2 / 80] * 2
     assert (drawn.strata[0].lowest, drawn.strata[0].highest) == (0.4, 0.9)
     assert drawn.strata[1].mean is None
@@ -261,11 +277,12 @@ def test_a_cut_of_what_happened_is_exact_whatever_the_ties(questions, largest, s
     assert_cut_is_right(find_cut(scores, count=count, exclude=exclude), values[possible], count)
 
 
+@pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.2), Uniform()])
 def test_pairs_that_happened_are_drawn_as_often_as_stored_and_others_never(monkeypatch, design):
     monkeypatch.setattr(module, "_CHUNK", 128)  # As it stands it is meant for millions of pairs.
     scores = real_factors(5, seed=3, largest=127)
-    every, exclude, draws = np.arange(40), [0, 1, 38, 39], 4000
+    every, exclude, draws = np.arange(40), [0, 1, 38, 39], 2000
     could = scores.holds(every) & ~np.isin(every, exclude)
     assert np.unique(every_score(scores)[could]).size == 18  # No ties, so that each pair has one stratum.
     counts, chance = np.zeros(40, dtype=int), np.zeros(40)

@@ -12,7 +12,7 @@ from bandit import (
     BeliefTruth,
     DesignError,
     EpsilonGreedy,
-    SimulatedPerson,
+    SimulatedRespondent,
     attend,
     average_over_people,
     crowd_answers,
@@ -149,18 +149,18 @@ def answer(person, probability=0.5, outcome=0, target_id="t", pair_id="p", **mor
 )
 def test_answers_are_whole_points_on_the_scale_and_repeat_themselves(seed, probability, outcome, target_id, pair_id):
     arguments = {"probability": probability, "outcome": outcome, "target_id": target_id, "pair_id": pair_id}
-    prior, posterior = answer(SimulatedPerson(seed), **arguments)
-    assert (prior, posterior) == answer(SimulatedPerson(seed), **arguments)
+    prior, posterior = answer(SimulatedRespondent(seed), **arguments)
+    assert (prior, posterior) == answer(SimulatedRespondent(seed), **arguments)
     assert type(prior) is int and type(posterior) is int
     assert 0 <= prior <= 100 and 0 <= posterior <= 100
     assert prior % 5 == 0 and posterior % 5 == 0
-    assert prior == SimulatedPerson(seed).prior(target_id=target_id)
+    assert prior == SimulatedRespondent(seed).prior(target_id=target_id)
 
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 10**6), outcome=st.integers(0, 1), target_id=st.text(max_size=5))
 def test_a_sure_change_is_a_change_in_the_right_direction(seed, outcome, target_id):
-    person = SimulatedPerson(seed)
+    person = SimulatedRespondent(seed)
     prior, posterior = answer(person, probability=1.0, outcome=outcome, target_id=target_id)
     assert 5 <= abs(posterior - prior) <= 40
     if 0 < prior < 100:
@@ -172,7 +172,7 @@ def test_a_sure_change_is_a_change_in_the_right_direction(seed, outcome, target_
 def test_a_change_at_the_end_of_the_scale_stays_a_change():
     seen = set()
     for seed in range(3000):
-        person = SimulatedPerson(seed)
+        person = SimulatedRespondent(seed)
         prior = person.prior(target_id="t")
         if prior in (0, 100):
             outcome = int(prior == 100)
@@ -182,7 +182,7 @@ def test_a_change_at_the_end_of_the_scale_stays_a_change():
 
 
 def test_the_prior_depends_on_person_target_and_task_only():
-    person = SimulatedPerson(7)
+    person = SimulatedRespondent(7)
     priors = {
         answer(person, probability=p, outcome=outcome, pair_id=pair, target_task="arithmetic")[0]
         for p in (0.1, 0.9)
@@ -191,12 +191,12 @@ def test_the_prior_depends_on_person_target_and_task_only():
     }
     assert priors == {person.prior(target_id="t", target_task="arithmetic")}
     assert len({person.prior(target_id=str(n)) for n in range(20)}) > 3
-    assert len({SimulatedPerson(seed).prior(target_id="t") for seed in range(20)}) > 3
+    assert len({SimulatedRespondent(seed).prior(target_id="t") for seed in range(20)}) > 3
     assert len({person.prior(target_id="t", target_task=str(n)) for n in range(20)}) > 2
 
 
 def test_priors_average_two_thirds_and_people_round_to_tens_or_fives():
-    people = [SimulatedPerson(seed) for seed in range(400)]
+    people = [SimulatedRespondent(seed) for seed in range(400)]
     priors = [[person.prior(target_id=f"q{n}", target_task=f"task {n % 20}") for n in range(40)] for person in people]
     assert np.mean(priors) == pytest.approx(0.63 * 100, abs=3)
     in_tens = np.mean([all(value % 10 == 0 for value in row) for row in priors])
@@ -206,7 +206,7 @@ def test_priors_average_two_thirds_and_people_round_to_tens_or_fives():
 def test_people_change_as_often_as_the_truth_says():
     changes = []
     for seed in range(2000):
-        person = SimulatedPerson(seed, respondent_sd=0.6)
+        person = SimulatedRespondent(seed, respondent_sd=0.6)
         changes += [[a != b for a, b in [answer(person, probability=0.3, pair_id=str(k)) for k in range(5)]]]
     shares = np.mean(changes, axis=1)
     expected = float(average_over_people(0.3, 0.6))
@@ -225,7 +225,7 @@ def test_the_spread_between_people_is_the_stated_one():
 
 def test_bad_news_moves_beliefs_further_than_good_news():
     def mean_size(outcome):
-        pairs = [answer(SimulatedPerson(seed), probability=1.0, outcome=outcome) for seed in range(1500)]
+        pairs = [answer(SimulatedRespondent(seed), probability=1.0, outcome=outcome) for seed in range(1500)]
         return np.mean([abs(b - a) for a, b in pairs])
 
     assert mean_size(0) > mean_size(1) + 4
@@ -234,15 +234,15 @@ def test_bad_news_moves_beliefs_further_than_good_news():
 def test_certain_and_tiny_chances_are_safe():
     assert average_over_people([0.0, 1.0], 0.6).tolist() == [0.0, pytest.approx(1.0)]
     for seed in range(20):
-        prior, posterior = answer(SimulatedPerson(seed), probability=5e-324)
+        prior, posterior = answer(SimulatedRespondent(seed), probability=5e-324)
         assert prior == posterior
 
 
 def test_impossible_answers_are_refused():
     with pytest.raises(DesignError, match="probability"):
-        answer(SimulatedPerson(1), probability=1.1)
+        answer(SimulatedRespondent(1), probability=1.1)
     with pytest.raises(DesignError, match="outcome"):
-        answer(SimulatedPerson(1), outcome=2)
+        answer(SimulatedRespondent(1), outcome=2)
 
 
 def test_another_process_gives_the_same_answers():
@@ -279,7 +279,9 @@ def test_a_crowd_answers_as_its_people_would_one_by_one() -> None:
     assert crowd.changed.mean() == pytest.approx(float(average_over_people([0.4], 1.0)[0]), abs=0.02)
     moves = crowd.posterior - crowd.prior
     alone = [
-        np.diff(SimulatedPerson(seed=who).answer(probability=1.0, outcome=shown, target_id=str(who), pair_id="p"))[0]
+        np.diff(SimulatedRespondent(seed=who).answer(probability=1.0, outcome=shown, target_id=str(who), pair_id="p"))[
+            0
+        ]
         for shown in (0, 1)
         for who in range(1500)
     ]

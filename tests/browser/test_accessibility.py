@@ -14,7 +14,7 @@ from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.links import make_links
 from tests import cast
 from tests.browser.everything import RIGHT, open_study
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import WORDS, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ENTRANCE = "/s/cast/?PROLIFIC_PID={0}&STUDY_ID=study&SESSION_ID=session{0}"
@@ -124,7 +124,7 @@ def test_a_whole_sitting_with_every_page_sent_unanswered_first(visitor: Visitor)
 
 def test_a_whole_sitting_in_german(browser: Any, live_server: Any) -> None:
     open_study()
-    visitor = Visitor(browser, live_server.url, layouts=["text spacing"], schemes=["light"])
+    visitor = Visitor(browser, live_server.url, layouts=["text spacing"], schemes=["light"], rules=WORDS)
     visitor.go(ENTRANCE.format("a"))
     visitor.page.get_by_role("link", name="Deutsch").click()
     visitor.look("welcome", language="de")
@@ -233,7 +233,8 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     for path in ("/nowhere", "/s/nowhere/", "/s/cast/sitting"):
         visitor.go(path)
         visitor.look(path)
-    closed = cast.study(slug="closed")
+    closed = cast.open_study(slug="closed")
+    cast.lifecycle.pause_stage(cast.stage_of(closed))
     linked = cast.open_study(slug="linked", panel={"kind": "links"})
     cast.open_study(slug="generic", panel={"kind": "generic"})
     cast.open_study(slug="other", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})

@@ -9,6 +9,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Study
 from tests import cast
 from tests.browser.test_sitting import look, page_of
+from tests.browser.visitor import settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 BLOCKS = [
@@ -36,7 +37,7 @@ def open_study(**options: Any) -> Study:
 def arrive(page: Any, screen: str) -> None:
     """Wait for the screen and for its scripts: they run once the page is read, before it counts as loaded."""
     page.wait_for_selector(f"[data-screen={screen}]")
-    page.wait_for_load_state()
+    settle(page)
 
 
 def begin(page: Any, live_server: Any) -> None:
@@ -48,7 +49,7 @@ def begin(page: Any, live_server: Any) -> None:
 
 def go_on(page: Any) -> None:
     page.get_by_role("button", name=CONTINUE, exact=True).click()
-    page.wait_for_load_state()
+    settle(page)
 
 
 def last() -> Belief:
@@ -149,6 +150,7 @@ def test_the_enter_key_in_the_number_sends_the_number_and_not_the_other_button(p
     page.locator(VALUE).fill("20")
     go_on(page)
     page.get_by_role("button", name="My answer stays at 20 %").click()
+    settle(page)
     arrive(page, "prior")
     assert facts(last())[:2] == (20, "button")
 

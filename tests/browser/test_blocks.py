@@ -8,6 +8,7 @@ import pytest
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Sitting, Study
 from tests import cast
 from tests.browser.test_sitting import WIDTH, entrance, fill, look, page_of
+from tests.browser.visitor import settle
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -59,6 +60,7 @@ def begin(page: Any, live_server: Any) -> None:
     page.goto(entrance(live_server))
     page.get_by_role("link", name="Continue").click()
     page.get_by_role("button", name="I agree").click()
+    settle(page)
 
 
 def kind_of(page: Any) -> str:
@@ -78,6 +80,7 @@ def answer(page: Any) -> None:
     else:
         fill(page)
     page.get_by_role("button", name="Use my data" if kind == "debriefing" else "Continue").click()
+    settle(page)
 
 
 def go_to(page: Any, live_server: Any, kind: str) -> None:
@@ -165,6 +168,14 @@ def test_checks_scales_and_the_choice_are_answered_by_keyboard_alone(page: Any, 
     while kind_of(page) != "debriefing":
         answer(page)
     page.get_by_role("button", name="Withdraw my data").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Please confirm").wait_for()
+    look(page)
+    page.get_by_role("link", name="No, go back to the question").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Withdraw my data").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Yes, delete my answers").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("main[data-kind=end]")
     look(page)

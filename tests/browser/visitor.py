@@ -23,11 +23,19 @@ RULES = {
     },
     "resultTypes": ["violations"],
 }
-# What depends on sizes and colours.
-LOOKS = {
-    "runOnly": {"type": "rule", "values": ["color-contrast", "target-size", "scrollable-region-focusable"]},
-    "resultTypes": ["violations"],
-}
+
+
+def only(*rules: str) -> dict[str, Any]:
+    return {"runOnly": {"type": "rule", "values": rules}, "resultTypes": ["violations"]}
+
+
+# What depends on the colour scheme; on the layout; on the words alone, for another language of pages that RULES saw.
+COLOURS = only("color-contrast")
+SIZES = only("target-size", "scrollable-region-focusable")
+WORDS = only(
+    *("document-title", "html-has-lang", "html-lang-valid", "valid-lang", "empty-heading", "summary-name"),
+    *("button-name", "link-name", "label", "aria-input-field-name", "target-size", "scrollable-region-focusable"),
+)
 # A style that belongs to the reader and not to the page. Made in this way, the content policy does not apply to it.
 RESTYLE = """css => {
   const sheet = new CSSStyleSheet();
@@ -44,10 +52,22 @@ FACTS = """() => ({
   problem: document.querySelector(".error-summary li") !== null,
   moving: document.getAnimations().length,
 })"""
-WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-  .filter(entry => entry.initiatorType !== "beacon").reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
+# Of the page that is shown: its document or the exchange that it came by, and all that it loaded beside that.
+WEIGHT = """() => {
+  const loaded = performance.getEntriesByType("resource").filter(entry => entry.initiatorType !== "beacon");
+  const exchanges = loaded.filter(entry => entry.initiatorType === "fetch");
+  const page = exchanges.at(-1) ?? performance.getEntriesByType("navigation")[0];
+  const others = loaded.filter(entry => entry.initiatorType !== "fetch");
+  return [page, ...others].reduce((sum, entry) => sum + entry.decodedBodySize, 0);
+}"""
 ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"
 PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
+
+
+def settle(page: Any) -> None:
+    """Wait for the page that an answer leads to, whether it is loaded or comes by exchange."""
+    page.wait_for_load_state()
+    page.wait_for_selector("main:not([aria-busy])")
 
 
 class Visitor:
@@ -60,9 +80,10 @@ class Visitor:
         *,
         layouts: Sequence[str] = tuple(LAYOUTS),
         schemes: Sequence[str] = ("light", "dark"),
+        rules: dict[str, Any] = RULES,
         **options: Any,
     ) -> None:
-        self.root, self.layouts, self.schemes = root, layouts, schemes
+        self.root, self.layouts, self.schemes, self.rules = root, layouts, schemes, rules
         self.problems: list[str] = []
         self.seen: list[str] = []
         self.context = browser.new_context(viewport=NARROW, **options)
@@ -88,7 +109,7 @@ class Visitor:
     def press(self, name: str) -> None:
         """Press the button or link with that name and wait for the page that it leads to."""
         self.page.locator("button:visible, a.button:visible").get_by_text(name, exact=True).click()
-        self.page.wait_for_load_state()
+        settle(self.page)
 
     def send_unanswered(self) -> None:
         """Send the form without any button, as a browser without our scripts may do."""
@@ -144,8 +165,8 @@ class Visitor:
                 page.emulate_media(color_scheme=scheme)
                 if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
                     say(f"{layout}, {scheme}: {width} px wide")
-                first = number == 0 and scheme == schemes[0]
-                for violation in page.evaluate(AXE, RULES if first else LOOKS):
+                rules = SIZES if number else self.rules if scheme == schemes[0] else COLOURS
+                for violation in page.evaluate(AXE, rules):
                     say(f"{layout}, {scheme}: {violation}")
         page.evaluate(RESTYLE, "")
         page.set_viewport_size(NARROW)

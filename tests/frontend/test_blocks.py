@@ -13,7 +13,7 @@ from survey.simulator.page import Page as SimulatedPage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SITTING, REPORT = "/s/cast/sitting", "/s/cast/report"
 READ = {
     "name": "read",
@@ -162,7 +162,7 @@ def test_the_choice_has_two_equal_buttons_and_no_other(client: Client) -> None:
 
 def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(client: Client) -> None:
     page = at_choice(client)
-    assert post(client, page, my_data="withdraw").status_code == 303
+    assert post(client, page, my_data="withdraw", my_data_confirmed="yes").status_code == 303
     end = read(get_body(client))
     assert end.main["data-outcome"] == "completed"
     assert end.code.strip() == Study.objects.get().completion_code("completed")
@@ -171,6 +171,23 @@ def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(cli
     assert not Response.objects.exists()
     assert post(client, page, my_data="use").status_code == 303
     assert not DataChoice.objects.get().may_use
+
+
+def test_withdrawing_is_asked_again_and_nothing_is_deleted_before(client: Client) -> None:
+    page = at_choice(client)
+    response = post(client, page, my_data="withdraw")
+    again = read(response.content.decode())
+    assert response.status_code == 422 and Response.objects.exists() and not DataChoice.objects.exists()
+    assert (
+        "Do you want us to delete all your answers?" in again.text
+        and "<title>Please confirm" in response.content.decode()
+    )
+    assert SimulatedPage(response.content.decode()).buttons == {"my_data_confirmed": ["yes"]}
+    assert again.hidden["my_data"] == "withdraw"
+    assert "Use my data" in get(client, SITTING).text, "the way back leads to the choice"
+    assert post(client, again, my_data_confirmed="no").status_code == 422
+    assert post(client, again, my_data_confirmed="yes").status_code == 303
+    assert not Response.objects.exists() and not DataChoice.objects.get().may_use
 
 
 def test_a_choice_that_was_not_made_is_asked_for_again(client: Client) -> None:

@@ -8,6 +8,7 @@ from survey.models import PanelIdentity, Respondent, Sitting, Study
 from survey.services.sittings.identities import unseal_for
 from survey.services.stages.lifecycle import pause_stage
 from survey.services.studies.amending import amend
+from survey.study_file.kept import forget_files
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
 
@@ -25,8 +26,9 @@ def test_panel_ids_leave_the_address_at_once_and_are_sealed(client: Client, pane
     assert (response.status_code, response.headers["Location"]) == (302, "/s/cast/")
     cookie = response.cookies["hunch_person"]
     assert "person1" not in cookie.value and "session1" not in cookie.value
-    ids = unseal_for(panel_study, cookie.value, max_age_seconds=60)
-    assert ids is not None and (ids.person, ids.study, ids.submission) == ("person1", "study1", "session1")
+    visitor = unseal_for(panel_study, cookie.value, max_age_seconds=60)
+    assert visitor is not None
+    assert (visitor.ids.person, visitor.ids.study, visitor.ids.submission) == ("person1", "study1", "session1")
     assert (cookie["path"], cookie["samesite"], cookie["httponly"]) == ("/s/cast/", "Lax", True)
     assert not Respondent.objects.exists()
 
@@ -112,6 +114,28 @@ def test_resuming_needs_the_ids_of_the_sitting(client: Client) -> None:
     assert "hunch_sitting" not in client.cookies
 
 
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_a_sitting_is_given_back_to_a_click_alone(client: Client, panel_study: Study, method: str) -> None:
+    """A page that is loaded ahead, or a picture on somebody's page, gives nothing back."""
+    client.get(f"/s/cast/{IDS}")
+    go_to(client, "item", screen="prior")
+    elsewhere = Client()
+    elsewhere.get(f"/s/cast/{IDS}")
+    response = getattr(elsewhere, method)("/s/cast/resume")
+    assert (response.status_code, response.headers["Location"]) == (303, "/s/cast/")
+    assert "hunch_sitting" not in elsewhere.cookies
+
+
+def test_a_person_cookie_of_a_panel_that_the_study_has_left_is_nobodys(client: Client, panel_study: Study) -> None:
+    client.get(f"/s/cast/{IDS}")
+    assert "hunch_person" in client.cookies
+    panel_study.stored_config["panel"] = {**panel_study.stored_config["panel"], "kind": "open"}
+    panel_study.save(update_fields=["stored_config"])
+    forget_files()  # An amended file has another hash; this one has not.
+    arrive(client)
+    assert PanelIdentity.objects.get().panel == "open"
+
+
 def test_a_changed_or_foreign_person_cookie_counts_as_none(client: Client, panel_study: Study) -> None:
     client.get(f"/s/cast/{IDS}")
     sealed = client.cookies["hunch_person"].value
@@ -177,12 +201,15 @@ def test_a_full_stage_says_so_before_consent(client: Client, panel_study: Study)
     assert not Respondent.objects.exists()
 
 
-def test_a_closed_stage_says_so_before_consent(client: Client) -> None:
-    study = cast.open_study()
+@pytest.mark.parametrize("panel", [{}, cast.PROLIFIC], ids=["open", "prolific"])
+def test_a_closed_stage_says_so_before_consent_and_gives_no_code(client: Client, panel: dict[str, str]) -> None:
+    study = cast.open_study(panel=panel) if panel else cast.open_study()
     pause_stage(study.stages.get(index=1))
-    response = client.get("/s/cast/")
-    assert response.status_code == 403
-    assert read(response.content.decode()).main["data-refused"] == "closed"
+    for address in (f"/s/cast/{IDS if panel else ''}", "/s/cast/"):
+        response = client.get(address, follow=True)
+        assert response.status_code == 403
+        assert read(response.content.decode()).main["data-refused"] == "closed"
+        assert not [code for code in study.codes.values_list("code", flat=True) if code in response.content.decode()]
     assert not Respondent.objects.exists()
 
 

@@ -14,7 +14,7 @@ from tests import cast
 from tests.frontend.pages import Page, get, read
 from tests.survey.printed_screens.test_screens import TWO_LANGUAGES, both
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from django.template import engines
 from django.test import Client
-from django.utils.translation.template import templatize
 
 from tests import cast
 from tests.frontend.pages import arrive, go_to, read
@@ -17,7 +17,6 @@ APPS = ("frontend", "survey/instruments/belief_update", "survey/instruments/own_
 # The admin and the commands are in English only.
 NOT_SHOWN = ("survey/admin/", "survey/management/", "survey/templates/")
 CALLS = {"_", "gettext", "gettext_lazy", "ngettext"}
-MARK = re.compile(r"(?:gettext|ngettext|_)\(u?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 
 
 def sources(suffix: str) -> list[Path]:
@@ -32,8 +31,8 @@ def sentences() -> set[str]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
                 found |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
     for path in sources(".html"):
-        marked = templatize(path.read_text(encoding="utf-8"))
-        found |= {ast.literal_eval(text) for text in MARK.findall(marked)}
+        marked = engines["pages"].env.extract_translations(path.read_text(encoding="utf-8"))
+        found |= {message if isinstance(message, str) else message[0] for _line, _call, message in marked}
     return found
 
 

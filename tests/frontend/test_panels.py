@@ -7,12 +7,12 @@ from django.test import Client
 
 from survey.contracts.panels import PanelIds
 from survey.models import EntryLink, PanelIdentity, Respondent, Sitting, Study
-from survey.services.sittings.identities import seal, seal_for, unseal, unseal_for
+from survey.services.sittings.identities import Visitor, seal, seal_for, unseal, unseal_for
 from survey.services.sittings.links import make_links
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 GENERIC: dict[str, Any] = {
     "kind": "generic",
     "parameters": {"person": "pid", "study": "survey", "submission": "tic"},
@@ -51,8 +51,8 @@ def link_to(study: Study) -> str:
 def test_the_panels_own_parameters_let_people_in_and_leave_the_address(client: Client, panel_study: Study) -> None:
     response = client.get(ENTRANCE)
     assert (response.status_code, response.headers["Location"]) == (302, "/s/cast/")
-    ids = unseal_for(panel_study, client.cookies["hunch_person"].value, max_age_seconds=60)
-    assert ids == PanelIds("generic", "W-17.x@y", "s1", "t1")
+    visitor = unseal_for(panel_study, client.cookies["hunch_person"].value, max_age_seconds=60)
+    assert visitor is not None and visitor.ids == PanelIds("generic", "W-17.x@y", "s1", "t1")
     page = go_to(client, "end")
     assert f'href="https://panel.example/ok?c={page.code.strip()}"' in client.get("/s/cast/sitting").content.decode()
 
@@ -193,8 +193,8 @@ def test_of_a_link_nothing_is_stored_but_a_hash(client: Client, lab_study: Study
     client.get(address)
     arrive(client)
     link = EntryLink.objects.get()
-    ids = unseal_for(lab_study, client.cookies["hunch_person"].value, max_age_seconds=60)
-    assert ids == PanelIds("links", link.token_hash)
+    visitor = unseal_for(lab_study, client.cookies["hunch_person"].value, max_age_seconds=60)
+    assert visitor is not None and visitor.ids == PanelIds("links", link.token_hash)
     assert token not in str(vars(link)) + str(vars(PanelIdentity.objects.get())) + str(client.cookies)
     assert len(link.token_hash) == 64
 
@@ -218,7 +218,7 @@ def test_a_persons_cookie_is_good_for_its_own_study_alone(client: Client) -> Non
 def test_stored_ids_are_no_cookie_and_a_cookie_is_no_stored_id(panel_study: Study) -> None:
     ids = PanelIds("generic", "a")
     assert unseal_for(panel_study, seal(ids), max_age_seconds=60) is None
-    assert unseal(seal_for(panel_study, ids)) is None
+    assert unseal(seal_for(panel_study, Visitor(ids))) is None
 
 
 # Programs that only look

@@ -198,9 +198,7 @@ def test_the_admin_shows_nobody_by_a_panels_name(
     assert_clean(heard.lines, "logs")
 
 
-@pytest.mark.parametrize(
-    "where", ["survey.services.sittings.entry.arrive", "survey.services.sittings.enrolment.begin_sitting"]
-)
+@pytest.mark.parametrize("where", ["survey.services.sittings.entry.arrive", "survey.services.sittings.entry.begin"])
 def test_a_crash_tells_nobody_who_was_there(
     study: Study, kind: str, where: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from survey.services.stages.lifecycle import close_stage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SITTING = "/s/cast/sitting"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.core.management import call_command
+from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
@@ -27,7 +28,7 @@ from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.flow import current_step
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
-from tests import cast
+from tests import cast, databases
 from tests.golden import store
 
 BELIEFS: dict[str, Any] = {
@@ -166,7 +167,8 @@ def main() -> None:
     run_stage(studies["answers"], 1, rng, numbers)
     store.write_database()
     # The dump cuts times to milliseconds: what is compared is read off the dump.
-    call_command("flush", interactive=False, verbosity=0)
+    with transaction.atomic(), databases.unguarded():
+        call_command("flush", interactive=False, verbosity=0)
     store.load_database()
     for slug in studies:
         study = Study.objects.select_related("bank").get(slug=slug)

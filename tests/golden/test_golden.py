@@ -1,10 +1,12 @@
 """What earlier code stored reads the same: exports byte for byte, stages verified, figures to the last digits."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import Stage, Study
@@ -16,10 +18,18 @@ pytestmark = pytest.mark.django_db
 STUDIES = ("answers", "beliefs", "real")
 
 
+@pytest.fixture(scope="module")
+def loaded(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The stored rows, for all tests here. Each test's own changes are undone after it, the rows after the last one."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        store.load_database()
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def golden(db: None, settings: Any) -> None:
+def golden(loaded: None, db: None, settings: Any) -> None:
     settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
-    store.load_database()
 
 
 def study_of(slug: str) -> Study:

@@ -23,7 +23,8 @@ from tests.servers import TETHER
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 OURS = {name: service for name, service in COMPOSE["services"].items() if service["image"].startswith("hunch-")}
-LASTING = sorted(name for name in OURS if name != "migrate")
+# Those of a profile run the same command as their neighbour.
+LASTING = sorted(name for name, service in OURS.items() if name != "migrate" and "profiles" not in service)
 SECRETS = {
     "SECRET_KEY": "a-key-for-this-test-alone-" * 3,
     "HUNCH_IDENTITY_KEY": "A" * 43 + "=",
@@ -79,6 +80,14 @@ def local_environment(name: str, local: dict[str, str]) -> dict[str, str]:
     return {"PATH": path, **described, **local, **heartbeat}
 
 
+def has_begun(name: str, local: dict[str, str]) -> bool:
+    """Whether it listens, or its heart beats: each look by its health check starts a process."""
+    if beat := local_environment(name, local).get("HUNCH_HEARTBEAT"):
+        return Path(beat).exists()
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(local["HUNCH_PORT"]))) == 0
+
+
 def is_healthy(name: str, local: dict[str, str]) -> bool:
     kind, *command = OURS[name]["healthcheck"]["test"]
     assert kind == "CMD"
@@ -125,16 +134,19 @@ def test_each_service_becomes_healthy_by_its_own_check(
     name: str, services: dict[str, "subprocess.Popen[bytes]"], local: dict[str, str]
 ) -> None:
     deadline = time.monotonic() + 90
-    while not is_healthy(name, local):
+    while not (has_begun(name, local) and is_healthy(name, local)):
         log = Path(local["HUNCH_VAR"], f"{name}.log").read_text()
         assert services[name].poll() is None, log
         assert time.monotonic() < deadline, log
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 
 def test_every_part_is_described() -> None:
-    assert set(COMPOSE["services"]) == {"db", "redis", "migrate", "web", "worker", "worker-ml", "beat"}
-    assert all("healthcheck" in COMPOSE["services"][name] for name in {*LASTING, "db", "redis"})
+    assert set(COMPOSE["services"]) == {
+        *("db", "redis", "migrate", "web", "proxy", "worker", "worker-ml", "worker-collect", "beat"),
+        *("web-scale", "worker-scale", "worker-ml-gpu", "worker-collect-gpu"),
+    }
+    assert all("healthcheck" in COMPOSE["services"][name] for name in {*LASTING, "db", "redis", "proxy"})
 
 
 @pytest.mark.parametrize("missing", sorted(SECRETS))
@@ -145,13 +157,81 @@ def test_nothing_starts_without(missing: str) -> None:
             environment_of(name, given)
 
 
-def test_only_the_ml_worker_carries_torch() -> None:
+COMPUTING = ["worker-ml", "worker-collect", "worker-ml-gpu", "worker-collect-gpu"]
+
+
+def test_only_workers_that_compute_carry_torch() -> None:
     builds = {service["image"]: service["build"]["args"] for service in OURS.values() if "build" in service}
     assert {image: args["WITH_TORCH"] for image, args in builds.items()} == {"hunch-web": "0", "hunch-ml": "1"}
-    assert [name for name, service in OURS.items() if service["image"] == "hunch-ml"] == ["worker-ml"]
+    assert [name for name, service in OURS.items() if service["image"] == "hunch-ml"] == COMPUTING
 
 
-def test_only_the_web_is_reached_from_outside_and_only_by_loopback() -> None:
+def test_only_the_proxy_is_reached_from_outside() -> None:
     assert {name: service["ports"] for name, service in COMPOSE["services"].items() if "ports" in service} == {
-        "web": ["127.0.0.1:8000:8000"]
+        "proxy": ["80:80", "443:443"]
     }
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
+def test_every_container_is_closed_in_and_limited(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True and "/tmp" in service["tmpfs"]
+    assert service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"]
+    assert service["mem_limit"] and service["pids_limit"]
+    assert service["logging"]["options"] == {"max-size": "10m", "max-file": "5"}
+    assert not {"privileged", "network_mode", "pid", "ipc"} & set(service)
+    # Ours start as an ordinary user already; those that start as root may only become somebody else.
+    of_root = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+    assert set(service.get("cap_add", ())) <= (set() if name in OURS else of_root)
+
+
+@pytest.mark.parametrize("name", ["db", "redis", "proxy"])
+def test_what_others_built_is_pinned_by_its_digest(name: str) -> None:
+    assert re.fullmatch(r"[a-z]+:[\d.]+@sha256:[0-9a-f]{64}", COMPOSE["services"][name]["image"])
+
+
+def holders(secret: str) -> set[str]:
+    return {
+        name
+        for name, service in COMPOSE["services"].items()
+        if any(f"${{{secret}" in str(value) for value in service.get("environment", {}).values())
+    }
+
+
+def test_secrets_go_to_who_needs_them_alone() -> None:
+    web, workers = {"web", "web-scale"}, {"worker", "worker-scale"}
+    assert holders("POSTGRES_PASSWORD") == {*OURS, "db"}
+    assert holders("SECRET_KEY") == holders("HUNCH_IDENTITY_KEY") == set(OURS)
+    assert holders("HUNCH_PROLIFIC_TOKEN") == {*web, *workers, "beat"}
+    assert holders("HUNCH_PROLIFIC_WEBHOOK_SECRET") == holders("HUNCH_GENERIC_SECRET") == web
+    assert holders("HUNCH_METRICS_TOKEN") == web
+    assert holders("HUNCH_EMAIL_URL") == holders("HUNCH_ALERT_WEBHOOK_SECRET") == {*workers, "beat"}
+    assert holders("HUNCH_PING_URL") == {"beat"}
+    assert holders("HUNCH_LLM_KEY") == set(COMPUTING)
+
+
+def test_profiles_add_to_what_runs_anyway() -> None:
+    for name, (profile, neighbour) in {
+        "web-scale": ("scale", "web"),
+        "worker-scale": ("scale", "worker"),
+        "worker-ml-gpu": ("gpu", "worker-ml"),
+        "worker-collect-gpu": ("gpu", "worker-collect"),
+    }.items():
+        service = COMPOSE["services"][name]
+        beside = COMPOSE["services"][neighbour]
+        assert service["profiles"] == [profile] and "profiles" not in beside
+        assert all(service[key] == beside[key] for key in ("image", "command", "environment", "volumes"))
+    assert COMPOSE["services"]["web-scale"]["networks"] == {"default": {"aliases": ["web"]}}  # As the proxy names it.
+
+
+def test_torch_is_installed_by_hash() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (version,) = re.findall(r"(?m)^ARG TORCH_VERSION=(\S+)$", text)
+    lock = (ROOT / "requirements" / "torch.lock").read_text(encoding="utf-8")
+    assert re.search(rf"(?m)^torch=={re.escape(version)} \\\n    --hash=sha256:[0-9a-f]{{64}}", lock)
+    installs = re.findall(r"pip install [^;&]*", text)
+    assert len(installs) == 3 and all("--require-hashes" in line and "--no-deps" in line for line in installs)
+    # What torch needs of Python is in both locks, in the same version.
+    ml = dict(re.findall(r"(?m)^([\w.-]+)==(\S+)", (ROOT / "requirements" / "ml.lock").read_text(encoding="utf-8")))
+    both = {name: v for name, v in re.findall(r"(?m)^([\w.-]+)==(\S+)", lock) if name in ml}
+    assert len(both) > 5 and all(ml[name] == v for name, v in both.items())

@@ -1,12 +1,16 @@
 """Ids that name a person never reach a log."""
 
+import json
 import logging
+import os
+import re
+import subprocess
 import sys
 
 import pytest
 
 from survey import gunicorn_config
-from survey.log_format import LineFormatter, redact
+from survey.log_format import JsonFormatter, LineFormatter, redact
 
 PERSON = "5f1a2b3c4d5e6f7a8b9c0d1e"
 
@@ -57,3 +61,33 @@ def test_gunicorn_logs_neither_query_string_nor_referrer() -> None:
     names = gunicorn_config.access_log_format
     assert not any(part in names for part in ("%(q)s", "%(r)s", "%(f)s", "%({"))
     assert gunicorn_config.logconfig_dict["formatters"]["line"]["()"] == "survey.log_format.LineFormatter"
+
+
+# As JSON
+
+
+def test_json_has_the_same_ids_removed_and_nothing_beside_what_is_named() -> None:
+    failed = record("at %s", f"/s/demo/?PROLIFIC_PID={PERSON}")
+    failed.request = f"<WSGIRequest: {PERSON}>"
+    try:
+        raise ValueError(f"first line\nSESSION_ID='{PERSON}'")
+    except ValueError:
+        failed.exc_info = sys.exc_info()
+    line = JsonFormatter().format(failed)
+    entry = json.loads(line)
+    assert PERSON not in line and "\n" not in line
+    assert set(entry) == {"at", "level", "logger", "message", "exception"}
+    assert (entry["level"], entry["logger"], entry["message"]) == ("WARNING", "survey", "at /s/demo/?[removed]")
+    assert "ValueError: first line" in entry["exception"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["at"])
+
+
+@pytest.mark.parametrize(("chosen", "formatter"), [("json", "JsonFormatter"), ("", "LineFormatter")])
+def test_the_setting_chooses_the_format(chosen: str, formatter: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "from survey import settings; print(settings.LOGGING['formatters']['line']['()'])"],
+        env={**os.environ, "HUNCH_LOG": chosen},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.strip() == f"survey.log_format.{formatter}", run.stderr

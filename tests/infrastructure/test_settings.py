@@ -78,6 +78,7 @@ def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> Non
         ("HUNCH_PORT", "70000"),
         ("HUNCH_BEHIND_PROXY", "perhaps"),
         ("HUNCH_LOG_LEVEL", "LOUD"),
+        ("HUNCH_TOTP", "never"),
         ("HUNCH_HOSTS", "study.example.org"),
         ("DATABASE_URL", "mysql://localhost/hunch"),
         ("DATABASE_URL", "sqlite://:memory:"),

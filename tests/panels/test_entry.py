@@ -65,8 +65,9 @@ def signed(fake: FakeProlific, place: dict[str, Any], **claims: Any) -> dict[str
 
 
 def test_a_person_whom_the_panel_sent_is_let_in(place: dict[str, Any]) -> None:
-    ids = arrive(the_study(), given(place), host=HOST)
-    assert ids == PanelIds("prolific", place["participant_id"], "study1", place["id"])
+    visitor = arrive(the_study(), given(place), host=HOST)
+    assert visitor is not None and visitor.confirmed and not visitor.signed
+    assert visitor.ids == PanelIds("prolific", place["participant_id"], "study1", place["id"])
 
 
 @pytest.mark.parametrize(
@@ -99,10 +100,13 @@ def test_a_study_that_we_posted_lets_in_its_own_people_alone(place: dict[str, An
     assert refusal(study, given(place)) == "not_sent_by_panel"
 
 
-def test_people_are_let_in_while_the_panel_does_not_answer(fake: FakeProlific, place: dict[str, Any]) -> None:
+def test_nobody_is_let_in_unchecked_while_the_panel_is_too_busy(fake: FakeProlific, place: dict[str, Any]) -> None:
     fake.busy_every = 1
-    assert arrive(the_study(), given(place), host=HOST)
+    study = the_study()
+    assert refusal(study, given(place)) == "entry_not_checked"
     assert len(fake.calls) == 1, "somebody is waiting: it is asked once"
+    fake.busy_every = 0
+    assert arrive(study, given(place), host=HOST), "who tries again is let in"
 
 
 def test_nothing_is_asked_without_a_token_or_of_simulated_people(
@@ -112,18 +116,28 @@ def test_nothing_is_asked_without_a_token_or_of_simulated_people(
     study = the_study()
     assert arrive(study, stranger, host=HOST, simulated=True)
     settings.HUNCH_PROLIFIC_TOKEN = ""
-    assert arrive(study, stranger, host=HOST)
+    visitor = arrive(study, stranger, host=HOST)
+    assert visitor is not None and not visitor.confirmed
     assert fake.calls == []
 
 
 def test_who_was_let_in_before_is_not_asked_about_again(fake: FakeProlific, place: dict[str, Any]) -> None:
     study = the_study()
-    ids = arrive(study, given(place), host=HOST)
-    assert ids
-    arrive(study, given(place), host=HOST, known=ids)
-    begin_sitting(study=study, ids=ids)
+    visitor = arrive(study, given(place), host=HOST)
+    assert visitor
+    arrive(study, given(place), host=HOST, known=visitor)
+    begin_sitting(study=study, ids=visitor.ids)
     arrive(study, given(place), host=HOST)
     assert len(fake.calls) == 1
+
+
+def test_a_browser_that_was_let_in_vouches_for_nobody_else(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study = the_study()
+    known = arrive(study, given(place), host=HOST)
+    assert known
+    stranger = {"PROLIFIC_PID": "f" * 24, "STUDY_ID": place["study_id"], "SESSION_ID": "e" * 24}
+    assert refusal(study, stranger, known=known) == "not_sent_by_panel"
+    assert ("GET", f"/api/v1/submissions/{'e' * 24}/") in fake.calls, "and looked up"
 
 
 # Signed
@@ -187,6 +201,19 @@ def test_a_token_of_one_submission_is_no_pass_for_another(fake: FakeProlific, pl
     assert other
     values = given(other, prolific_token=signed(fake, place)["prolific_token"])
     assert refusal(the_study(signed_entry=True), values) == "not_sent_by_panel"
+
+
+@pytest.mark.parametrize("name", ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"])
+def test_every_id_in_a_token_must_be_the_addresss(fake: FakeProlific, place: dict[str, Any], name: str) -> None:
+    """Signed by the panel and about this submission, with one other value among those that it claims."""
+    claimed = {**given(place), name: "0" * 24}
+    values = signed(fake, place, sub=place["id"], prolific={**claimed, "workspace_id": "fake-workspace"})
+    assert refusal(the_study(signed_entry=True), values) == "not_sent_by_panel"
+    missing = {key: value for key, value in given(place).items() if key != name}
+    values = signed(fake, place, sub=place["id"], prolific=missing)
+    assert refusal(cast.open_study(slug="other", panel={**cast.PROLIFIC, "signed_entry": True}), values) == (
+        "not_sent_by_panel"
+    )
 
 
 def test_a_changed_token_is_refused(fake: FakeProlific, place: dict[str, Any]) -> None:
@@ -386,6 +413,20 @@ def test_people_of_an_excluded_study_are_turned_away_before_and_at_consent(setti
         begin_sitting(study=study, ids=PanelIds("prolific", "p1", "s2", "x2"))
     assert arrive(study, {**again, "PROLIFIC_PID": "p2"}, host=HOST)
     assert Respondent.objects.filter(study=study).count() == 0
+
+
+def test_an_excluded_study_that_is_gone_lets_nobody_of_the_others_in() -> None:
+    """It was removed after this study was made."""
+    earlier = cast.open_study(slug="earlier", panel=cast.PROLIFIC)
+    gone = cast.study(slug="gone", panel=cast.PROLIFIC)
+    study = cast.open_study(slug="later", panel={**cast.PROLIFIC, "exclude_people_of": ["gone", "earlier"]})
+    gone.stages.all().delete()
+    gone.codes.all().delete()
+    gone.delete()
+    begin_sitting(study=earlier, ids=PanelIds("prolific", "p1", "s1", "x1"))
+    with pytest.raises(EntryRefused) as refused:
+        begin_sitting(study=study, ids=PanelIds("prolific", "p1", "s2", "x2"))
+    assert refused.value.code == "took_part_in_another"
 
 
 def test_the_refusals_are_pages_that_tell_nothing_of_the_person(

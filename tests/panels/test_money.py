@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelError, PanelRefused, PanelUnreachable
 from survey.exceptions import StateRefused
-from survey.models import Payment, PaymentBatch, Posting, Response, Score
+from survey.models import Payment, PaymentBatch, Posting, Response, Score, Sitting
 from survey.panels import money, reconciliation
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.client import ProlificClient
@@ -32,6 +32,14 @@ def finishes_late(fake: FakeProlific, posting: Posting) -> dict[str, Any]:
     return place
 
 
+def scored(sitting: Sitting, *points: str) -> None:
+    """Points for the first answers of a sitting."""
+    responses = Response.objects.filter(assignment__sitting=sitting).order_by("pk")
+    for response, value in zip(responses, points, strict=False):
+        Score.objects.create(response=response, value=value, rule="r", version="1")
+    assert Score.objects.filter(response__assignment__sitting=sitting).count() == len(points)
+
+
 @pytest.fixture
 def late(fake: FakeProlific) -> Posting:
     """A posting that owes one person the reward."""
@@ -53,6 +61,13 @@ def test_who_finished_after_the_panels_time_is_owed_the_reward_once(late: Postin
     assert paid(fake) == ["1.00"]
 
 
+def test_the_late_are_owed_the_reward_of_their_posting(late: Posting) -> None:
+    """A posting may pay more than the study file says."""
+    Posting.objects.filter(pk=late.pk).update(reward=130)
+    late.refresh_from_db()
+    assert [one.amount for one in money.owed(late)] == [130]
+
+
 def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: FakeProlific) -> None:
     posting = posted(sittings=1, places=2, turned_away_pay=30)
     first, second = arrives(fake, posting), arrives(fake, posting)
@@ -70,28 +85,55 @@ def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: 
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
 
 
-def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific) -> None:
-    posting = posted(bonus_per_point=7)
+# 2.5 points: half a cent is paid as a whole one, above an even number and above an odd one.
+@pytest.mark.parametrize(("cents_a_point", "cents"), [(7, 18), (5, 13)])
+def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific, cents_a_point: int, cents: int) -> None:
+    posting = posted(bonus_per_point=cents_a_point)
     place = arrives(fake, posting)
     sitting = begins(posting.study, place)
-    for response in [r for a in sitting.assignments.all() for r in a.responses.all()]:
-        Score.objects.create(response=response, value="1.25", rule="r", version="1")
+    scored(sitting, "1.25", "1.25")
     fake.submit(place["id"], posting.study.completion_code("completed"))
     read_posting(posting)
     assert money.owed(posting) == []
     fake.submissions[place["id"]]["status"] = "APPROVED"
     read_posting(posting)
     (one,) = money.owed(posting)
-    assert (one.kind, one.amount) == (Payment.Kind.SCORE, 18)  # 2.5 points at 7 cents, half a cent up
+    assert (one.kind, one.amount) == (Payment.Kind.SCORE, cents)
+    fake.submissions[place["id"]]["status"] = "PARTIALLY APPROVED"
+    read_posting(posting)
+    assert [one.amount for one in money.owed(posting)] == [cents]
+
+
+@pytest.mark.parametrize("status", ["REJECTED", "RETURNED", "AWAITING REVIEW"])
+def test_points_are_owed_to_nobody_who_is_not_paid(fake: FakeProlific, status: str) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    scored(begins(posting.study, place), "3")
+    fake.submissions[place["id"]]["status"] = status
+    read_posting(posting)
+    assert money.owed(posting) == []
+
+
+def test_who_finished_late_with_points_is_owed_both_and_paid_in_one_row(fake: FakeProlific) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    scored(begins(posting.study, place), "3")
+    fake.time_out(place["id"])
+    read_posting(posting)
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [
+        (Payment.Kind.LATE, 100),
+        (Payment.Kind.SCORE, 21),
+    ]
+    money.pay_owed(posting)
+    assert [(who, str(amount)) for who, amount in fake.paid] == [(place["id"], "1.21")]
+    assert money.committed(posting.study) == 721
 
 
 def test_points_are_paid_at_least_as_the_file_said_that_the_person_began_with(fake: FakeProlific) -> None:
     posting = posted(bonus_per_point=7)
     place = arrives(fake, posting)
     sitting = begins(posting.study, place)
-    Score.objects.create(
-        response=Response.objects.filter(assignment__sitting=sitting)[0], value=3, rule="r", version="1"
-    )
+    scored(sitting, "3")
     fake.submit(place["id"], posting.study.completion_code("completed"))
     fake.submissions[place["id"]]["status"] = "APPROVED"
     read_posting(posting)
@@ -205,3 +247,39 @@ def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monk
         with pytest.raises(StateRefused, match="taken up by somebody else"):
             money.pay_owed(late, client=client)
     assert paid(fake) == ["1.00"]
+
+
+# Settling
+
+
+@pytest.fixture
+def on_its_way(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> PaymentBatch:
+    """A payment that was sent; the process died before an answer came."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(*args: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying, ProlificAccount.open() as client:
+        dying.setattr(ProlificClient, "pay_bonuses", die)
+        with pytest.raises(Killed):
+            money.pay_owed(late, client=client)
+    return PaymentBatch.objects.get()
+
+
+@pytest.mark.parametrize("was_paid", [True, False])
+def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
+    on_its_way: PaymentBatch, late: Posting, was_paid: bool
+) -> None:
+    (found,) = reconciliation.reconcile(late).differences
+    assert found.judgement.action == Action.SAY and f"payment {on_its_way.pk}" in found.judgement.sentence
+    with pytest.raises(StateRefused, match="may be on its way"):
+        money.settle(on_its_way, was_paid=was_paid)
+    assert PaymentBatch.objects.get().state == State.SENT and money.owed(late) == []
+    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    money.settle(on_its_way, was_paid=was_paid)
+    assert PaymentBatch.objects.get().state == (State.PAID if was_paid else State.REFUSED)
+    assert len(money.owed(late)) == (0 if was_paid else 1)
+    assert money.committed(late.study) == (700 if was_paid else 600)

@@ -2,6 +2,7 @@
 
 import csv
 import stat
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
-from survey.exceptions import StateRefused
-from survey.models import AuditEntry, EntryLink, Score, Sitting, Study
+from survey.exceptions import HunchError, StateRefused
+from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study
 from survey.panels import purging
-from survey.panels.owed_list import owed_for, owed_list
+from survey.panels.owed_list import owed_for, owed_list, waiting_for_list
+from survey.services.sittings import links
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.withdrawal import withdraw
@@ -148,6 +150,37 @@ def test_who_withdrew_keeps_the_ids_until_a_list_to_pay_from_was_made(
     assert {row["person"]: row["owed"] for row in table_in(out)}["PERSON-done"] == "250"
     assert purging.purge_withdrawn() == 1
     assert bytes(done.respondent.panel_identity.ids_encrypted) == b""
+
+
+def test_nobodys_ids_go_while_somebody_waits_for_a_list_to_be_paid_from(study: Study, tmp_path: Path) -> None:
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    soon = timezone.now() + timedelta(days=1)
+    assert "2 people are owed money, and no list with their ids was made" in purging.payments_open(study)
+    with pytest.raises(HunchError, match=r"reconcile cast --out FILE.csv --with-panel-ids makes it; nothing was"):
+        purging.purge(study, before=soon)
+    assert not PanelIdentity.objects.filter(ids_encrypted=b"").exists()
+    call_command("reconcile", "cast", "--out", str(tmp_path / "names.csv"))
+    assert purging.payments_open(study), "by a list of pseudonyms nobody is paid"
+    call_command("reconcile", "cast", "--out", str(tmp_path / "ids.csv"), "--with-panel-ids")
+    assert purging.payments_open(study) == ""
+    assert purging.purge(study, before=soon).identities == 4
+
+
+def test_who_ended_after_the_list_waits_for_the_next_one(study: Study, tmp_path: Path) -> None:
+    call_command("reconcile", "cast", "--out", str(tmp_path / "first.csv"), "--with-panel-ids")
+    late = comes(study, "PERSON-late")
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    assert waiting_for_list(study) == {late.respondent_id}
+    assert "1 people are owed money" in purging.payments_open(study)
+
+
+def test_nobody_waits_for_a_list_where_links_are_their_names() -> None:
+    study = study_at("links")
+    (link,) = links.make_links(study, count=1, root="http://testserver")
+    token = link.address.partition("=")[2]
+    cast.walk(begin_sitting(study=study, ids=links.ids_of_link(study, token)))
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    assert waiting_for_list(study) and purging.payments_open(study) == ""
 
 
 def test_who_withdrew_without_anything_to_be_paid_is_forgotten_at_once(study: Study) -> None:

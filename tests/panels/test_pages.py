@@ -14,6 +14,7 @@ from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.sittings import hourly_pay
+from tests import cast
 
 from .world import arrives, begins, posted
 
@@ -41,6 +42,7 @@ def somebody(*permissions: str) -> Client:
     user = User.objects.create_user("somebody", password="x", is_staff=True)
     user.groups.add(ensure_researchers_group())
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    cast.join_all(user)
     client = Client()
     client.force_login(user)
     return client
@@ -79,8 +81,11 @@ def test_looking_asks_the_panel_nothing(posting: Posting, fake: FakeProlific) ->
 
 def test_it_approves_pays_and_settles(posting: Posting, fake: FakeProlific) -> None:
     client = somebody("pay_people")
-    assert do(client, posting, "do/approve") == (200, ["1 submissions approved."])
-    assert do(client, posting, "do/pay") == (200, ["1 bonuses paid."])
+    for wrong in ("", "0.99", "6.00", "100"):
+        status, _messages = do(client, posting, "do/pay", sum=wrong)
+        assert status == 200 and not fake.paid
+    assert do(client, posting, "do/approve", sum="1.00") == (200, ["1 submissions approved."])
+    assert do(client, posting, "do/pay", sum="1.00") == (200, ["1 bonuses paid."])
     row = posting.submissions.get(status="RETURNED")
     assert do(client, posting, f"settle/{row.pk}", resolution="") == (
         200,
@@ -106,8 +111,8 @@ def test_an_unknown_payment_is_settled_by_who_may_pay(posting: Posting, fake: Fa
     client = Client()
     client.force_login(User.objects.get())
     assert "It was paid" in page(client, posting)
-    assert do(client, posting, f"payment/{batch.pk}", said="perhaps")[0] == 405
-    assert do(client, posting, f"payment/{batch.pk}", said="paid") == (200, ["Written down."])
+    assert do(client, posting, f"payment/{batch.pk}", said="perhaps", sum="1.00")[0] == 404
+    assert do(client, posting, f"payment/{batch.pk}", said="paid", sum="1.00") == (200, ["Written down."])
     batch.refresh_from_db()
     assert batch.state == PaymentBatch.State.PAID
 
@@ -115,6 +120,7 @@ def test_an_unknown_payment_is_settled_by_who_may_pay(posting: Posting, fake: Fa
 def test_who_may_only_look_does_nothing(posting: Posting, fake: FakeProlific) -> None:
     user = User.objects.create_user("looker", password="x", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename="view_posting"))
+    cast.join_all(user, "editor")
     client = Client()
     client.force_login(user)
     fake.calls.clear()

@@ -1,5 +1,6 @@
 """A study at the panel: what the draft says, and what is refused before anybody sees it."""
 
+import json
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -13,9 +14,9 @@ from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
 from survey.panels import postings
 from survey.panels.postings import Move
-from survey.panels.prolific.drafts import draft_body
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
+from survey.services.results.export.proof_files import proof_files
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -61,6 +62,16 @@ def test_the_stages_manifest_names_whom_the_panel_may_send_and_for_what(fake: Fa
     postings.adopt(stage, "elsewhere")
     stage.refresh_from_db()
     assert [one["filters"] for one in stage.manifest["postings"]] == [filters, []]
+
+
+def test_an_export_has_nothing_of_the_postings_in_the_manifest(fake: FakeProlific) -> None:
+    """Whom the panel may send and for what pay is between the researchers and the panel."""
+    study = posted().study
+    (stage,) = study.stages.all()
+    assert "postings" in stage.manifest
+    stages = next(file for file in proof_files(study) if file.name == "stages.csv")
+    ((*_others, manifest),) = stages.rows
+    assert set(json.loads(manifest)) == set(stage.manifest) - {"postings"}
 
 
 def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake: FakeProlific) -> None:
@@ -127,14 +138,13 @@ def test_a_draft_whose_answer_got_lost_is_found_again_and_not_made_twice(fake: F
 
 def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the_lost_draft(fake: FakeProlific) -> None:
     stage = first_stage()
-    theirs = fake._create(
-        {
-            **draft_body(postings._row(stage, places=None, reward=600, by=None), address="http://testserver"),
-            "completion_codes": [{"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}],
-        }
-    )
+    theirs = postings.draft(stage, root="http://testserver").external_id
+    fake.studies[theirs]["completion_codes"] = [
+        {"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}
+    ]
+    Posting.objects.update(external_id="")
     posting = postings.draft(stage, root="http://testserver")
-    assert posting.external_id in fake.studies and posting.external_id != theirs["id"]
+    assert posting.external_id in fake.studies and posting.external_id != theirs
 
 
 @pytest.mark.parametrize(("panel", "field"), [({"reward": None}, "reward"), ({"kind": "open"}, "kind")])
@@ -155,6 +165,13 @@ def test_nothing_is_published_without_a_cap_or_over_it(fake: FakeProlific) -> No
         postings.publish(Posting.objects.get())
     assert fake.studies[posting.external_id]["status"] == "UNPUBLISHED"
     assert Posting.objects.get().published_at is None
+
+
+def test_the_cap_itself_may_be_spent(fake: FakeProlific) -> None:
+    posting = posted(spending_cap=600)
+    assert posting.committed == 600
+    with pytest.raises(StateRefused, match=r"100 more would make 700 of 600"):
+        postings.add_places(posting, 1)
 
 
 def test_people_are_not_sent_to_a_closed_door(fake: FakeProlific) -> None:
@@ -215,6 +232,13 @@ def test_places_added_on_the_panels_pages_are_counted(fake: FakeProlific) -> Non
     fake.studies[posting.external_id]["total_available_places"] = 9
     read_posting(posting)
     assert Posting.objects.get().committed == 900
+
+
+def test_what_was_published_on_the_panels_pages_is_counted(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.studies[posting.external_id]["status"] = "ACTIVE"
+    read_posting(posting)
+    assert Posting.objects.get().committed == 600
 
 
 def test_a_study_made_on_the_panels_pages_is_taken_up(fake: FakeProlific) -> None:

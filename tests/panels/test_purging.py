@@ -11,7 +11,19 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, HunchError, StateRefused
-from survey.models import AuditEntry, PanelIdentity, Posting, Sitting, Stage, Submission, WebhookEvent
+from survey.models import (
+    AuditEntry,
+    PanelIdentity,
+    Payment,
+    PaymentBatch,
+    Posting,
+    Response,
+    Score,
+    Sitting,
+    Stage,
+    Submission,
+    WebhookEvent,
+)
 from survey.panels import money, purging, reconciliation, webhooks
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_all, read_posting
@@ -194,13 +206,78 @@ def test_beat_forgets_who_withdrew_and_is_paid_and_keeps_who_is_not(fake: FakePr
     assert purging.purge_withdrawn() == 0
 
 
+def test_beat_looks_once_a_posting_at_what_is_owed(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    posting = posted(sittings=3)
+    for _person in range(3):
+        withdraw(respondent=finished(fake, posting).respondent, now=timezone.now())
+    approved(fake, posting)
+    looked = []
+    monkeypatch.setattr(purging, "owed", lambda posting: looked.append(posting) or money.owed(posting))
+    assert purging.purge_withdrawn() == 3
+    assert looked == [posting]
+
+
+def test_of_people_who_withdrew_each_waits_for_what_is_still_open(fake: FakeProlific) -> None:
+    """One is approved, one waits for review, one is owed a bonus, one's bonus may have been paid or not, and one came
+    before the panel was read."""
+    posting = posted(sittings=6)
+    places = [arrives(fake, posting) for _person in range(5)]
+    sittings = [begins(posting.study, place) for place in places]
+    code = posting.study.completion_code("completed")
+    for place, fate in zip(places, ("submit", "submit", "late", "late", ""), strict=True):
+        if fate == "submit":
+            fake.submit(place["id"], code)
+        elif fate == "late":
+            fake.time_out(place["id"])
+    fake.submissions[places[0]["id"]]["status"] = "APPROVED"
+    unread = fake.submissions.pop(places[4]["id"])
+    read_posting(posting)
+    fake.submissions[unread["id"]] = unread
+    rows = {row.respondent_id: row for row in posting.submissions.all()}
+    batch = PaymentBatch.objects.create(posting=posting, state="unknown", sent_at=timezone.now())
+    Payment.objects.create(batch=batch, submission=rows[sittings[3].respondent_id], kind="late", amount=100)
+    for sitting in sittings:
+        withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert purging.purge_withdrawn() == 1
+    forgotten = PanelIdentity.objects.filter(ids_encrypted=b"").values_list("respondent", flat=True)
+    assert list(forgotten) == [sittings[0].respondent_id]
+
+
+def test_one_study_that_cannot_be_judged_stops_no_other(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    posting = posted(sittings=1)
+    withdraw(respondent=finished(fake, posting).respondent, now=timezone.now())
+    approved(fake, posting)
+    broken = cast.open_study(slug="broken", panel=cast.PROLIFIC, sitting={"items": 1})
+    sitting = begin_sitting(study=broken, ids=PanelIds("prolific", "p", "s", "x"))
+    withdraw(respondent=sitting.respondent, now=timezone.now())
+    judged = purging._still_to_pay
+
+    def judge(study: Any, people: Any) -> Any:
+        if study == broken:
+            raise KeyError("a plug-in's own error")
+        return judged(study, people)
+
+    monkeypatch.setattr(purging, "_still_to_pay", judge)
+    assert purging.purge_withdrawn() == 1
+    assert "broken: the ids of people who withdrew could not be removed" in caplog.text
+
+
 def test_who_withdrew_keeps_the_bonus_that_was_earned(fake: FakeProlific) -> None:
     posting = posted(sittings=2, bonus_per_point=10)
     sitting = finished(fake, posting)
+    responses = list(Response.objects.filter(assignment__sitting=sitting).order_by("pk"))
+    for response, value in zip(responses, ("1.25", "1.75"), strict=False):
+        Score.objects.create(response=response, value=value, rule="r", version="1")
     approved(fake, posting)
-    done = withdraw(respondent=sitting.respondent, now=timezone.now())
-    type(done).objects.update(points=3)
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 30)]
+    done = withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert done.points == 3 and not Score.objects.exists()
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 30)]
+    assert purging.purge_withdrawn() == 0, "the ids are needed to pay it"
+    money.pay_owed(posting)
+    assert purging.purge_withdrawn() == 1
 
 
 def test_beat_says_whose_data_was_to_be_gone(caplog: pytest.LogCaptureFixture) -> None:

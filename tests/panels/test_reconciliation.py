@@ -11,11 +11,11 @@ from survey.contracts.panels import PanelIds, PanelUnreachable, SubmissionAtPane
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
-from survey.panels import reconciliation
+from survey.panels import postings, reconciliation, submissions
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.prolific.statuses import in_one_spelling
-from survey.panels.reconciliation import NOT_HERE, Action, Finding, judge
+from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
 from survey.services.sittings.enrolment import begin_sitting
 
@@ -29,7 +29,7 @@ def posting(fake: FakeProlific) -> Posting:
     return posted()
 
 
-def finding(posting: Posting) -> Finding:
+def finding(posting: Posting) -> Participation:
     read_posting(posting)
     (found,) = reconciliation.reconcile(posting).findings
     return found
@@ -175,6 +175,18 @@ def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeP
     assert "made-up" not in f"{found.who} {found.judgement.sentence}"
 
 
+def test_nobody_is_a_stranger_who_came_after_one_of_the_postings_was_read(posting: Posting, fake: FakeProlific) -> None:
+    other = postings.publish(postings.draft(posting.stage, root="http://testserver"))
+    read_posting(posting)
+    begins(posting.study, arrives(fake, posting))
+    read_posting(other)
+    assert reconciliation.reconcile(other).findings == ()
+    begin_sitting(study=posting.study, ids=PanelIds("prolific", "made-up", posting.external_id, "made-up-too"))
+    for each in (posting, other):
+        read_posting(each)
+    assert [one.submission for one in reconciliation.reconcile(other).findings] == [None]
+
+
 def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     now = timezone.now()
@@ -187,6 +199,27 @@ def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: Fa
     assert posting.submissions.get().status == "AWAITING REVIEW"
     store(posting, [read("APPROVED")], read_at=now + timedelta(seconds=5))
     assert posting.submissions.get().status == "APPROVED"
+
+
+def test_an_older_answer_that_is_stored_while_a_newer_one_is_changes_nothing(
+    posting: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newer one comes after the older one has looked which rows there are, and before it writes."""
+    place = arrives(fake, posting)
+    now, seal = timezone.now(), submissions.seal
+
+    def read(status: str) -> SubmissionAtPanel:
+        return SubmissionAtPanel(place["id"], place["participant_id"], posting.external_id, status)
+
+    def newer_first(ids: PanelIds) -> str:
+        monkeypatch.setattr(submissions, "seal", seal)
+        store(posting, [read("APPROVED")], read_at=now + timedelta(seconds=5))
+        return seal(ids)
+
+    monkeypatch.setattr(submissions, "seal", newer_first)
+    store(posting, [read("ACTIVE")], read_at=now)
+    row = posting.submissions.get()
+    assert (row.status, row.read_at) == ("APPROVED", now + timedelta(seconds=5))
 
 
 def test_who_returns_frees_the_place_at_once(posting: Posting, fake: FakeProlific) -> None:
@@ -295,6 +328,26 @@ def test_two_failed_attention_checks_are_looked_at_and_nobody_is_rejected_by_the
     assert found()[twice.respondent.pseudonym].action == Action.APPROVE
     assert reconciliation.approve_finished(posting) == 1
     assert fake.submissions[places[1]["id"]]["status"] == "APPROVED"
+
+
+def test_attention_checks_that_were_passed_are_no_failed_ones(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], code(posting))
+    fails_checks(sitting, "first", "second")
+    AttentionAnswer.objects.update(passed=True)
+    assert finding(posting).judgement.action == Action.APPROVE
+
+
+@pytest.mark.parametrize("state", ["failed_checks", "turned_away", "screened_out"])
+def test_nobody_is_rejected_who_was_sent_away(posting: Posting, fake: FakeProlific, state: str) -> None:
+    place = arrives(fake, posting)
+    sitting = begins(posting.study, place, until="checks")
+    Sitting.objects.filter(pk=sitting.pk).update(state=state, ended_at=timezone.now())
+    fake.submit(place["id"], None)
+    with pytest.raises(StateRefused, match="nobody is rejected for comprehension checks, for being screened out"):
+        reconciliation.reject(row_of(posting, sitting), category="LOW_EFFORT", message=WHY)
+    assert fake.submissions[place["id"]]["status"] == "AWAITING REVIEW"
 
 
 def test_failed_comprehension_checks_never_lead_to_a_rejection(posting: Posting, fake: FakeProlific) -> None:

@@ -25,8 +25,8 @@ from survey.exceptions import EntryRefused, FileErrors, HunchError
 from survey.models import PaymentBatch, Posting, Respondent, Sitting, Study, Submission, WebhookEvent
 from survey.panels import money, postings, purging, reconciliation, submissions
 from survey.panels.postings import Move
-from survey.services.sittings.answering import sitting_for
 from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.reading import sitting_for
 from survey.services.studies.checking import check_study
 from tests import cast
 
@@ -84,7 +84,7 @@ def takes_part(toys: ToyServer, posting: Posting, *, until: str = "end") -> dict
     ticket = arrives(toys, posting, browser)
     response = browser.post("/s/cast/consent", {"consent": "yes"})
     assert response.status_code == 303
-    sitting = sitting_for(browser.cookies["hunch_sitting"].value, study=posting.study)
+    sitting = sitting_for(browser.cookies["hunch_sitting"].value, slug=posting.study.slug)
     step = cast.walk(sitting, until=until)
     if step.kind == "end":
         toys.hand_in(ticket, step.code)
@@ -141,6 +141,17 @@ def test_a_study_goes_from_its_draft_to_paid_bonuses(toys: ToyServer, client: Cl
 
 
 @pytest.mark.django_db
+def test_each_payment_of_a_posting_has_a_key_of_its_own(toys: ToyServer) -> None:
+    """The panel takes a second one with the same key for the first."""
+    posting = posted()
+    for count in (1, 2):
+        takes_part(toys, posting)["mood"] = "asleep"
+        submissions.read_posting(posting)
+        assert "nothing is owed" in command("pay_bonuses", "cast", "--pay")
+        assert len(toys.paid) == count
+
+
+@pytest.mark.django_db
 def test_a_payment_whose_answer_got_lost_is_not_made_again(toys: ToyServer) -> None:
     posting = posted()
     takes_part(toys, posting)["mood"] = "asleep"
@@ -185,7 +196,7 @@ def test_the_postings_page_offers_what_the_panel_can_do(toys: ToyServer, admin_c
     submissions.read_posting(posting)
     shown = page(admin_client, posting)
     assert [name for name in ("read", "pause", "approve") if f"/do/{name}/" in shown] == ["read", "pause", "approve"]
-    assert do(admin_client, posting, "do/approve")[1] == ["1 submissions approved."]
+    assert do(admin_client, posting, "do/approve", sum="1.00")[1] == ["1 submissions approved."]
     assert do(admin_client, posting, "do/pause")[1] == ["The panel says resting now."]
     assert "/do/start/" in page(admin_client, posting)
     toys.jobs.clear()

@@ -1,6 +1,7 @@
 """Events from the panel: accepted only with a signature, once, in any order; a lost one does no harm."""
 
 import json
+import random
 import time
 from io import StringIO
 from typing import Any
@@ -10,9 +11,13 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from survey.models import Posting, Submission, WebhookEvent
-from survey.panels import submissions, webhooks
+from survey.contracts.panels import PanelRefused, PanelUnreachable
+from survey.exceptions import HunchError
+from survey.models import Posting, Sitting, Submission, WebhookEvent
+from survey.panels import postings, submissions, webhooks
+from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Webhook, deliver
+from survey.panels.submissions import read_posting
 from survey.services.stages import lifecycle
 
 from .world import arrives, begins, posted
@@ -94,6 +99,51 @@ def test_events_in_no_order_end_where_the_panel_stands(client: Client, fake: Fak
     assert {bytes(body) for body in WebhookEvent.objects.values_list("body_encrypted", flat=True)} == {b""}
 
 
+def test_what_was_signed_is_taken_once_whatever_stands_around_it(client: Client, fake: FakeProlific) -> None:
+    """The header with the event's id is not signed."""
+    event = fake.sign_webhook(BODY, event_id="e1")
+    assert [post(client, event, **{"X-Event-ID": f"made up {number}"}) for number in range(20)] == [204] * 20
+    assert WebhookEvent.objects.count() == 1
+
+
+def test_nobody_uses_up_the_id_of_an_event_that_is_still_to_come(client: Client, fake: FakeProlific) -> None:
+    replayed = fake.sign_webhook(BODY, event_id="e1")
+    assert post(client, replayed, **{"X-Event-ID": "e2"}) == 204
+    assert post(client, fake.sign_webhook(BODY.replace(b"abc", b"xyz"), event_id="e2")) == 204
+    assert WebhookEvent.objects.count() == 2
+
+
+def test_the_same_words_at_another_time_are_another_event(client: Client, fake: FakeProlific) -> None:
+    """A study that is paused, started and paused again."""
+    now = time.time()
+    for number in range(3):
+        fake.clock = lambda number=number: now + number
+        post(client, fake.sign_webhook(BODY, event_id=f"e{number}"))
+    assert WebhookEvent.objects.count() == 3
+
+
+def test_thirteen_deliveries_in_two_days_in_any_order_have_one_effect(
+    client: Client, fake: FakeProlific, posting: Posting, time_machine: Any
+) -> None:
+    """The panel tries each event up to 12 times more, with longer and longer waits, and signs each delivery anew."""
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    said = {event.headers["X-Event-ID"]: event.body for event in fake.webhooks()}
+    start, fake.calls = time.time(), []
+    hours = [0, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 3, 6, 12, 24, 36, 48]
+    deliveries = [(hour, name) for hour in hours for name in said]
+    random.Random(3).shuffle(deliveries)
+    for hour, name in sorted(deliveries, key=lambda one: one[0]):
+        time_machine.move_to(start + hour * 3600)
+        fake.clock = time.time
+        assert post(client, fake.sign_webhook(said[name], event_id=name)) == 204
+        webhooks.work_on_events()
+    assert len(said) == 2 and WebhookEvent.objects.filter(state="done").count() == WebhookEvent.objects.count() == 2
+    assert Submission.objects.get().status == "AWAITING REVIEW"
+    assert len(fake.calls) == 2, "the panel is asked once for each event"
+
+
 def test_an_event_about_what_is_not_ours_is_put_aside(client: Client, fake: FakeProlific) -> None:
     post(client, fake.sign_webhook(BODY, event_id="e1"))
     other = json.dumps({"event_type": "study.progress.change", "resource_id": "other"}).encode()
@@ -128,6 +178,121 @@ def test_it_gives_up_in_the_end_since_polling_finds_it_anyway(
     fake.busy_every = 0
     assert submissions.read_all() == 1
     assert Submission.objects.get().status == "ACTIVE"
+
+
+def test_an_error_of_a_plug_in_stops_no_other_event(
+    client: Client, fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [arrives(fake, posting) for _person in range(3)]
+    for event in fake.webhooks():
+        post(client, event)
+    read = ProlificAccount.submission
+
+    def sometimes(account: ProlificAccount, submission: str) -> Any:
+        if submission == places[0]["id"]:
+            raise KeyError(submission)
+        return read(account, submission)
+
+    monkeypatch.setattr(ProlificAccount, "submission", sometimes)
+    assert webhooks.work_on_events() == 2
+    (failed,) = WebhookEvent.objects.filter(state="waiting")
+    assert failed.error.startswith("KeyError") and places[0]["id"] not in failed.error
+    assert Submission.objects.count() == 2
+
+
+def test_a_panel_that_cannot_be_opened_stops_no_other(
+    client: Client, fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrives(fake, posting)
+    for event in fake.webhooks():
+        post(client, event)
+    WebhookEvent.objects.create(
+        panel="another", event_id="1", event_type="x", body_encrypted=b"", due_at=posting.created_at
+    )
+    opened = webhooks.client_of
+
+    def open_panel(panel: str) -> Any:
+        if panel == "another":
+            raise HunchError("ANOTHER_TOKEN is not set")
+        return opened(panel)
+
+    monkeypatch.setattr(webhooks, "client_of", open_panel)
+    monkeypatch.setattr(webhooks, "can_ask", lambda panel: True)
+    assert webhooks.work_on_events() == 1
+    assert WebhookEvent.objects.get(panel="another").error == "ANOTHER_TOKEN is not set"
+
+
+def test_a_slow_worker_leaves_an_event_alone_that_another_has_taken_up(
+    client: Client, fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrives(fake, posting)
+    post(client, fake.webhooks()[0])
+
+    def fails_when_another_is_through(*_args: Any) -> Any:
+        monkeypatch.undo()
+        WebhookEvent.objects.update(due_at=posting.created_at)
+        assert webhooks.work_on_events() == 1
+        raise PanelUnreachable("no answer")
+
+    monkeypatch.setattr(webhooks, "_read_what_it_is_about", fails_when_another_is_through)
+    assert webhooks.work_on_events() == 0
+    row = WebhookEvent.objects.get()
+    assert (row.state, row.error) == ("done", "")
+
+
+def test_one_posting_that_cannot_be_read_stops_no_other(
+    fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = postings.draft(posting.stage, places=1, root="http://testserver")
+    third = postings.publish(postings.draft(posting.stage, places=1, root="http://testserver"))
+    read = ProlificAccount.posting
+
+    def sometimes(account: ProlificAccount, external_id: str) -> Any:
+        if external_id == posting.external_id:
+            raise KeyError("somebody")
+        if external_id == other.external_id:
+            raise HunchError("A_SETTING is not set")
+        return read(account, external_id)
+
+    monkeypatch.setattr(ProlificAccount, "posting", sometimes)
+    lifecycle.pause_stage(posting.stage)
+    assert submissions.read_all() == 1
+    errors = dict(Posting.objects.values_list("pk", "error"))
+    assert errors[posting.pk].startswith("KeyError, which is no error of the panel") and not errors[third.pk]
+    assert errors[other.pk] == "A_SETTING is not set"
+    assert fake.studies[third.external_id]["status"] == "PAUSED", "nobody is sent to a closed door"
+
+
+def test_a_posting_that_cannot_be_paused_says_so(
+    fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: Any) -> None:
+        raise PanelRefused("it may not be paused")
+
+    monkeypatch.setattr(ProlificAccount, "pause", refuse)
+    lifecycle.pause_stage(posting.stage)
+    assert submissions.read_all() == 0
+    assert Posting.objects.get().error == "it may not be paused"
+
+
+def test_a_sitting_that_cannot_expire_keeps_no_other_submission_from_being_read(
+    fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [arrives(fake, posting) for _person in range(2)]
+    sittings = [begins(posting.study, place, until="item") for place in places]
+    for place in places:
+        fake.give_up(place["id"])
+    expire = submissions.expire_sitting
+
+    def sometimes(pk: int, **more: Any) -> bool:
+        if pk == sittings[0].pk:
+            raise KeyError("an instrument's own error")
+        return expire(pk, **more)
+
+    monkeypatch.setattr(submissions, "expire_sitting", sometimes)
+    assert read_posting(posting) == 2
+    assert [Sitting.objects.get(pk=one.pk).state for one in sittings] == ["live", "expired"]
+    assert set(Submission.objects.values_list("status", flat=True)) == {"RETURNED"}
 
 
 def test_reading_that_fails_says_so_on_the_posting_until_it_works(fake: FakeProlific, posting: Posting) -> None:

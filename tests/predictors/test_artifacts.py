@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from predictors import artifacts, registry
 from predictors.errors import CheckpointError, PredictorError
+from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import some_pairs
 
 PAIRS = some_pairs(24, seed=1)
@@ -47,8 +46,8 @@ from tests.predictors.tiny import some_pairs
 found = artifacts.load({str(tmp_path / "saved")!r}).predict_proba(some_pairs(24, seed=1))
 print(found.tobytes().hex())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == fitted.predict_proba(PAIRS).tobytes().hex()
+    found = printed_by(code)
+    assert found.strip() == fitted.predict_proba(PAIRS).tobytes().hex()
 
 
 @pytest.mark.torch

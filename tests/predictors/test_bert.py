@@ -27,11 +27,11 @@ def test_the_packed_encoder_computes_what_transformers_computes(tiny_bert, lengt
 
     from predictors.networks.checkpoints import read_checkpoint
     from predictors.networks.encoder import build_encoder, to_batch
-    from predictors.networks.text import Rows
+    from predictors.networks.text import PackedRows
 
     rng = np.random.default_rng(0)
     total = sum(lengths)
-    rows = Rows(
+    rows = PackedRows(
         ids=rng.integers(5, 50, total),
         positions=np.concatenate([np.arange(n) for n in lengths]),
         types=rng.integers(0, 2, total),
@@ -61,13 +61,13 @@ def test_gradients_are_those_of_transformers(tiny_bert):
 
     from predictors.networks.checkpoints import read_checkpoint
     from predictors.networks.encoder import build_encoder, to_batch
-    from predictors.networks.text import Rows
+    from predictors.networks.text import PackedRows
 
     lengths = [12, 7]
     ids = np.random.default_rng(1).integers(5, 50, 19)
     positions = np.concatenate([np.arange(12), np.arange(7)])
     zeros = np.zeros(19, dtype=np.int64)
-    rows = Rows(ids, positions, zeros, zeros, np.array(lengths), np.zeros(2, dtype=np.int64))
+    rows = PackedRows(ids, positions, zeros, zeros, np.array(lengths), np.zeros(2, dtype=np.int64))
     device = torch.device("cpu")
     encoder = build_encoder(read_checkpoint(str(tiny_bert)), torch.float32, device)
     encoder.begin_training(np.unique(ids))

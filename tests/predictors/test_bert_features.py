@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,6 +9,7 @@ from predictors import artifacts, registry, training
 from predictors.errors import PredictorError
 from predictors.evaluation import area_under_curve
 from predictors.features import Features, features_of
+from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import WORDS, some_pairs
 
 pytestmark = pytest.mark.torch
@@ -124,8 +122,8 @@ from tests.predictors.test_bert_features import some_rows
 found = artifacts.load({str(tmp_path / "whole")!r}).predict_proba(some_rows(24, texts=2, seed=1))
 print(found[:, 1].astype(np.float32).tobytes().hex())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == expected.tobytes().hex()
+    found = printed_by(code)
+    assert found.strip() == expected.tobytes().hex()
 
 
 def test_members_that_read_other_rows_do_not_join(tiny_params):

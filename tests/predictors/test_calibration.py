@@ -52,6 +52,27 @@ def test_a_fraction_is_two_weighted_rows(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_the_gradient_is_that_of_the_loss(method, monkeypatch):
+    """By central differences, at places where the prior pulls in every direction."""
+    from scipy import optimize
+
+    found, minimize = [], optimize.minimize
+
+    def look(loss, start, **how):
+        rng = np.random.default_rng(2)
+        for _ in range(5):
+            at = start + rng.normal(scale=2, size=len(start))
+            steps = 1e-6 * np.eye(len(at))
+            differences = [(loss(at + step)[0] - loss(at - step)[0]) / 2e-6 for step in steps]
+            found.append(loss(at)[1] == pytest.approx(differences, rel=1e-4, abs=1e-6))
+        return minimize(loss, start, **how)
+
+    monkeypatch.setattr(optimize, "minimize", look)
+    Calibrator(method).fit([0.2, 0.4, 0.7], [0.0, 1.0, 1.0], [0.01, 0.02, 0.01])
+    assert found == [True] * 5
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_few_rows_separated_perfectly_leave_it_finite_and_near_the_identity(method):
     fitted = Calibrator(method).fit([0.4, 0.6], [0.0, 1.0])
     assert fitted.predict([0.0, 1.0]) == pytest.approx([0, 1], abs=1e-3)

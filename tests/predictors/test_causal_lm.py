@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from predictors.evaluation import area_under_curve
 from predictors.pairs import Pair
 from predictors.prompts import ANSWERS, BETWEEN, CLOSING, OPENING, OUTCOMES, change_prompt
 from predictors.settings import CausalLmSettings
+from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import some_pairs
 from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
 
@@ -75,7 +74,7 @@ def test_the_prompt_tells_both_outcomes_apart():
 
 
 def test_the_answers_are_the_last_tokens_and_nothing_of_the_prompt_is_lost(params):
-    from predictors.networks.language_model import PromptTokenizer
+    from predictors.networks.causal_network import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 256)
     (prompt,) = tokenizer.tokenise(PAIRS[:1])
@@ -87,7 +86,7 @@ def test_the_answers_are_the_last_tokens_and_nothing_of_the_prompt_is_lost(param
 
 @pytest.mark.parametrize("words", [(200, 200), (3, 200), (200, 3)])
 def test_a_long_prompt_loses_the_ends_of_both_questions_and_nothing_else(words):
-    from predictors.networks.language_model import PromptTokenizer
+    from predictors.networks.causal_network import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 200)
     pair = Pair("river " * words[0], "metal " * words[1], "t", "t", 0)
@@ -100,7 +99,7 @@ def test_a_long_prompt_loses_the_ends_of_both_questions_and_nothing_else(words):
 
 
 def test_a_cut_does_not_split_a_letter():
-    from predictors.networks.language_model import PromptTokenizer
+    from predictors.networks.causal_network import PromptTokenizer
 
     tokenizer = PromptTokenizer(byte_tokenizer(), 160)
     (prompt,) = tokenizer.tokenise([Pair("日本" * 50, "日本" * 50, "t", "t", 1)])
@@ -109,7 +108,7 @@ def test_a_cut_does_not_split_a_letter():
 
 
 def test_a_special_token_in_a_question_is_read_as_letters():
-    from predictors.networks.language_model import PromptTokenizer
+    from predictors.networks.causal_network import PromptTokenizer
 
     (prompt,) = PromptTokenizer(byte_tokenizer(), 256).tokenise([Pair("</s><s>", "a", "t", "t", 1)])
     assert prompt.prefix.tolist().count(0) == 1 and prompt.prefix.tolist().count(1) == 0
@@ -118,7 +117,7 @@ def test_a_special_token_in_a_question_is_read_as_letters():
 def test_a_token_after_every_text_is_left_off():
     from tokenizers import processors
 
-    from predictors.networks.language_model import PromptTokenizer
+    from predictors.networks.causal_network import PromptTokenizer
 
     tokenizer = byte_tokenizer()
     plain = PromptTokenizer(tokenizer, 256).tokenise(PAIRS[:1])[0]
@@ -194,7 +193,7 @@ def test_a_fraction_or_two_weighted_rows_are_learnt_as_a_probability(params, wei
 def test_a_fraction_has_the_gradient_of_its_two_rows(params, wordy_llama):
     import torch
 
-    from predictors.networks.language_model import pretrained
+    from predictors.networks.causal_network import pretrained
 
     language_model = pretrained(CausalLmSettings(**{**params, "checkpoint": str(wordy_llama)}))
     prompts = language_model.tokenizer.tokenise(PAIRS[:1])
@@ -296,8 +295,8 @@ from tests.predictors.tiny import some_pairs
 for name in {list(kinds)!r}:
     print(artifacts.load({str(tmp_path)!r} + "/" + name).predict_proba(some_pairs(12, seed=1)).tobytes().hex())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == expected and len(set(expected)) == 4
+    found = printed_by(code)
+    assert found.split() == expected and len(set(expected)) == 4
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from predictors.connections import Connection, needs_proxy
+from predictors.connections import EndpointConnection, needs_proxy
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -52,7 +52,7 @@ def talk(replies, *, ask=None, secure=None, trusted=None):
         server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=secure)
         port = server.sockets[0].getsockname()[1]
         url = f"{'https' if secure else 'http'}://127.0.0.1:{port}/v1"
-        transport = Connection(trusted or ssl.create_default_context())
+        transport = EndpointConnection(trusted or ssl.create_default_context())
         try:
             async with server, httpx.AsyncClient(transport=transport, timeout=20) as client:
                 return await (ask or ask_all)(client, url)

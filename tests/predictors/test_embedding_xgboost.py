@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation import area_under_curve
 from predictors.features import Features, features_of
 from predictors.settings import EmbeddingXgboostSettings
+from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import learnable_labels, some_pairs
 
 pytestmark = pytest.mark.torch
@@ -129,8 +128,8 @@ from tests.predictors.tiny import some_pairs
 found = artifacts.load({str(tmp_path / "saved")!r})
 print(found.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), found.random_state)
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == [fitted.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), "7"]
+    found = printed_by(code)
+    assert found.split() == [fitted.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), "7"]
     assert artifacts.save(_fitted(params, seed=7), tmp_path / "again") == digest
     assert {path.suffix for path in (tmp_path / "saved").iterdir()} == {".json", ".ubj"}
 

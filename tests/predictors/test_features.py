@@ -61,15 +61,30 @@ def test_plain_tuples_are_taken_as_pairs_and_no_rows_are_no_rows():
         (ONE, "row 1 is a pair and row 0 is features; give rows of one kind"),
         (Features({"fragment": "a"}, GUESS.numbers), "texts: row 1 has 'fragment' and row 0 has 'fragment', 'word'"),
         (Features(GUESS.texts, {}), "numbers: row 1 has none and row 0 has 'length', 'seen'"),
-        (Features({"fragment": "a", "word": 5}, GUESS.numbers), "'word' of row 1 is 5, which is no text"),
-        (Features(GUESS.texts, {"length": float("nan"), "seen": 1}), "'length' of row 1 is nan, which is no finite"),
-        (Features(GUESS.texts, {"length": 1, "seen": "yes"}), "'seen' of row 1 is 'yes', which is no finite number"),
-        (Features(GUESS.texts, {"length": 1, "seen": None}), "'seen' of row 1 is None"),
     ],
 )
 def test_rows_that_do_not_fit_together_are_refused_by_name(row, message):
     with pytest.raises(PredictorError, match=message):
         as_rows([GUESS, row])
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers", "message"),
+    [
+        ({"fragment": "a", "word": 5}, {}, "texts: 'word' is 5, which is no text"),
+        (
+            {},
+            {"length": float("nan"), "seen": 1},
+            "numbers: 'length' is nan, which is no finite number; leave such",
+        ),
+        ({}, {"length": 1, "seen": "yes"}, "numbers: 'seen' is 'yes', which is no finite number"),
+        ({}, {"length": 1, "seen": None}, "numbers: 'seen' is None"),
+        ({}, {"length": 10**400}, "numbers: 'length' is 10"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_refused_when_the_row_is_made(texts, numbers, message):
+    with pytest.raises(PredictorError, match=message):
+        Features(texts, numbers)
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are():

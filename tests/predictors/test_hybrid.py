@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,6 +8,7 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.evaluation import area_under_curve, negative_log_likelihood
 from predictors.pairs import Pair, Stopped
 from predictors.settings import HybridSettings
+from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import learnable_labels, some_pairs
 
 pytestmark = pytest.mark.torch
@@ -214,9 +212,9 @@ from predictors import training
 from tests.predictors.tiny import some_pairs
 print(training.score([{str(folder)!r}], some_pairs(20, seed=25)).tobytes().hex())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = printed_by(code)
     expected = changed(hybrid(params, 5).fit(pairs, labels), fresh).astype(np.float32)
-    assert found.stdout.strip() == expected.tobytes().hex()
+    assert found.strip() == expected.tobytes().hex()
     file = folder / "hybrid.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -252,7 +250,7 @@ def test_a_setting_out_of_range_is_refused_by_name(field, value):
 
 
 def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
-    from predictors.estimators.hybrid_models import _error_left_out
+    from predictors.estimators.hybrid_models import _held_out_error
 
     rng = np.random.default_rng(4)
     design, target, noise = rng.normal(size=(12, 4)), rng.normal(size=12), 0.7
@@ -267,7 +265,7 @@ def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
     values, vectors = np.linalg.eigh(design.T @ design)
     turned = design @ vectors
     coefficients = turned.T @ target / (values + noise)
-    assert _error_left_out(turned, coefficients, values + noise, target, members) == pytest.approx(expected)
+    assert _held_out_error(turned, coefficients, values + noise, target, members) == pytest.approx(expected)
 
 
 def test_predictions_are_averaged_over_what_the_coefficients_may_be():

@@ -61,7 +61,7 @@ def _learned(*, pairs: IndexedPairs, logits: np.ndarray, rank: int = 24, **other
         rng=np.random.default_rng(RNG_SEED),
     )
     nothing = np.empty(0, dtype=np.int64)
-    return PairScorer(**learned._asdict(), scored=nothing, left_out=nothing)
+    return PairScorer(**learned._asdict(), scored=nothing, unseen=nothing)
 
 
 def _agreement(first, second, samples: int = 5) -> dict:
@@ -190,7 +190,7 @@ def same_task(tmp_path_factory):
 
 
 def _distil(folders, **others) -> PairScorer:
-    settings = {"n_pairs": 1500, "rank": 8, "left_out": 0.1, "embeddings": _embeddings(), **others}
+    settings = {"n_pairs": 1500, "rank": 8, "unseen_share": 0.1, "embeddings": _embeddings(), **others}
     settings.setdefault("questions", _bank())
     return distil(folders=folders, rng=np.random.default_rng(RNG_SEED), **settings)
 
@@ -198,9 +198,9 @@ def _distil(folders, **others) -> PairScorer:
 def test_a_saved_predictor_is_distilled_and_measured_on_pairs_it_was_not_learnt_from(same_task, monkeypatch):
     scorer = _distil(same_task)
     assert len(scorer.scored) == len(np.unique(scorer.scored)) == 1500
-    assert len(scorer.left_out) == 24
+    assert len(scorer.unseen) == 24
     used = pair_scorer._from_ranks(scorer.scored, N)
-    assert not np.isin(used.evidence, scorer.left_out).any() and not np.isin(used.target, scorer.left_out).any()
+    assert not np.isin(used.evidence, scorer.unseen).any() and not np.isin(used.target, scorer.unseen).any()
     assert scorer.scored.min() >= 0 and scorer.scored.max() < universe_size(N)
 
     measured = []
@@ -223,8 +223,8 @@ def test_a_saved_predictor_is_distilled_and_measured_on_pairs_it_was_not_learnt_
     uniform, unseen = measured
     assert not np.isin(pair_scorer._ranks(uniform, N), scorer.scored).any()
     assert len(np.unique(pair_scorer._ranks(uniform, N))) == found["uniform"]["n"] == 2000
-    assert np.isin(uniform.evidence, scorer.left_out).any()
-    assert np.isin(unseen.evidence, scorer.left_out).all() and np.isin(unseen.target, scorer.left_out).all()
+    assert np.isin(uniform.evidence, scorer.unseen).any()
+    assert np.isin(unseen.evidence, scorer.unseen).all() and np.isin(unseen.target, scorer.unseen).all()
     assert found["unseen_questions"]["n"] == 300
     assert found["uniform"]["spearman"] == pytest.approx(1)
     json.dumps(found)
@@ -240,7 +240,7 @@ def test_a_scorer_reads_back_as_it_was_written(same_task, tmp_path):
     scorer = _distil(same_task)
     scorer.save(tmp_path / "scorer")
     again = PairScorer.load(tmp_path / "scorer")
-    for name in ("evidence", "target", "evidence_bias", "target_bias", "scored", "left_out"):
+    for name in ("evidence", "target", "evidence_bias", "target_bias", "scored", "unseen"):
         stored, read = getattr(scorer, name), getattr(again, name)
         assert np.array_equal(stored, read) and stored.dtype == read.dtype
     assert (again.unit, again.penalty, again.held_out_r2) == (scorer.unit, scorer.penalty, scorer.held_out_r2)
@@ -255,7 +255,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 
 def test_a_small_bank_keeps_a_fifth_of_its_pairs_to_measure_on(same_task):
     bank = _bank(10)
-    scorer = _distil(same_task, embeddings=_embeddings(10), n_pairs=12_000, left_out=0.0, questions=bank)
+    scorer = _distil(same_task, embeddings=_embeddings(10), n_pairs=12_000, unseen_share=0.0, questions=bank)
     assert len(scorer.scored) == 144
     found = fidelity(scorer, folders=same_task, questions=bank, rng=np.random.default_rng(1), samples=5)
     assert found["uniform"]["n"] == 36 and found["unseen_questions"] is None
@@ -266,7 +266,7 @@ def test_a_small_bank_keeps_a_fifth_of_its_pairs_to_measure_on(same_task):
     [
         ({"questions": Questions(["a", "b", "c", "d"], ["x"] * 4)}, "a bank of 4 has too few pairs"),
         ({"questions": Questions(["a"] * 9, ["x"] * 8)}, "questions: 9 texts and 8 tasks"),
-        ({"left_out": 0.6}, "left_out: 0.6"),
+        ({"unseen_share": 0.6}, "unseen_share: 0.6"),
         ({"n_pairs": 19}, "n_pairs: 19 is not 20 or more"),
         ({"rank": 513}, "rank: 513 is not between 1 and 512"),
     ],

@@ -195,3 +195,48 @@ print(sorted(heavy & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "rows", "message"),
+    [
+        ("logistic", {"numbers": ["lenght"]}, FEATURES, "^logistic reads the number 'lenght', .*they have length"),
+        ("same_task", {}, FEATURES, "^same_task reads the number 'previous_correct', which these rows lack"),
+        (
+            "logistic",
+            {"numbers": ["length"]},
+            [Features({"text": "a river"})],
+            "reads the number 'length', .*have none",
+        ),
+        ("hybrid", {}, FEATURES, "hybrid reads pairs of the belief update alone"),
+    ],
+)
+def test_rows_without_the_numbers_that_a_predictor_reads_are_refused(name, params, rows, message):
+    with pytest.raises(PredictorError, match=message):
+        registry.require_numbers(name, params, rows)
+
+
+def test_rows_with_the_numbers_that_a_predictor_reads_are_accepted():
+    registry.require_numbers("logistic", {"numbers": ["length"]}, FEATURES)
+    registry.require_numbers("logistic", {}, FEATURES)
+    registry.require_numbers("bert", {}, FEATURES)
+    registry.require_numbers("same_task", {}, [("a?", "b?", "rivers", "rivers", 1)])
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("bert", {"epochs": 0}, "epochs: must be 1 or more, not 0"),
+        ("bert", {"epochs": "3"}, "epochs: must be a whole number, not '3'"),
+        ("bert", {"learning_rate": 0.0}, "learning_rate: must be above 0, not 0.0"),
+        ("bert", {"learning_rate": float("nan")}, "learning_rate: must be a finite number, not nan"),
+        ("bert", {"dropout": 1.0}, "dropout: must be below 1, not 1.0"),
+        ("bert", {"head": "round"}, "head: must be one of 'paper' or 'segments', not 'round'"),
+        ("bert", {"checkpoint": ""}, "checkpoint: must be a text that is not empty, not ''"),
+        ("embedding_xgboost", {"subsample": 2.0}, "subsample: must be 1 or less, not 2.0"),
+        ("logistic", {"numbers": "a"}, "numbers: must be a list, not 'a'"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_says_what_it_must_be(name, params, message):
+    with pytest.raises(PredictorError, match=f"^{message}$"):
+        registry.settings_of(name, params)

@@ -23,7 +23,7 @@ from survey.contracts.instruments import (
     Options,
     Priority,
 )
-from survey.contracts.measures import Estimands, Measure
+from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.models import Assignment, Item, Question, Response, Stage, Study
 from survey.services.answers.conditions import draw_for_sitting
 from survey.services.base.hashing import digest
@@ -106,6 +106,8 @@ class ReadingLearning(Learning):
 
 
 class ReadingEstimates(Estimates):
+    units = {"read": SHARE}
+
     def __init__(self, ratio: bool) -> None:
         self.ratio = ratio
 

@@ -6,16 +6,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
-from survey.models import Evaluation, JobStep, PredictorRun, Response, SnapshotAnswer
+from survey import queues, tasks
+from survey.models import (
+    AnswerCollection,
+    CandidateSet,
+    Evaluation,
+    JobStep,
+    PredictorRun,
+    Response,
+    ScoringPart,
+    SnapshotAnswer,
+)
+from survey.models.predictor import TRIES
+from survey.services.banks import collecting
 from survey.services.base import leases
+from survey.services.plans import planning
 from survey.services.stages import lifecycle
 from tests import cast, servers
 from tests.conftest import unavailable
@@ -23,7 +37,7 @@ from tests.conftest import unavailable
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 PATIENCE = 150  # seconds, for a machine that does other things too
-ML = ("worker", "--pool-start-method", "spawn", "-Q", "ml", "-c", "1", "-n", "ml@%h")
+ML = ("worker", "--pool-start-method", "spawn", "-Q", "train,score,ml", "-c", "1", "-n", "ml@%h")
 DEFAULT = ("worker", "-Q", "default", "-c", "1", "-n", "default@%h")
 
 
@@ -130,6 +144,87 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
     judged = {found.predictor_run.name: found.metrics["naive"]["n"] for found in Evaluation.objects.all()}
     assert judged == {"bert": 24, "previous_correct": 24, "same_task": 24}
     assert state_of(stage, 2) == "frozen"
+
+
+def has_come(rows: Any) -> bool:
+    """Whether there are such rows. Sends what is due, as beat does."""
+    tasks.run_due_steps()
+    return bool(rows.exists())
+
+
+def stop_within_a_part(process: subprocess.Popen[bytes], parts: Any, *, logs: Path) -> int:
+    """Stop a process while it scores one of these parts, and return the part."""
+    while True:
+        wait_for("a part", lambda: has_come(parts), logs=logs)
+        os.killpg(process.pid, signal.SIGSTOP)
+        if number := parts.values_list("pk", flat=True).first():
+            return int(number)
+        os.killpg(process.pid, signal.SIGCONT)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dies", ["who helps", "who has the step"])
+def test_two_workers_score_and_one_is_killed_with_the_same_hashes_as_one_alone(
+    dies: str, redis_server: str, child_environment: dict[str, str], tmp_path: Path
+) -> None:
+    from tests.predictors.tiny import save_tiny_bert
+
+    params = {"checkpoint": str(save_tiny_bert(tmp_path / "tiny")), "members": 1, "min_steps": 4, "device": "cpu"}
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.5}
+    stage = cast.closed_stage(
+        on=cast.small_bank(50),
+        stages=[{"sittings": 4}, {"sittings": 8, "design": greedy, "train": False}],
+        predictor={"name": "bert", "params": {**params, "batch_size": 4, "max_length": 64, "bfloat16": False}},
+        candidates={"size": 4200},
+    )
+    step = cast.run_until(stage, "score")
+    own = ScoringPart.objects.filter(state="running", helpers_left=TRIES)
+    helped = ScoringPart.objects.filter(state="running", helpers_left__lt=TRIES)
+    done = JobStep.objects.filter(pk=step.pk, state="done")
+
+    def hashes() -> tuple[str, str]:
+        wait_for("the scores", lambda: has_come(done), logs=tmp_path)
+        assert not ScoringPart.objects.exists()
+        (candidates,) = CandidateSet.objects.filter(stage__index=2)
+        with transaction.atomic():
+            plan = planning.plan_stage(cast.stage_of(stage.study, 2)).plan_sha256
+            transaction.set_rollback(True)
+        return candidates.file_sha256, plan
+
+    with ExitStack() as stack:
+        first = stack.enter_context(celery(*ML, environment=child_environment, log=tmp_path / "first.log"))
+        part_of_first = stop_within_a_part(first, own, logs=tmp_path)
+        second = stack.enter_context(celery(*ML, environment=child_environment, log=tmp_path / "second.log"))
+        part_of_second = stop_within_a_part(second, helped, logs=tmp_path)
+        victim, survivor = (second, first) if dies == "who helps" else (first, second)
+        kill(victim)
+        os.killpg(survivor.pid, signal.SIGCONT)
+        left = ScoringPart.objects.filter(pk=part_of_second if victim is second else part_of_first)
+        assert left.values_list("state", "attempt").get() == ("running", 1)
+        # As if its leases had run out.
+        past = timezone.now() - timedelta(seconds=1)
+        left.update(lease_until=past)
+        if victim is first:
+            JobStep.objects.filter(pk=step.pk).update(lease_until=past, sent_at=past - leases.SEND_AGAIN)
+        disturbed = hashes()
+        assert JobStep.objects.get(pk=step.pk).attempt == (1 if dies == "who helps" else 2)
+
+        CandidateSet.objects.filter(stage__index=2).delete()
+        JobStep.objects.filter(pk=step.pk).update(state="queued", result={}, sent_at=None, tries_left=TRIES)
+        assert hashes() == disturbed
+
+
+def test_what_a_beat_of_before_put_into_its_one_queue_is_done(
+    redis_server: str, child_environment: dict[str, str], tmp_path: Path
+) -> None:
+    stage = cast.closed_stage()
+    collection = collecting.create_collection(bank=stage.study.bank, model="a-model")
+    tasks.run_ml_step.apply_async((cast.step_of(stage, "freeze").pk,), queue=queues.BEFORE)
+    tasks.run_collection.apply_async((collection.pk,), queue=queues.BEFORE)
+    with celery(*ML, environment=child_environment, log=tmp_path / "ml.log"):
+        wait_for("the freeze", lambda: state_of(stage, 1) == "frozen", logs=tmp_path)
+        asked = AnswerCollection.objects.filter(pk=collection.pk, state="failed", error__contains="HUNCH_LLM_URL")
+        wait_for("the collection, which has no server to ask", asked.exists, logs=tmp_path)
 
 
 def test_answers_are_stored_while_redis_is_down_and_the_work_goes_on_when_it_is_back(

@@ -4,7 +4,8 @@
 (() => {
   const whole = (text) => (/^(100|\d{1,2})$/.test(text.trim()) ? Number(text) : null);
 
-  for (const box of document.querySelectorAll("[data-number]")) {
+  // Returns what draws the number anew.
+  const connect = (box) => {
     const field = box.querySelector("input:not([type=hidden], [type=range])");
     const track = box.querySelector("input[type=range]");
     const note = (fact) => box.querySelector(`[name="${field.name}_${fact}"]`);
@@ -59,12 +60,19 @@
 
     if ("prefilled" in box.dataset && note("by").value === "") note("by").value = "prefilled";
     box.querySelector("[data-track]").hidden = false;
-    const start = () => {
+    return () => {
       draw();
       show();
     };
-    // A browser may restore what was entered when the page was left.
-    window.addEventListener("pageshow", start);
-    start();
-  }
+  };
+
+  let numbers = [];
+  const start = () => {
+    numbers = [...document.querySelectorAll("[data-number]")].map(connect);
+    for (const draw of numbers) draw();
+  };
+  // A browser may restore what was entered when the page was left.
+  window.addEventListener("pageshow", () => numbers.forEach((draw) => draw()));
+  document.addEventListener("hunch:page", start); // A page that came by exchange.
+  start();
 })();

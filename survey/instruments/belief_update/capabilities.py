@@ -7,12 +7,12 @@ import numpy as np
 
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
 from survey.contracts.instruments import Controls, Estimates, Practice, Signals
-from survey.contracts.measures import Estimands
+from survey.contracts.measures import SHARE, Estimands
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Item, Question, Sitting
 from survey.services.banks.eligibility import word_counts
 
-from . import controls, estimands, practice, real_evidence, settings
+from . import controls, estimands, practice, real_evidence, variants
 from .labels import beliefs_of
 from .models import Belief, Pair
 from .options import BeliefUpdateOptions
@@ -31,7 +31,7 @@ class BeliefPractice(Practice):
     def screen(
         self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
-        setting = settings.of_practice(sitting, self._options_of(sitting))
+        setting = variants.of_practice(sitting, self._options_of(sitting))
         return practice.next_screen(setting, example=example, given=given)
 
     def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
@@ -63,6 +63,8 @@ class BeliefControls(Controls):
 
 class BeliefEstimates(Estimates):
     """Shares, changes and beliefs; `options` are the study's, None without a study."""
+
+    units = {"changed": SHARE}
 
     def __init__(self, options: BeliefUpdateOptions | None, pairing: BeliefPairs) -> None:
         self._options = options

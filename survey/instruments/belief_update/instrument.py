@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
 from survey.contracts.instruments import CONTRACT, Candidates, Instrument
@@ -14,9 +15,10 @@ from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions
+from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import export, labels, people, real_evidence, screens, settings
+from . import export, label_reading, labels, people, real_evidence, screens, variants
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .labels import beliefs_of
 from .learning import BeliefLearning
@@ -24,6 +26,8 @@ from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
 
+QUESTIONS = ("target", "evidence")
+ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
         name="alignment",
@@ -57,6 +61,7 @@ class BeliefUpdate(Instrument):
     fewest_questions = 2
     condition_options = BY_CONDITION
     older_options = OLDER
+    keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
@@ -98,12 +103,12 @@ class BeliefUpdate(Instrument):
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, condition in enumerate(self.study.config.conditions):
-            strangers = [level for level in condition.levels if level not in settings.ANSWERERS]
-            if condition.factor == settings.ANSWERER and strangers:
+            strangers = [level for level in condition.levels if level not in variants.ANSWERERS]
+            if condition.factor == variants.ANSWERER and strangers:
                 yield (
                     ("conditions", index, "levels"),
-                    f"the factor {settings.ANSWERER} changes the words of the items; its levels are "
-                    f"{', '.join(settings.ANSWERERS)}, not "
+                    f"the factor {variants.ANSWERER} changes the words of the items; its levels are "
+                    f"{', '.join(variants.ANSWERERS)}, not "
                     f"{', '.join(strangers)}",
                 )
         yield from real_evidence.problems(self.study, self.options, filtered_questions(self.study))
@@ -172,6 +177,16 @@ class BeliefUpdate(Instrument):
             ]
         )
 
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        pair = "slot__item__pair"
+        asked = assignments.select_related(f"{pair}__target", f"{pair}__evidence", f"{pair}__answer")
+        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
+
+    @classmethod
+    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
+        return responses.select_related("belief")
+
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, self.setting(assignment))
 
@@ -179,27 +194,21 @@ class BeliefUpdate(Instrument):
         """The form in which this person sees this item, by the study file that their sitting began with."""
         config = self.study.as_of(assignment.sitting.study_sha256)
         levels = assignment.levels() if config.conditions else {}
-        return settings.of_assignment(assignment, self.options_under(config, levels), levels)
+        return variants.of_assignment(assignment, self.options_under(config, levels), levels)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.EXPLANATION:
-            Explanation.objects.create(response=response, text=cleaned["explanation"])
+            insert(Explanation(response=response, text=cleaned["explanation"]))
         elif response.screen == screens.OWN_ANSWER:
-            target = Pair.objects.select_related("target").get(item_id=response.assignment.slot.item_id).target
-            TargetAnswer.objects.create(
-                response=response,
-                text=cleaned["answer"],
-                correct=check_answer(cleaned["answer"], target.answer, question=target.text).correct,
-                confidence=cleaned.get("confidence"),
-            )
+            target = response.assignment.slot.item.pair.target
+            given = TargetAnswer(response=response, text=cleaned["answer"], confidence=cleaned.get("confidence"))
+            given.correct = check_answer(given.text, target.answer, question=target.text).correct
+            insert(given)
         else:
             facts = ("value", "direction", "entered_by", "first_value", "value_changes")
-            Belief.objects.create(
-                response=response,
-                kind=response.screen,
-                variant=self.setting(response.assignment).variant(response.screen),
-                **{fact: cleaned[fact] for fact in facts},
-            )
+            belief = Belief(response=response, kind=response.screen, **{fact: cleaned[fact] for fact in facts})
+            belief.variant = self.setting(response.assignment).variant(response.screen)
+            insert(belief)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)
@@ -220,6 +229,13 @@ class BeliefUpdate(Instrument):
 
     def label_relations(self) -> Sequence[str]:
         return ("responses__belief", "slot__item__pair__evidence__task", "slot__item__pair__target__task")
+
+    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        label_reading.read_pairs(items)
+        label_reading.read_beliefs(answers)
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options.threshold),)

@@ -7,7 +7,11 @@ if TYPE_CHECKING:
     from survey.models import Assignment
 
 
-@dataclass(frozen=True)
+# Attribute of an assignment whose beliefs were read without its responses.
+KNOWN = "_known_beliefs"
+
+
+@dataclass(frozen=True, slots=True)
 class Beliefs:
     """Percentage points; None where not given (yet)."""
 
@@ -25,6 +29,9 @@ class Beliefs:
 
 
 def beliefs_of(assignment: "Assignment") -> Beliefs:
+    known: Beliefs | None = assignment.__dict__.get(KNOWN)
+    if known is not None:
+        return known
     values = {
         response.belief.kind: response.belief.value
         for response in assignment.responses.all()

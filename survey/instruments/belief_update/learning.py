@@ -56,14 +56,16 @@ class BeliefLearning(Learning):
         scores: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
         pairs, labels = self.examples(assignments)
         parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         return dict(
-            evaluation.evaluate_with_intervals(labels, scores, parts, sample_weight=weights, cluster=clusters, rng=rng)
+            evaluation.evaluate_with_intervals(
+                labels, scores, parts, sample_weight=weights, cluster=tuple(clusters), rng=rng
+            )
         )
 
     def compare(
@@ -73,13 +75,13 @@ class BeliefLearning(Learning):
         others: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         pairs, labels = self.examples(assignments)
         parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
         found = evaluation.paired_difference(
-            labels, scores, others, parts, sample_weight=weights, cluster=clusters, rng=rng
+            labels, scores, others, parts, sample_weight=weights, cluster=tuple(clusters), rng=rng
         )
         return {metric: dict(cells) for metric, cells in found.items()}
 

@@ -40,7 +40,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class World:
+class SimulatedWorld:
     truth: BeliefTruth
     by_text: Mapping[str, Known]
 
@@ -50,7 +50,7 @@ def readable(text: str) -> str:
     return " ".join(text.split())
 
 
-def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World:
+def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> SimulatedWorld:
     truth = BeliefTruth.for_bank(
         tasks=[question.task.name for question in questions],
         domains=[question.task.domain or question.task.name for question in questions],
@@ -62,11 +62,11 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> World
     for index, question in enumerate(questions):
         # Some banks hold one text under several ids: take the first one.
         by_text.setdefault(readable(question.plain), Known(index, question.external_id, question.task.name))
-    return World(truth=truth, by_text=by_text)
+    return SimulatedWorld(truth=truth, by_text=by_text)
 
 
 @lru_cache(maxsize=4)
-def _world(study_id: int, created_at: datetime, null: bool) -> World:
+def _world(study_id: int, created_at: datetime, null: bool) -> SimulatedWorld:
     """The simulated truth of a study. Its time of creation is in the key: a deleted study's number may come again."""
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions

@@ -113,14 +113,14 @@ def _of_answers(
 def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> list[Note]:
     outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
     usable = outcomes.usable(list(filtered))
-    left_out = [question.external_id for question in filtered if question.pk not in outcomes.known]
+    unanswered = [question.external_id for question in filtered if question.pk not in outcomes.known]
     right = int(outcomes.outcome_of(usable).sum())
     found = [
         Note("", f"evidence is what {options.language_model} really answered: {right} of {len(usable)} questions right")
     ]
-    if left_out:
-        message = f"{len(left_out)} questions that {options.language_model} has not answered are left out: "
-        found.append(Note("", message + ", ".join(left_out[:NAMED])))
+    if unanswered:
+        message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
+        found.append(Note("", message + ", ".join(unanswered[:NAMED])))
     return found
 
 

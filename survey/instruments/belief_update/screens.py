@@ -9,11 +9,12 @@ from django.utils.translation import gettext as _
 from survey.contracts.screens import Screen
 
 from .forms import BeliefForm, explanation_form, own_answer_form, posterior_form
-from .models import Pair
 from .options import BeliefUpdateOptions
 
 if TYPE_CHECKING:
     from survey.models import Assignment
+
+    from .models import Pair
 
 Parts = dict[str, dict[str, Any]]
 # Names of the screens, which are also those of their responses.
@@ -75,8 +76,8 @@ class Evidence:
 
 def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
     """The screen that follows the stored responses."""
-    given = {response.screen: response for response in assignment.responses.select_related("belief")}
-    pair = Pair.objects.select_related("target").get(item_id=assignment.slot.item_id)
+    given = {response.screen: response for response in assignment.responses.all()}
+    pair = assignment.slot.item.pair
     if PRIOR not in given:
         return prior_screen(setting, target=pair.target.text)
     prior = given[PRIOR].belief.value
@@ -95,7 +96,7 @@ def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
     return None
 
 
-def _evidence(pair: Pair, setting: Setting) -> Evidence | None:
+def _evidence(pair: "Pair", setting: Setting) -> Evidence | None:
     if pair.evidence is None:
         return None
     written = None

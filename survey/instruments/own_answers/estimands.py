@@ -27,13 +27,12 @@ def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
     correct = correct_of(assignments)
     given = [answer and answer.confidence for answer in map(answer_of, assignments)]
     said = np.array([one is not None for one in given], dtype=bool)
-    measures = [Measure("correct", "share correct", "share", correct)]
-    if said.any():
-        confidence = np.array([0 if one is None else one for one in given], dtype=np.float64)
-        measures += [
-            Measure("confidence", "mean confidence", "points", confidence, said),
-            Measure("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
-        ]
+    confidence = np.array([0 if one is None else one for one in given], dtype=np.float64)
+    measures = [
+        Measure("correct", "share correct", "share", correct),
+        Measure("confidence", "mean confidence", "points", confidence, said),
+        Measure("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
+    ]
     return Estimands(measures=measures)
 
 

@@ -4,13 +4,15 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 from pydantic import Field
 
 from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, Options, Signals
-from survey.contracts.measures import Estimands
+from survey.contracts.measures import SHARE, Estimands
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.eligibility import word_counts
+from survey.services.base.compiled import insert
 
 from . import estimands, export, labels, people, screens
 from .models import AskedQuestion, OwnAnswer
@@ -27,6 +29,8 @@ class OwnAnswersOptions(Options):
 
 class AnswerEstimates(Estimates):
     """The share that is right, and how sure people are."""
+
+    units = {"correct": SHARE}
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
         return {"correct": estimands.correct_of(assignments)}
@@ -105,19 +109,25 @@ class OwnAnswers(ListedInstrument):
             ]
         )
 
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        return assignments.select_related("slot__item__asked_question__question")
+
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, confidence=self.options_for(assignment).confidence)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
-        asked = AskedQuestion.objects.select_related("question").get(item_id=response.assignment.slot.item_id)
-        verdict = labels.verdict_on(cleaned["answer"], asked.question)
-        OwnAnswer.objects.create(
-            response=response,
-            text=cleaned["answer"],
-            correct=verdict.correct,
-            stated=verdict.stated,
-            reason=verdict.reason,
-            confidence=cleaned.get("confidence"),
+        question = response.assignment.slot.item.asked_question.question
+        verdict = labels.verdict_on(cleaned["answer"], question)
+        insert(
+            OwnAnswer(
+                response=response,
+                text=cleaned["answer"],
+                correct=verdict.correct,
+                stated=verdict.stated,
+                reason=verdict.reason,
+                confidence=cleaned.get("confidence"),
+            )
         )
 
     def score(self, response: Response) -> Points:
@@ -133,6 +143,12 @@ class OwnAnswers(ListedInstrument):
 
     def prefetch(self) -> Sequence[str]:
         return ("responses__own_answer", "slot__item__asked_question__question__task")
+
+    def label_relations(self) -> Sequence[str]:
+        return self.prefetch()  # Points are not read.
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__own_answer",)
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.Solver:
         return people.Solver(study=self.study, seed=seed, confidence=self.options.confidence)

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from survey.contracts.screens import Points
-from survey.services.banks.answer_checking import Verdict, check_answer
+from survey.services.banks.answer_checking import CheckedAnswer, check_answer
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 RULE, VERSION = "correct", "1"
 
 
-def verdict_on(text: str, question: "Question") -> Verdict:
+def verdict_on(text: str, question: "Question") -> CheckedAnswer:
     return check_answer(text, question.answer, question=question.text)
 
 

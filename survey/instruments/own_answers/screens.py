@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 from survey.contracts.screens import Screen
 
 from .forms import form_for
-from .models import AskedQuestion
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -20,7 +19,7 @@ SCRIPTS = ("frontend/number.js",)
 def next_screen(assignment: "Assignment", *, confidence: bool) -> Screen | None:
     if assignment.responses.exists():
         return None
-    question = AskedQuestion.objects.select_related("question").get(item_id=assignment.slot.item_id).question
+    question = assignment.slot.item.asked_question.question
     return Screen(
         name="answer",
         title=_("What is the answer?"),

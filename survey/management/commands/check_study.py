@@ -5,7 +5,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.services.studies import checking, creating
 
 

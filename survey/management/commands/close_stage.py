@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.progress import wait_for_pipeline
+from survey.console.progress_bars import wait_for_pipeline
 from survey.models import Stage, Study
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress

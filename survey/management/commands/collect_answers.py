@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.progress import bar
+from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, ModelAnswer
 from survey.services.banks import collecting

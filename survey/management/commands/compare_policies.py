@@ -8,7 +8,7 @@ from typing import Any
 
 from bandit import Estimate
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
 from survey.services.results import comparing
@@ -76,7 +76,7 @@ class Command(HunchCommand):
 
 def _page(stages: Sequence[StageComparison]) -> Iterator[str]:
     yield "Each stage separately: the same candidates, and the answers before it. Figures: expected finding per answer."
-    yield "Logs cannot say how a whole study would have gone under another policy; plan_budget simulates that."
+    yield "Logs cannot say how a whole study would have gone: its later stages would have learnt from other answers."
     for stage in stages:
         yield ""
         found = "nothing" if stage.logged is None else _number(stage.logged, stage.unit)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 
-from survey.console.progress import bar, wait_for_pipeline
+from survey.console.progress_bars import bar, wait_for_pipeline
 from survey.exceptions import HunchError
 from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
@@ -17,7 +17,7 @@ from survey.services.banks.importing import load_starter_bank
 from survey.services.stages import lifecycle
 from survey.simulator import Crowd
 from survey.simulator.demonstration import (
-    Verdict,
+    DemoVerdict,
     create_demo_study,
     make_researcher,
     stage_lines,
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         try:
             self._prepare(seed=seed, respondents=respondents)
             with ProcessManager(port=port, say=self.stderr.write) as self.services:
-                self.stdout.write("Starting web, worker, ml worker and beat ...")
+                self.stdout.write("Starting web, workers and beat ...")
                 self.services.wait_healthy(READY_WITHIN)
                 self._run_study(null=null)
                 lines = stage_lines(self.study)
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary(seconds=seconds, lines=lines, verdict=verdict)))
         self._leave(verdict)
 
-    def _leave(self, verdict: Verdict) -> None:
+    def _leave(self, verdict: DemoVerdict) -> None:
         if not verdict.passed:
             self.stderr.write(verdict.sentence)
             raise SystemExit(1)
@@ -91,12 +91,12 @@ class Command(BaseCommand):
         self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
         bank = load_starter_bank()
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
-        self.study = create_demo_study(seed=seed, respondents=respondents)
+        self.researcher, password = make_researcher()
+        self.study = create_demo_study(seed=seed, respondents=respondents, owner=self.researcher)
         stages = self.study.config.stages
         self.stdout.write(f"Study      {self.study.slug}: {len(stages)} stages of {stages[0].sittings} people")
         if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():
             self.stdout.write(f"Note       {waiting} unfinished steps of earlier studies are worked off first")
-        self.researcher, password = make_researcher()
         self.stdout.write(f"Login      {self.researcher.username}, password {password} (shown only now)")
 
     def _run_study(self, *, null: bool) -> None:
@@ -130,7 +130,7 @@ class Command(BaseCommand):
 
     def _serve(self) -> None:
         """Print the addresses. The study is over, so a second one stays open for people who want to try it."""
-        visit = create_demo_study(name="demo-open")
+        visit = create_demo_study(name="demo-open", owner=self.researcher)
         lifecycle.open_stage(visit.stages.get(index=1))
         _token, secret = ApiToken.issue(user=self.researcher, name="demo")
         url = self.services.base_url

@@ -9,12 +9,13 @@ from typing import Any
 
 from bandit import Estimate
 from survey.console.command import HunchCommand, add_condition
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
 from survey.services.results import estimating
 from survey.services.results.estimating import StudyEstimates
 from survey.services.results.estimators import DivisionFigures, Figure
+from survey.services.results.stage_rows import STATES
 from survey.services.studies import finding
 
 COLUMNS = (
@@ -22,7 +23,7 @@ COLUMNS = (
     *("value", "standard_error", "low", "high", "method", "degrees_of_freedom", "answers", "respondents"),
     *("effective_sample_size", "weight_lowest", "weight_highest", "too_few", "notes"),
 )
-SLOT_COLUMNS = ("division", "label", "planned", *estimating.STATES)
+SLOT_COLUMNS = ("division", "label", "planned", *STATES)
 
 
 def thresholds_of(text: str) -> list[int]:
@@ -89,7 +90,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     yield ""
     yield f"{report.answers} answers of {report.respondents} respondents, by stage and stratum"
     yield table(
-        ["stage", "role", "design", "stratum", "candidates", "planned", *estimating.STATES, "mean", "weight"],
+        ["stage", "role", "design", "stratum", "candidates", "planned", *STATES, "mean", "weight"],
         list(_strata(report)),
     )
     yield ""
@@ -125,11 +126,8 @@ def _page(report: StudyEstimates) -> Iterator[str]:
         yield ""
         yield f"Slots by {name}"
         yield table(
-            [name, "planned", *estimating.STATES],
-            [
-                [line.label, str(line.planned), *(str(getattr(line, state)) for state in estimating.STATES)]
-                for line in lines
-            ],
+            [name, "planned", *STATES],
+            [[line.label, str(line.planned), *(str(getattr(line, state)) for state in STATES)] for line in lines],
         )
 
 
@@ -148,7 +146,7 @@ def _strata(report: StudyEstimates) -> Iterator[list[str]]:
                 line.name,
                 f"{line.size:,}",
                 str(line.planned),
-                *(str(getattr(line, state)) for state in estimating.STATES),
+                *(str(getattr(line, state)) for state in STATES),
                 "-" if line.mean is None else f"{line.mean:.3f}",
                 f"{100 * part.weight / total:.0f} %" if total else "-",
             ]
@@ -331,7 +329,7 @@ def _slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:
     for part in report.parts:
         for line in part.strata:
             title = f"stage {part.stage} {part.role} {line.name}"
-            yield ["stratum", title, line.planned, *(getattr(line, state) for state in estimating.STATES)]
+            yield ["stratum", title, line.planned, *(getattr(line, state) for state in STATES)]
     for name, lines in report.slots.items():
         for slots in lines:
-            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in estimating.STATES)]
+            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in STATES)]

@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.contracts.instruments import Metric
 from survey.exceptions import HunchError
 from survey.services.answers.conditions import in_words, read_condition
-from survey.services.stages.leaderboard import Line, MetricValue, leaderboard, learning_of, shown_metrics, sorts_of
+from survey.services.stages.leaderboard import (
+    LeaderboardLine,
+    MetricValue,
+    leaderboard,
+    learning_of,
+    shown_metrics,
+    sorts_of,
+)
 from survey.services.studies import finding
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
@@ -54,7 +61,7 @@ class Command(HunchCommand):
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")
 
 
-def _row(line: Line, part: str, metrics: Sequence[Metric]) -> list[str]:
+def _row(line: LeaderboardLine, part: str, metrics: Sequence[Metric]) -> list[str]:
     figures = [
         cell
         for found in (line.figures, line.difference)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.exceptions import NotFound
 from survey.models import PaymentBatch
 from survey.panels import money

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.models import Posting, Study
 from survey.panels import postings
 from survey.panels.postings import Move
@@ -74,7 +74,7 @@ class Command(HunchCommand):
             [
                 str(posting.pk),
                 str(posting.stage.index),
-                posting.state or "not at the panel",
+                _state(posting),
                 str(posting.places),
                 f"{posting.reward / 100:.2f} {posting.currency}",
                 posting.external_id,
@@ -84,3 +84,8 @@ class Command(HunchCommand):
         self.stdout.write(table(["posting", "stage", "state", "places", "reward", "panel's id"], rows))
         if pay := hourly_pay(study):
             self.stdout.write(f"{'too low: ' if pay.is_too_low else ''}{pay}")
+
+
+def _state(posting: Posting) -> str:
+    state = posting.state or "not at the panel"
+    return f"{state} (no answer yet: {posting.get_pending_display()})" if posting.pending else state

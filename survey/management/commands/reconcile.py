@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
 from survey.models import Study, Submission

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.progress import bar
+from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.services.studies import finding
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError

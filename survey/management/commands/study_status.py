@@ -4,12 +4,12 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.tables import percent, table
+from survey.console.text_tables import percent, table
 from survey.models import JobStep
-from survey.services.results.outcome_table import outcome_table
+from survey.services.results.outcome_table import StageTable, outcome_table
 from survey.services.sittings.capacity import free_capacity
 from survey.services.stages import lifecycle
-from survey.services.stages.progress import stage_progress
+from survey.services.stages.progress import stages_progress
 from survey.services.studies import finding
 
 
@@ -24,8 +24,10 @@ class Command(HunchCommand):
         rows: list[list[str]] = []
         steps: list[JobStep] = []
         waiting: list[int] = []
-        for stage in study.stages.select_related("study__bank").order_by("index"):
-            progress = stage_progress(stage)
+        stages = list(study.stages.select_related("study__bank").order_by("index"))
+        counts = stages_progress(stages)
+        for stage in stages:
+            progress = counts[stage.pk]
             found = outcome_table(stage)
             rows.append(
                 [
@@ -36,7 +38,7 @@ class Command(HunchCommand):
                     str(max(0, free_capacity(stage))),
                     f"{progress.in_time} of {progress.slots}",
                     str(progress.counted),
-                    percent(found.share if found else None),
+                    _mean(found),
                 ]
             )
             steps += lifecycle.pipeline_status(stage)
@@ -53,6 +55,12 @@ class Command(HunchCommand):
         for index in waiting:
             self.stdout.write("")
             self.stdout.write(lifecycle.choice_to_make(study.slug, index))
+
+
+def _mean(found: StageTable | None) -> str:
+    if found is None or found.is_share:
+        return percent(found.share if found else None)
+    return f"{found.share:.2f}"
 
 
 def _row(step: JobStep) -> list[str]:

@@ -7,10 +7,11 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 
 from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.services.base import keys
 
 
 class Command(BaseCommand):
-    help = "Start web, worker, ml worker and beat (and Redis, unless REDIS_URL names one), until Ctrl-C."
+    help = "Start web, workers and beat (and Redis, unless REDIS_URL names one), until Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=settings.HUNCH_PORT, help="where web listens on loopback")
@@ -20,6 +21,10 @@ class Command(BaseCommand):
         if settings.IN_PRODUCTION:
             raise CommandError("`up` is for one machine; in production run the services of docker-compose.yml")
         call_command("migrate", verbosity=0, interactive=False)
+        try:
+            keys.check()
+        except keys.KeysDiffer as exc:
+            raise CommandError(exc.message) from exc
         self.stdout.write(f"Database ready: {settings.DATABASES['default']['NAME']}")
         try:
             with ProcessManager(port=port, verbose=verbose, say=self.stdout.write) as services:

@@ -18,6 +18,7 @@ class Links(Panel):
     title = "links of their own"
     keys = PAY_KEYS
     has_submissions = False
+    ids_are_secret = True
 
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         return {"person": links.PARAMETER}

@@ -8,4 +8,5 @@ class Open(Panel):
     name = "open"
     title = "anybody with the address"
     is_open = True
+    ids_are_secret = True
     has_submissions = False

@@ -83,7 +83,7 @@ class ProlificAccount(PanelClient):
     def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
         made = self._read(self.api.create_study(sent))
         if not made.external_id:
-            raise PanelError("Prolific: to create the draft: its answer has no id")
+            raise PanelError("Prolific: to create the draft: its answer has no id", outcome_is_known=False)
         return made
 
     def posting(self, external_id: str) -> PostingAtPanel:

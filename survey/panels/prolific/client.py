@@ -5,7 +5,10 @@ number of places), and anything that certainly did not arrive (no connection, 42
 never repeated. Statuses stay the strings that came. No message, log or repr holds the token or a person's id.
 """
 
+import functools
+import math
 import random
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,8 +21,8 @@ from survey.contracts.panels import PanelBusy, PanelError, PanelMissing, PanelRe
 from survey.exceptions import HunchError
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
-# While a person waits for their first page.
-SHORT_TIMEOUT = httpx.Timeout(3.0, connect=1.5)
+# While a person waits for their first page, and a thread of the server with them.
+SHORT_TIMEOUT = httpx.Timeout(2.0, connect=1.0)
 TRIES = 4
 FIRST_WAIT = 0.5  # seconds; doubled each time, and a random part of it is waited
 LONGEST_WAIT = 30.0  # seconds that a Retry-After may ask for
@@ -53,7 +56,12 @@ class ProlificClient:
         self._patience = patience
         self._sleep = sleep
         self._http = httpx.Client(
-            base_url=self._url, headers=headers, timeout=timeout, transport=transport, follow_redirects=False
+            base_url=self._url,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            verify=_certificates(),
+            follow_redirects=False,
         )
 
     def __repr__(self) -> str:
@@ -231,7 +239,8 @@ class ProlificClient:
             if response.status_code == 429:
                 pause = _retry_after(response)
                 if is_last or (pause is not None and pause > LONGEST_WAIT):
-                    raise PanelBusy(f"Prolific: to {what}: too many requests; try again later", answered=429)
+                    message = f"Prolific: to {what}: too many requests; try again later"
+                    raise PanelBusy(message, answered=429, retry_after=math.ceil(pause or 0))
                 self._wait(number, at_least=pause or 0.0)
                 continue
             if response.status_code >= 500:
@@ -251,16 +260,23 @@ class ProlificClient:
         self._sleep(at_least + jitter)
 
 
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """All clients share them: reading them takes longer than most calls."""
+    return httpx.create_ssl_context()
+
+
 def _part(identifier: str) -> str:
     return quote(identifier, safe="")
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds; None where it is missing, or a date."""
+    """Seconds; None where it is missing, or no number."""
     try:
-        return max(0.0, float(response.headers.get("Retry-After", "")))
+        seconds = float(response.headers.get("Retry-After", ""))
     except ValueError:
         return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _rows(page: Mapping[str, Any], what: str) -> list[dict[str, Any]]:

@@ -27,9 +27,16 @@ def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
         kind = str(event["event_type"])[:80]
     except (ValueError, KeyError, TypeError) as exc:
         raise EventRefused("The body is not an event.", code="bad_event", status=400) from exc
-    # An event without an id is known by its bytes.
-    event_id = headers.get(EVENT_ID, "").strip()[:100] or hashlib.sha256(body).hexdigest()
-    return Event(event_id, kind, str(event.get("resource_id") or ""), str(event.get("participant_id") or ""))
+    # The header with the id is not signed. So the id counts only together with the body: nobody can use up the id of an
+    # event that is still to come. Another delivery of the same event has the same id and body, and a stamp of its own.
+    named = headers.get(EVENT_ID, "").strip().encode()
+    return Event(
+        event_id=hashlib.sha256(named + b"\0" + body).hexdigest(),
+        kind=kind,
+        resource=str(event.get("resource_id") or ""),
+        person=str(event.get("participant_id") or ""),
+        signed=hashlib.sha256(headers.get(STAMP, "").strip().encode() + b"\0" + body).hexdigest(),
+    )
 
 
 def _refuse_unsigned(headers: Mapping[str, str], body: bytes, now: float) -> None:

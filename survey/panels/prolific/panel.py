@@ -1,9 +1,8 @@
 """Prolific as a panel: its parameters, whether it sent a person, and what its words mean.
 
 There are two ways to know that Prolific sent somebody: the link is signed, or the submission is looked up. A look-up is
-brief. If no answer comes in time, the person is let in: our trouble must not send people away who came to work, and
-reconciliation later shows any submission that the panel does not know. A study that takes only signed links lets nobody
-in without one.
+brief, and one that fails lets nobody in: the person is asked to try again. A study that takes only signed links lets
+nobody in without one.
 """
 
 import re
@@ -12,7 +11,6 @@ from collections.abc import Mapping
 from survey.contracts.panels import (
     PAY_KEYS,
     Panel,
-    PanelError,
     PanelIds,
     PanelMissing,
     PostingState,
@@ -58,10 +56,14 @@ class Prolific(Panel):
         return f"{{{{%{parameter}%}}}}"
 
     def verdict(self, study: Study, ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
-        if study.config.panel.signed_entry:
-            found = _by_token(ids, query=query, host=host)
-            if found != Verdict.NOT_KNOWN:
-                return found
+        if not study.config.panel.signed_entry:
+            return Verdict.NOT_KNOWN
+        return _by_token(ids, query=query, host=host)
+
+    def can_look_up(self) -> bool:
+        return is_configured()
+
+    def look_up(self, study: Study, ids: PanelIds) -> Verdict:
         return _by_looking_up(ids)
 
     def submission_status(self, text: str) -> SubmissionStatus:
@@ -91,15 +93,11 @@ def _by_token(ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
 
 
 def _by_looking_up(ids: PanelIds) -> Verdict:
-    if not is_configured():
-        return Verdict.NOT_KNOWN
     try:
         with open_client(at_the_door=True) as client:
             found = client.submission(ids.submission)
     except PanelMissing:
         return Verdict.NOT_SENT
-    except PanelError:
-        return Verdict.NOT_KNOWN
     if SUBMISSIONS.get(in_one_spelling(found.get("status"))) in OVER:
         return Verdict.NOT_SENT  # A person who began now would not be paid.
     named = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))

@@ -1,9 +1,8 @@
-"""Signed entry links: a JSON Web Token, checked by PyJWT with the panel's public keys. Imports only PyJWT and Django's
-cache.
+"""Signed entry links: a JSON Web Token, checked by PyJWT with the panel's public keys. Imports PyJWT and `memory`.
 
 PyJWT reads the token, chooses the key by `kid`, and checks signature, issuer, subject and times. This module adds the
-rest. It keeps the keys in Django's cache, where they stay valid while the panel cannot be reached. It checks that the
-audience is an address of our host, and that the token holds the same ids as the address of the page.
+rest. It remembers the keys, which stay valid while the panel cannot be reached. It checks that the audience is an
+address of our host, and that the token holds the same ids as the address of the page.
 """
 
 import time
@@ -12,8 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
-from django.core.cache import cache
 from jwt.types import Options
+
+from survey.services.base.memory import is_first, recall, remember
 
 ISSUER = "https://www.prolific.com"
 ALGORITHM = "RS256"  # The only algorithm allowed: the token itself must never choose how it is checked.
@@ -60,9 +60,9 @@ class PanelKeys(jwt.PyJWKClient):
         Raises:
             KeysUnavailable: the panel does not give its keys, and none are cached.
         """
-        kept: tuple[float, dict[str, Any]] | None = cache.get(KEYS)
+        kept: tuple[float, dict[str, Any]] | None = recall(KEYS)
         is_fresh = kept is not None and time.time() - kept[0] < FRESH
-        if (refresh or not is_fresh) and cache.add(ASKED, True, timeout=ASK_AGAIN):
+        if (refresh or not is_fresh) and is_first(ASKED, seconds=ASK_AGAIN):
             try:
                 key_set = self.fetch_data()
                 found = jwt.PyJWKSet.from_dict(key_set)
@@ -70,7 +70,7 @@ class PanelKeys(jwt.PyJWKClient):
                 if kept is None:
                     raise KeysUnavailable from exc
             else:
-                cache.set(KEYS, (time.time(), key_set), timeout=KEPT)
+                remember(KEYS, (time.time(), key_set), seconds=KEPT)
                 return found
         if kept is None:
             raise KeysUnavailable

@@ -1,7 +1,7 @@
 """Which answers count: on every page, in estimates, in exports, in training and in judging predictors.
 
 There are three sets, each a part of the one before. `in_time`: complete while the person still had the slot.
-`counting`: of these, answers of the main stages, from sittings that no rule leaves out. `frozen`: of these, the ones in
+`counting`: of these, answers of the main stages, from sittings that no rule excludes. `frozen`: of these, the ones in
 a stage's snapshot. Everything else is derived from these sets.
 """
 
@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.models import Assignment, Item, Slot, Stage, Study
 from survey.services.answers.conditions import has_levels, in_words, relations_of
-from survey.services.answers.exclusions import left_out
+from survey.services.answers.exclusions import flagged_sittings
 
 BATCH = 2000
 
@@ -39,7 +39,7 @@ def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Ass
 
 
 def in_time(stages: Iterable[Stage], *, roles: Sequence[str] = ALL_ROLES) -> QuerySet[Assignment]:
-    """Answers that were complete while the person still had the slot, whether or not a rule leaves them out."""
+    """Answers that were complete while the person still had the slot, whether or not a rule excludes them."""
     return Assignment.objects.filter(slot__stage__in=list(stages), slot__role__in=roles, state=Assignment.State.COUNTED)
 
 
@@ -47,13 +47,13 @@ def counting(
     stages: Iterable[Stage], *, roles: Sequence[str] = ESTIMATED, pilots: bool = False
 ) -> QuerySet[Assignment]:
     """The answers of these stages that count: given in time, to slots with one of these roles, of sittings that no rule
-    leaves out, and not withdrawn.
+    excludes, and not withdrawn.
 
-    Freezing a stage decides whom the rules leave out; before that, the present flags decide. A pilot's answers count
+    Freezing a stage decides whom the rules exclude; before that, the present flags decide. A pilot's answers count
     nowhere. With `pilots` they are included, by the same rules, for pages about the pilot itself.
     """
     wanted = [stage for stage in stages if pilots or not stage.is_pilot]
-    flagged = [sitting for stage in wanted if stage.state != Stage.State.FROZEN for sitting in left_out(stage)]
+    flagged = flagged_sittings(stage for stage in wanted if stage.state != Stage.State.FROZEN)
     rows = in_time(wanted, roles=roles).filter(sitting__exclusion__isnull=True)
     rows = rows.exclude(snapshots__withdrawn_at__isnull=False)
     return rows.exclude(sitting__in=flagged) if flagged else rows
@@ -107,8 +107,16 @@ def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assi
 
 
 def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
-    """How many items each answer represents by the design, shape (n,): see `Slot.design_weight`."""
-    return np.array([answer.slot.design_weight for answer in answers], dtype=np.float64)
+    """How many items each answer represents by the design, shape (n,): what its item stands for (`Slot.design_weight`),
+    shared among the people who are to answer the item in this stage. The answers of a stage without losses stand for
+    all items together once, however many people answer each."""
+    stages = {answer.slot.stage_id for answer in answers}
+    planned = Slot.objects.filter(stage__in=stages).order_by().values_list("stage", "role")
+    replicates = {(stage, role): several for stage, role, several in planned.annotate(several=Max("replicate"))}
+    return np.array(
+        [answer.slot.design_weight / replicates[answer.slot.stage_id, answer.slot.role] for answer in answers],
+        dtype=np.float64,
+    )
 
 
 # Training
@@ -123,17 +131,17 @@ def frozen_stages(study: Study, *, through: int | None = None) -> list[Stage]:
     return found
 
 
-def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> list[Assignment]:
+def training_examples(stage: Stage, *, held_out_through: int | None = None) -> list[Assignment]:
     """Every frozen answer up to and including this stage that may train, in the order of stages and plans.
 
-    Only sampled slots train. An answer on the same pair as a held-out one never trains, in whichever order the pair was
-    shown and whenever it was answered: otherwise a predictor would be judged on pairs that it has seen.
+    Only sampled slots train. An answer about the same as a held-out one never trains, such as on the same pair in
+    whichever order, and whenever it was given: otherwise a predictor would be judged on what it has seen.
 
     Args:
-        kept_back_through: the last stage whose plan says what is held out; by default the last planned one.
+        held_out_through: the last stage whose plan says what is held out; by default the last planned one.
     """
     study = stage.study
-    held_out = held_out_keys(study, through=kept_back_through)
+    held_out = held_out_keys(study, through=held_out_through)
     answers: list[Assignment] = []
     for earlier in frozen_stages(study, through=stage.index):
         if earlier.config.teaches:
@@ -145,14 +153,11 @@ def training_examples(stage: Stage, *, kept_back_through: int | None = None) -> 
 
 
 def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
-    """What an item is about, without an order: equal for a pair, its reverse and its other outcome."""
+    """What the items are about, in order: see `Instrument.subjects_of`."""
     instrument = instruments.of_study(study)
     found: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
-        some = items[start : start + BATCH]
-        # An item without conflicts is about itself only.
-        keys = zip(instrument.conflict_keys_of(some), some, strict=True)
-        found += [frozenset(own or (("item", item.pk),)) for own, item in keys]
+        found += instrument.subjects_of(items[start : start + BATCH])
     return found
 
 

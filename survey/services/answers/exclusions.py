@@ -1,34 +1,40 @@
-"""Which sittings a stage leaves out: by their present flags, and stored once the stage is frozen."""
+"""Which sittings a stage excludes: by their present flags, and stored once the stage is frozen."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from survey.models import Exclusion, Stage, Study
-from survey.services.answers.flags import Flags, flags_of
+from survey.models import Exclusion, Sitting, Stage, Study
+from survey.services.answers.sitting_flags import Flags, flags_of
 from survey.services.base.hashing import digest
 
 
-def left_out(stage: Stage) -> dict[int, Flags]:
+def excluded_sittings(stage: Stage) -> dict[int, Flags]:
     """The sittings whose answers do not count, with the flags that are the reason: as decided when the stage was
     frozen; before that by the present flags."""
     if stage.state == Stage.State.FROZEN:
         return dict(Exclusion.objects.filter(stage=stage).order_by("pk").values_list("sitting", "flags"))
-    return _flagged_for_exclusion(stage)
+    return flagged_sittings([stage])
 
 
-def _flagged_for_exclusion(stage: Stage) -> dict[int, Flags]:
-    reasons = stage.study.config.exclusions.flags
-    if not reasons:
+def flagged_sittings(stages: Iterable[Stage]) -> dict[int, Flags]:
+    """The sittings of these stages whose answers the present flags exclude, with the flags that are the reason. A few
+    queries, however many stages there are."""
+    reasons = {stage.pk: stage.study.config.exclusions.flags for stage in stages}
+    with_rules = [pk for pk, flags in reasons.items() if flags]
+    if not with_rules:
         return {}
-    found = flags_of(stage.sittings.order_by("pk").values_list("pk", flat=True))
-    because = {pk: tuple(name for name in flags if name in reasons) for pk, flags in found.items()}
-    return {pk: flags for pk, flags in because.items() if flags}
+    stage_of = dict(Sitting.objects.filter(stage__in=with_rules).order_by("pk").values_list("pk", "stage"))
+    because = {
+        sitting: tuple(name for name in flags if name in reasons[stage_of[sitting]])
+        for sitting, flags in flags_of(stage_of).items()
+    }
+    return {sitting: flags for sitting, flags in because.items() if flags}
 
 
 def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
-    """Store what the stage leaves out. Call it inside the transaction that freezes the stage."""
-    found = _flagged_for_exclusion(stage)
+    """Store what the stage excludes. Call it inside the transaction that freezes the stage."""
+    found = flagged_sittings([stage])
     Exclusion.objects.bulk_create(
         [
             Exclusion(stage=stage, sitting_id=sitting, flags=list(flags), decided_at=now)
@@ -37,6 +43,13 @@ def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
         batch_size=2000,
     )
     return found
+
+
+def exclusion_digests(stage: Stage) -> list[str]:
+    """A hash of each excluded sitting and its flags, for the audit: that an exclusion was added, removed or changed
+    later can be shown without the audit naming anybody. A withdrawal takes an exclusion away and leaves its hash."""
+    found = Exclusion.objects.filter(stage=stage).order_by("pk").values_list("sitting__respondent__pseudonym", "flags")
+    return sorted(digest([stage.index, pseudonym, flags]) for pseudonym, flags in found)
 
 
 def exclusion_facts(study: Study, excluded: Collection[int]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckedAnswer:
     """`stated` is the answer that was found, in a standard spelling; if none was, it is empty and `reason` says why."""
 
     correct: bool
@@ -47,7 +47,7 @@ def kind_of(key: str) -> str:
     return "text"
 
 
-def check_answer(response: str, key: str, *, question: str = "") -> Verdict:
+def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswer:
     """Compare a reply with the key.
 
     Args:
@@ -61,7 +61,7 @@ def check_answer(response: str, key: str, *, question: str = "") -> Verdict:
         raise ValueError("key: is empty; a question without a key cannot be checked")
     text = tidy(response)
     if not text:
-        return Verdict(False, "", "the reply is empty")
+        return CheckedAnswer(False, "", "the reply is empty")
     kind = kind_of(key)
     if kind == "letter":
         wanted = key.strip().strip("().")
@@ -75,7 +75,7 @@ def check_answer(response: str, key: str, *, question: str = "") -> Verdict:
     else:
         wanted = key.strip().casefold()
         found = _word(text, kind.split("/"))
-    return Verdict(found.stated == wanted, found.stated, found.reason)
+    return CheckedAnswer(found.stated == wanted, found.stated, found.reason)
 
 
 def tidy(response: str) -> str:

@@ -155,7 +155,7 @@ def questions_of(collection: AnswerCollection) -> list[Question]:
 Beat = Callable[[int, int, str], bool]
 
 
-class Source(Protocol):
+class ReplySource(Protocol):
     """Where replies come from."""
 
     def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
@@ -201,7 +201,7 @@ class LocalModel:
             report(beat, done, len(prompts), "answers made")
 
 
-def source_of(collection: AnswerCollection) -> Source:
+def source_of(collection: AnswerCollection) -> ReplySource:
     return LocalModel(collection) if collection.model.startswith(LOCAL) else HostedModel(collection)
 
 

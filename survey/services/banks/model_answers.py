@@ -32,6 +32,8 @@ class Imported:
 def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
     """Import a CSV file (llm, question_id, correct; response is optional) of answers to a bank's questions.
 
+    A verdict is added to a reply that nobody judged, and a reply to an answer of which only the verdict was imported.
+
     Raises:
         FileErrors: lists every problem with its line; nothing is written.
         HunchError: the file's answers contradict stored ones.
@@ -118,29 +120,29 @@ def _rows(path: Path | str, problems: Problems, columns: Sequence[str]) -> Itera
 def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any, via: str) -> Imported:
     new, known = {}, {}
     for llm, answers in rows.items():
-        model, _created = LanguageModel.objects.get_or_create(name=llm)
-        stored = dict(
-            ModelAnswer.objects.filter(language_model=model, question__bank=bank).values_list("question_id", "correct")
-        )
-        # A reply that nobody judged does not contradict a verdict; the verdict is added to it.
+        model, stored = _stored(llm, bank)
+        # A reply that nobody judged does not contradict a verdict: the verdict is added to it, if it is the same reply.
         different = [
-            question for question, (correct, _) in answers.items() if stored.get(question) not in (correct, None)
+            question
+            for question, (correct, response) in answers.items()
+            if question in stored
+            and (stored[question].correct not in (correct, None) or _is_another(response, stored[question]))
         ]
         if different:
-            raise HunchError(
-                f"{llm}: {len(different)} of its answers differ from those that are stored for {bank}; nothing was "
-                "imported. Give it another name in the file (for instance with the date it was asked)"
-            )
+            raise _contradiction(llm, bank, len(different), "answers")
         fresh = [
             ModelAnswer(language_model=model, question_id=question, correct=correct, response=response)
             for question, (correct, response) in answers.items()
             if question not in stored
         ]
         ModelAnswer.objects.bulk_create(fresh, batch_size=BATCH)
-        unjudged = {question for question in answers if question in stored and stored[question] is None}
-        for right in (True, False):
-            these = [question for question in unjudged if answers[question][0] is right]
-            ModelAnswer.objects.filter(language_model=model, question__in=these).update(correct=right)
+        changed = []
+        for question, (correct, response) in answers.items():
+            answer = stored.get(question)
+            if answer is not None and (answer.correct is None or (response and not answer.response)):
+                answer.correct, answer.response = correct, answer.response or response
+                changed.append(answer)
+        ModelAnswer.objects.bulk_update(changed, ["correct", "response"], batch_size=BATCH)
         new[llm], known[llm] = len(fresh), len(answers) - len(fresh)
     record("import_answers", bank, by=by, via=via, new=new, known=known)
     return Imported(new=new, known=known)
@@ -150,19 +152,14 @@ def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any,
 def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via: str) -> Imported:
     new, known = {}, {}
     for llm, replies in rows.items():
-        model, _created = LanguageModel.objects.get_or_create(name=llm)
-        of_bank = ModelAnswer.objects.filter(language_model=model, question__bank=bank)
-        stored = {answer.question_id: answer for answer in of_bank}
+        model, stored = _stored(llm, bank)
         different = [
             question
             for question, reply in replies.items()
-            if question in stored and stored[question].response not in ("", reply)
+            if question in stored and _is_another(reply, stored[question])
         ]
         if different:
-            raise HunchError(
-                f"{llm}: {len(different)} of its replies differ from those that are stored for {bank}; nothing was "
-                "imported. Give it another name in the file (for instance with the date it was asked)"
-            )
+            raise _contradiction(llm, bank, len(different), "replies")
         fresh = [
             ModelAnswer(language_model=model, question_id=question, correct=None, response=reply)
             for question, reply in replies.items()
@@ -176,3 +173,25 @@ def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via:
         new[llm], known[llm] = len(fresh) + len(without), len(replies) - len(fresh) - len(without)
     record("import_replies", bank, by=by, via=via, new=new, known=known)
     return Imported(new=new, known=known)
+
+
+def _stored(llm: str, bank: Bank) -> tuple[LanguageModel, dict[int, ModelAnswer]]:
+    """The language model, and what is stored of its answers to the bank by question. The rows are locked."""
+    model, _created = LanguageModel.objects.get_or_create(name=llm)
+    rows = ModelAnswer.objects.select_for_update().filter(language_model=model, question__bank=bank)
+    return model, {answer.question_id: answer for answer in rows}
+
+
+def _is_another(reply: str, answer: ModelAnswer) -> bool:
+    """Whether a file's reply is not the stored one. A file may leave replies out, and an imported answer may have none
+    yet; a collected one is stored as it came, even where it came empty."""
+    if not reply or (not answer.response and not answer.request_sha256):
+        return False
+    return reply != answer.response
+
+
+def _contradiction(llm: str, bank: Bank, count: int, what: str) -> HunchError:
+    return HunchError(
+        f"{llm}: {count} of its {what} differ from those that are stored for {bank}; nothing was imported. Give it "
+        "another name in the file (for instance with the date it was asked)"
+    )

@@ -17,7 +17,9 @@ from django.utils import timezone
 from survey.contracts.tables import Column
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import Bank, CandidateSet, Question, Stage
+from survey.services.base import rights
 from survey.services.base.auditing import record
+from survey.services.base.rights import Right
 
 from .importing import Problems, read_text_file
 
@@ -30,6 +32,15 @@ def waiting_stage(bank_id: int) -> Stage | None:
     waiting = CandidateSet.objects.filter(stage__study__bank=bank_id, stage__state=Stage.State.DRAFT)
     found = waiting.select_related("stage__study").first()
     return found.stage if found else None
+
+
+def while_waiting(stage: Stage, by: Any = None) -> str:
+    """Why no flag changes now. The stage's name is for those who may know of its study; commands may."""
+    named = by is None or rights.may(by, Right.SEE, stage.study_id)
+    return (
+        f"The candidates of {stage if named else 'a stage on this bank'} are drawn, but it is not planned yet. Plan it "
+        "first, so that both use the same questions."
+    )
 
 
 @transaction.atomic
@@ -53,10 +64,7 @@ def flag_questions(
     changed = [found[one] for one in wanted if (found[one].flag, found[one].flag_reason) != (kind, reason)]
     stage = waiting_stage(bank.pk) if any(one.flag != kind for one in changed) else None
     if stage is not None:
-        raise StateRefused(
-            f"The candidates of {stage} are drawn, but it is not planned yet. Plan it first, so that both use the same "
-            "questions."
-        )
+        raise StateRefused(while_waiting(stage, by))
     now = timezone.now()
     for question in changed:
         before = question.flag

@@ -1,1 +1,1 @@
-"""What every room needs: seeds, hashes, stored files, locks, the audit. Imports contracts, models and below."""
+"""What all services need: seeds, hashes, stored files, locks, the audit. Imports contracts, models and below."""

@@ -8,6 +8,8 @@ import io
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -17,9 +19,16 @@ from django.core.files.base import File
 from django.core.files.storage import default_storage
 
 CHUNK = 1 << 20
+SPACE = 256 * CHUNK  # bytes that must be free before long work begins: the files of one large predictor
 
 
-def _name(sha256: str) -> str:
+def full_folder() -> Path | None:
+    """A folder that we write to and whose disk has less than SPACE left; None if all have more."""
+    folders = (Path(settings.HUNCH_VAR), Path(tempfile.gettempdir()))
+    return next((folder for folder in folders if shutil.disk_usage(folder).free < SPACE), None)
+
+
+def name_of(sha256: str) -> str:
     return f"{sha256[:2]}/{sha256}"
 
 
@@ -38,21 +47,28 @@ def sha256_of(path: Path) -> str:
         return _copied(file)
 
 
-def _is_stored(sha256: str) -> bool:
+def is_stored(sha256: str) -> bool:
     """Whether the whole content is there. A worker that died while storing may have left a part under the same name."""
     try:
-        with default_storage.open(_name(sha256), "rb") as file:
+        with default_storage.open(name_of(sha256), "rb") as file:
             return _copied(file) == sha256
     except FileNotFoundError:
         return False
 
 
+@contextmanager
+def opened(sha256: str) -> Iterator[tuple[IO[bytes], int]]:
+    """The stored content, unchecked, and its size in bytes."""
+    with default_storage.open(name_of(sha256), "rb") as file:
+        yield file, default_storage.size(name_of(sha256))
+
+
 def store(path: Path) -> str:
     """Store a file's content and return its sha256. Storing the same content again changes nothing, or repairs it."""
     sha256 = sha256_of(path)
-    if _is_stored(sha256):
+    if is_stored(sha256):
         return sha256
-    name = _name(sha256)
+    name = name_of(sha256)
     default_storage.delete(name)
     with path.open("rb") as file:
         saved = default_storage.save(name, File(file))
@@ -84,7 +100,7 @@ def fetch(sha256: str, path: Path) -> None:
         ValueError: the stored bytes no longer have this hash.
         FileNotFoundError: it is not in the storage.
     """
-    with path.open("xb") as target, default_storage.open(_name(sha256), "rb") as source:
+    with path.open("xb") as target, default_storage.open(name_of(sha256), "rb") as source:
         if _copied(source, target) != sha256:
             raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")
 
@@ -138,7 +154,7 @@ def store_array(array: np.ndarray) -> str:
 
 
 def load_array(sha256: str) -> np.ndarray:
-    with default_storage.open(_name(sha256), "rb") as file:
+    with default_storage.open(name_of(sha256), "rb") as file:
         content = file.read()
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")

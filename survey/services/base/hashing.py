@@ -3,13 +3,16 @@
 Hashes of personal content are keyed.
 """
 
+import base64
 import hashlib
 import hmac
 import json
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cryptography.fernet import Fernet
 from django.conf import settings
 
 
@@ -23,11 +26,25 @@ def digest(value: Any) -> str:
 
 @cache
 def code_digest() -> str:
-    """Hash of the source code that draws plans and trains predictors, for manifests."""
+    """Hash of Hunch's source code that draws plans and trains predictors, for manifests."""
     found = hashlib.sha256()
     for package in ("bandit", "predictors", "survey"):
         for path in sorted((Path(settings.BASE_DIR) / package).rglob("*.py")):
             found.update(path.relative_to(settings.BASE_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+@cache
+def package_digest(name: str) -> str:
+    """Hash of the source code of an installed package, for manifests of studies whose instrument or panel it brings."""
+    spec = find_spec(name)
+    folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [(path, folder) for folder in folders for path in sorted(folder.rglob("*.py"))]
+    if not folders and spec is not None and spec.origin is not None:  # A single module.
+        files = [(Path(spec.origin), Path(spec.origin).parent)]
+    found = hashlib.sha256()
+    for path, folder in files:
+        found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()
 
 
@@ -36,3 +53,9 @@ def keyed_digest(value: Any, *, purpose: str) -> str:
     return hmac.new(
         settings.HUNCH_IDENTITY_KEY.encode(), purpose.encode() + b"\0" + canonical(value), "sha256"
     ).hexdigest()
+
+
+def identity_cipher() -> Fernet:
+    """Encrypts the panels' ids, with a key made from the identity key."""
+    key = hashlib.sha256(b"hunch.identities\0" + settings.HUNCH_IDENTITY_KEY.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from django.db import OperationalError, connection
+from django.db import Error, connection
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from predictors.errors import Stopped
+from survey.database import forget_broken_connection
 from survey.models import Leased
+from survey.outages import is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,18 @@ class Hold(Generic[Row]):
         """Renew the lease, and write `changes` with it. False if the claim is lost: then the work must stop."""
         return bool(self._mine().update(lease_until=timezone.now() + LEASE, **changes))
 
+    def renew_if_possible(self, **changes: Any) -> bool:
+        """Renew the lease within long work. A database that is away for a moment does not end the work: whether the
+        claim still holds is checked when its result is written."""
+        try:
+            return self.renew(**changes)
+        except Error as exc:
+            if connection.in_atomic_block or not is_outage(exc):
+                raise
+            logger.info("%s %s: no heartbeat now (%s)", type(self.row).__name__, self.row.pk, exc)
+            forget_broken_connection()
+            return True
+
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
         """Renew the lease from a separate thread while work goes on that gives no heartbeats."""
@@ -58,11 +72,8 @@ class Hold(Generic[Row]):
         def keep_on() -> None:
             try:
                 while not over.wait(RENEW_EVERY) and time.monotonic() < until:
-                    try:
-                        self.renew()
-                    except OperationalError as exc:
-                        # The work may hold the database in a long transaction; the next renewal is soon enough.
-                        logger.info("%s %s: no heartbeat now (%s)", type(self.row).__name__, self.row.pk, exc)
+                    # The work may hold the database in a long transaction; the next renewal is soon enough.
+                    self.renew_if_possible()
             finally:
                 connection.close()  # Each thread has its own connection.
 
@@ -87,9 +98,9 @@ class Hold(Generic[Row]):
         """End the work in this state; False if the claim was lost and nothing was written."""
         return bool(self._mine().update(state=state, lease_until=None, finished_at=timezone.now(), **changes))
 
-    def give_back(self, **changes: Any) -> bool:
-        """Queue the row for the next worker, as if no task had been sent for it."""
-        return bool(self._mine().update(state=Leased.QUEUED, lease_until=None, sent_at=None, **changes))
+    def give_back(self, *, sent_at: datetime | None = None, **changes: Any) -> bool:
+        """Queue the row for the next worker: at once, or SEND_AGAIN after `sent_at`."""
+        return bool(self._mine().update(state=Leased.QUEUED, lease_until=None, sent_at=sent_at, **changes))
 
     def let_lapse(self) -> bool:
         """End the lease now: another worker continues as after a crash, once a task is due again."""
@@ -118,9 +129,13 @@ def claim(rows: QuerySet[Row], pk: int, *, now: datetime | None = None, **change
 
 
 def due(rows: QuerySet[Row], *, now: datetime | None = None) -> list[Row]:
-    """The rows that need a task, oldest first: free ones for which none was sent lately."""
+    """The rows that need a task, oldest first: free ones for which none was sent lately.
+
+    What was sent later than now was sent by a clock that was set back since.
+    """
     now = now or timezone.now()
-    unsent = Q(sent_at__isnull=True) | Q(sent_at__lt=now - SEND_AGAIN)
+    lately = Q(sent_at__gte=now - SEND_AGAIN, sent_at__lte=now + SEND_AGAIN)
+    unsent = Q(sent_at__isnull=True) | ~lately
     return list(rows.filter(rows.model.is_free(now), unsent).order_by("pk"))
 
 

@@ -1,7 +1,7 @@
 """What a stage may draw from: a uniform pool or all existing items, with the predictor's scores.
 
-A pool is stored row by row in one content-addressed file. "All items" are not listed: the factors of the pair scorer
-are stored, and `bandit` streams over them.
+A pool is stored row by row in one content-addressed file. "All items" are not listed: what the instrument's `pairing`
+made of their scores is stored, and it draws from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,9 @@ from numpy.lib import recfunctions
 from numpy.typing import NDArray
 
 import bandit
-from bandit.designs import Design, EpsilonGreedy, items_in
+from bandit.designs import Design, items_in
 from bandit.draws import Stratum
 from bandit.errors import DesignError
-from bandit.factored import FactoredScores
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.models import CandidateSet, PredictorRun, Question, Slot, Stage, Study
@@ -150,7 +149,7 @@ def store_everything(
         excluded=everything.excluded,
         probability=1.0,
         predictor_run=predictor_run,
-        file_sha256="" if everything.factors is None else files.store_array(packed(everything.factors)),
+        file_sha256="" if everything.scores is None else files.store_array(everything.scores),
         shortlist_sha256="" if shortlist is None else files.store_array(shortlist),
         drawn_sha256="" if drawn is None else files.store_array(drawn),
         fidelity=dict(fidelity or {}),
@@ -174,27 +173,6 @@ def candidates_are_outdated(stage: Stage) -> bool:
     return stored is not None and stored.questions_sha256 != question_set_digest(stage.study)
 
 
-def packed(factors: FactoredScores) -> np.ndarray:
-    """Factors as one int32 array (2, N, 2 rank + 2): evidence, target, and the two biases; and, where outcomes really
-    happened, one column more with the outcome of each question."""
-    biases = np.stack([factors.evidence_bias, factors.target_bias], axis=2)
-    parts: list[NDArray[np.integer]] = [factors.evidence, factors.target, biases]
-    if factors.happened is not None:
-        parts.append(np.broadcast_to(factors.happened[None, :, None], (2, factors.n_questions, 1)))
-    return np.concatenate(parts, axis=2, dtype="<i4")
-
-
-def unpacked(array: np.ndarray) -> FactoredScores:
-    rank = (array.shape[2] - 2) // 2
-    return FactoredScores(
-        evidence=array[:, :, :rank],
-        target=array[:, :, rank : 2 * rank],
-        evidence_bias=array[:, :, 2 * rank],
-        target_bias=array[:, :, 2 * rank + 1],
-        happened=array[0, :, -1] if array.shape[2] % 2 else None,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class ListedPool:
     """A listed candidate set: its rows, which may hold scores, and each item's chance of being in it."""
@@ -205,16 +183,16 @@ class ListedPool:
 
 @dataclass(frozen=True, eq=False)
 class Everything:
-    """All items except `exclude` (keys), and the scores that cut them: none, factors, or factors and a shortlist.
+    """All items except `exclude` (keys), and the scores that cut them: none, all scores, or these and a shortlist.
 
-    `shortlist`: a structured array of ranks (increasing) and the predictor's own scores. `chosen`: how many of it make
-    the better stratum. `drawn`: what the predictor gave the items that are drawn, by key.
+    `scores`: as the instrument's `pairing` made them. `shortlist`: a structured array of ranks (increasing) and the
+    predictor's own scores. `drawn`: what the predictor gave the items that are drawn, by key.
     """
 
     universe_size: int
     exclude: frozenset[str] = frozenset()
     excluded: int = 0
-    factors: FactoredScores | None = None
+    scores: np.ndarray | None = None
     shortlist: np.ndarray | None = None
     drawn: Mapping[str, float] | None = None
 
@@ -251,7 +229,7 @@ def load_source(stored: CandidateSet, *, exclude: set[str], questions: Sequence[
         universe_size=stored.universe_size,
         exclude=frozenset(exclude),
         excluded=stored.excluded,
-        factors=unpacked(files.load_array(stored.file_sha256)) if stored.file_sha256 else None,
+        scores=files.load_array(stored.file_sha256) if stored.file_sha256 else None,
         shortlist=files.load_array(stored.shortlist_sha256) if stored.shortlist_sha256 else None,
         drawn=None if drawn is None else {instrument.item_key(row, questions): float(row[SCORE]) for row in drawn},
     )
@@ -266,8 +244,12 @@ def draw_slots(
     instrument: instruments.Instrument,
     questions: Sequence[Question],
     responses_per_item: int = 1,
+    progress: instruments.BlockProgress | None = None,
 ) -> Drawn:
     """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.
+
+    Args:
+        progress: called after each part of a draw from all items, which may take minutes.
 
     Raises:
         DesignError: the design does not fit the candidates; the message has the sizes.
@@ -275,9 +257,9 @@ def draw_slots(
     rng = generator(seed, "draw")
     if isinstance(source, ListedPool):
         return _from_pool(source, design, n, rng, responses_per_item)
-    if source.factors is None:
+    if source.scores is None:
         return _uniformly(source, design, n, rng, instrument, questions, responses_per_item)
-    return _from_everything(source, source.factors, design, n, rng, instrument, questions, responses_per_item)
+    return _from_everything(source, source.scores, design, n, rng, instrument, questions, responses_per_item, progress)
 
 
 def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
@@ -356,45 +338,35 @@ def _uniformly(
 
 def _from_everything(
     source: Everything,
-    factors: FactoredScores,
+    scores: np.ndarray,
     design: Design,
     n: int,
     rng: np.random.Generator,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
     responses_per_item: int,
+    progress: instruments.BlockProgress | None,
 ) -> Drawn:
-    pairing = instruments.pairing_of(instrument)
-    excluded = pairing.ranks_of(source.exclude, questions)
-    if source.shortlist is not None and isinstance(design, EpsilonGreedy):
-        # The design says how many of a list are its top, for a full list and for a shortlist.
-        chosen = design.ends(len(source.shortlist)).highest
-        drawn = bandit.draw_rescored(
-            ranks=source.shortlist[RANK],
-            rescored=source.shortlist[SCORE].astype(np.float64),
-            chosen=chosen,
-            n=n,
-            n_questions=factors.n_questions,
-            rng=rng,
-            epsilon=design.epsilon,
-            floor=design.floor,
-            exclude=excluded,
-            outcome=factors.happened,
-            responses_per_item=responses_per_item,
-        )
-    else:
-        drawn = bandit.draw_exhaustively(
-            design=design, n=n, scores=factors, rng=rng, exclude=excluded, responses_per_item=responses_per_item
-        )
-    rows = pairing.rows_of_pairs(drawn.pairs)
+    best = source.shortlist
+    drawn = instruments.pairing_of(instrument).draw(
+        scores,
+        design=design,
+        n=n,
+        questions=questions,
+        rng=rng,
+        exclude=source.exclude,
+        shortlist=None if best is None else (best[RANK], best[SCORE].astype(np.float64)),
+        responses_per_item=responses_per_item,
+        progress=progress,
+    )
     return Drawn(
-        rows=rows,
+        rows=drawn.rows,
         stratum=drawn.stratum,
         inclusion_probability=drawn.inclusion_probability,
         pool_probability=1.0,
         strata=drawn.strata,
         replicate=drawn.replicate,
-        score=_known_scores(source, rows, instrument, questions),
+        score=_known_scores(source, drawn.rows, instrument, questions),
         replicates=responses_per_item * design.replicates,
     )
 

@@ -18,7 +18,7 @@ from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats
 from bandit.short_booklets import deal_short_with_repeats
 from survey.contracts import instruments
 from survey.contracts.instruments import REPEAT
-from survey.models import Question, Slot, Stage
+from survey.models import Question, Slot, Stage, Study
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
 from survey.study_file import DesignConfig, RolesConfig, StudyConfig
@@ -92,18 +92,38 @@ def control_kinds(roles: RolesConfig, instrument: instruments.Instrument) -> tup
     return tuple(dict.fromkeys(roles.control_kinds))
 
 
-def recipe_of(settings: StudyConfig, *, index: int, seed: int) -> Recipe:
+def instrument_of_file(config: StudyConfig) -> instruments.Instrument:
+    """The instrument with the sound options of a study file that is not stored: they may decide which capabilities it
+    has. Options that the file leaves out have today's defaults.
+
+    Raises:
+        InstrumentMissing: it is not installed, or is broken.
+    """
+    kind = instruments.kind(config.instrument.kind)
+    stored = config.model_dump(mode="json")
+    stored["instrument"]["options"] = kind.options_model.model_validate(config.instrument.options).model_dump(
+        mode="json"
+    )
+    return kind(Study(slug=config.slug, instrument=kind.name, stored_config=stored))
+
+
+def recipe_of(
+    config: StudyConfig, *, index: int, seed: int, instrument: instruments.Instrument | None = None
+) -> Recipe:
     """The recipe that the study file gives stage `index`.
+
+    Args:
+        instrument: the study's instrument; by default the one that the file names, with the file's options.
 
     Raises:
         DesignError: a control that the instrument does not have.
     """
-    stage, roles = settings.stages[index - 1], settings.roles_of(index)
-    kinds = control_kinds(roles, instruments.kind(settings.instrument.kind)()) if roles.controls else ()
+    stage, roles = config.stages[index - 1], config.roles_of(index)
+    kinds = control_kinds(roles, instrument or instrument_of_file(config)) if roles.controls else ()
     return Recipe(
         seed=seed,
         sittings=stage.sittings,
-        items=settings.sitting.items,
+        items=config.sitting.items,
         design=stage.design,
         holdout=roles.holdout,
         controls=roles.controls if kinds else 0.0,
@@ -118,7 +138,8 @@ def stage_recipe(stage: Stage, *, short_booklets: bool = False) -> Recipe:
     Raises:
         DesignError: a control that the instrument does not have.
     """
-    recipe = recipe_of(stage.study.config, index=stage.index, seed=stage.seed)
+    instrument = instruments.of_study(stage.study)
+    recipe = recipe_of(stage.study.config, index=stage.index, seed=stage.seed, instrument=instrument)
     config = stage.config
     return replace(recipe, design=config.design, responses=config.slots_per_item, short_booklets=short_booklets)
 
@@ -347,11 +368,7 @@ def _sampled_part(
     return _Part(
         name="",
         slots=slots,
-        # An item without conflicts still conflicts with itself: nobody answers it twice.
-        keys=[
-            instrument.conflict_keys(row) or (("item", slot["key"]),)
-            for row, slot in zip(drawn.rows, slots, strict=True)
-        ],
+        keys=[_keys(instrument, row, slot["key"]) for row, slot in zip(drawn.rows, slots, strict=True)],
         groups=[
             (Role.SAMPLED.value, int(stratum), *instrument.spread_over(row, questions))
             for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)
@@ -359,6 +376,11 @@ def _sampled_part(
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
     )
+
+
+def _keys(instrument: instruments.Instrument, row: np.void, key: str) -> tuple[Any, ...]:
+    """The keys that nobody sees twice. An item without conflicts still conflicts with itself."""
+    return instrument.conflict_keys(row) or (("item", key),)
 
 
 def holdout_part(
@@ -370,16 +392,20 @@ def holdout_part(
 ) -> tuple[_Part, PlannedStratum]:
     """Uniform over all items: the chance is known whatever the design, and there is no first phase.
 
-    Drawn again until no conflict key is in more slots than there are booklets, so that a small bank's holdout can be
-    dealt. The rule treats all keys alike, so every item keeps the same chance.
+    Where all conflict keys are alike, it is drawn again until no key is in more slots than there are booklets, so that
+    a small bank's holdout can be dealt, and every item keeps the same chance. Elsewhere that would favour items with
+    rare keys: it is drawn once, and what cannot be dealt is refused.
     """
     rng = generator(recipe.seed, HOLDOUT)
     for _draw in range(HOLDOUT_DRAWS):
         drawn = instrument.draw_candidates(questions=questions, size=part.items, rng=rng)
         if len(drawn.rows) < part.items:
             raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
-        keys = [instrument.conflict_keys(row) for row in drawn.rows]
-        if max(Counter(key for own in keys for key in own).values()) <= part.booklets:
+        names = [instrument.item_key(row, questions) for row in drawn.rows]
+        keys = [_keys(instrument, row, name) for row, name in zip(drawn.rows, names, strict=True)]
+        if not instrument.keys_are_alike or (
+            max(Counter(key for own in keys for key in own).values()) <= part.booklets
+        ):
             break
     else:
         raise DesignError(
@@ -387,8 +413,7 @@ def holdout_part(
             "with no question twice in one; lower its share, shorten the sittings or add questions"
         )
     slots = []
-    for row in drawn.rows:
-        key = instrument.item_key(row, questions)
+    for row, key in zip(drawn.rows, names, strict=True):
         rows[key] = row
         slots.append(
             {
@@ -466,7 +491,7 @@ def _add_controls(
             key = instrument.item_key(row, questions)
             rows[key] = row
             part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": kind})
-            part.keys.append(instrument.conflict_keys(row))
+            part.keys.append(_keys(instrument, row, key))
             part.groups.append((Role.CONTROL.value, kind))
             part.repeatable.append(False)
 

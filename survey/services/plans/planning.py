@@ -13,13 +13,13 @@ from django.utils import timezone
 import bandit
 from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
 from bandit.errors import DesignError
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Booklet, CandidateSet, Item, JobStep, Question, Slot, Stage, Stratum
+from survey.models import Booklet, CandidateSet, Item, JobStep, Question, Slot, Stage, Stratum, Study
 from survey.models.predictor import TRIES
 from survey.services.base import files
 from survey.services.base.auditing import record
-from survey.services.base.hashing import code_digest, digest
+from survey.services.base.hashing import code_digest, digest, package_digest
 from survey.services.base.locks import is_in_force, locked_stage
 from survey.study_file import StudyConfig
 
@@ -36,9 +36,30 @@ from .candidates import (
     store_candidates,
     store_everything,
 )
-from .drafting import CannotDeal, Draft, Recipe, draft, recipe_of, slots_by_role, stage_recipe, try_holdout
+from .drafting import (
+    CannotDeal,
+    Draft,
+    Recipe,
+    draft,
+    instrument_of_file,
+    recipe_of,
+    slots_by_role,
+    stage_recipe,
+    try_holdout,
+)
 
 BATCH = 2000
+
+
+class QuestionsChanged(StateRefused):
+    """A question was flagged, or a flag was removed, while a stage was planned. Nothing was written; plan it again."""
+
+
+def scores_are_outdated(stage: Stage) -> bool:
+    """Whether the workers must score the stage's candidates again, since a flag was set or removed meanwhile."""
+    if not candidates_are_outdated(stage):
+        return False
+    return stage.config.design.kind != "uniform" or CandidateSet.objects.get(stage=stage).predictor_run_id is not None
 
 
 def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, via: str = "command") -> Stage:
@@ -50,6 +71,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
 
     Raises:
         PlanRefused: the design does not fit the candidates, or the slots cannot be dealt into booklets.
+        QuestionsChanged: questions were flagged meanwhile.
         StateRefused: the stage needs scores that do not exist yet, or they came while it was planned.
     """
     if stage.state != Stage.State.DRAFT:
@@ -61,8 +83,9 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
             f"have it drawn uniformly: hunch plan_stage {stage.study.slug} {stage.index} --uniform"
         )
     read = stage.study
+    questions_sha256 = question_set_digest(read)  # Before the questions are read: a flag set meanwhile is noticed.
     questions = drawable_questions(stage)
-    candidates = _candidates_of(stage, questions)
+    candidates = _candidates_of(stage, questions, questions_sha256)
     drawn, recipe = _draft(stage, questions, candidates, short_booklets=short_booklets)
     positions_sha256 = files.store_array(np.array([question.position for question in questions], dtype="<i4"))
     with transaction.atomic():
@@ -75,6 +98,8 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
             raise StateRefused(f"the file of {read.slug} was changed meanwhile: plan stage {stage.index} again")
         if not CandidateSet.objects.filter(stage=stage, file_sha256=candidates.file_sha256).exists():
             raise StateRefused(f"the candidates of stage {stage.index} were scored meanwhile: plan it again")
+        if question_set_digest(stage.study) != questions_sha256:
+            raise QuestionsChanged(f"questions were flagged meanwhile: plan stage {stage.index} again")
         _write(stage, questions, drawn)
         _record(stage, questions, candidates, recipe, positions_sha256)
         stage.save(update_fields=["state", "planned_at", "plan_sha256", "manifest"])
@@ -89,29 +114,27 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     return stage
 
 
-def check_designs(
-    settings: StudyConfig, *, universe_size: int, instrument: instruments.Instrument | None = None
-) -> None:
+def check_designs(config: StudyConfig, *, universe_size: int, instrument: instruments.Instrument | None = None) -> None:
     """Refuse a study with a stage that could never be drawn, before anybody is paid.
 
     Args:
-        instrument: the study's instrument, whose options may give it a priority; by default the one the file names.
+        instrument: the study's instrument; by default the one that the file names, with the file's options.
 
     Raises:
         PlanRefused: with the stage's number and the sizes.
     """
-    instrument = instrument or instruments.kind(settings.instrument.kind)()
-    exhaustive = settings.candidates.kind == "exhaustive"
-    if exhaustive and settings.predictor is not None and instrument.pairing is None:
+    instrument = instrument or instrument_of_file(config)
+    exhaustive = config.candidates.kind == "exhaustive"
+    if exhaustive and config.predictor is not None and instrument.pairing is None:
         raise PlanRefused(
-            f"candidates: {settings.instrument.kind} does not pair questions, so that they cannot all be scored: "
+            f"candidates: {config.instrument.kind} does not pair questions, so that they cannot all be scored: "
             'use kind = "pool"'
         )
-    for index, stage in enumerate(settings.stages, start=1):
-        if problem := drawing_problem(settings, index=index, instrument=instrument):
+    for index, stage in enumerate(config.stages, start=1):
+        if problem := drawing_problem(config, index=index, instrument=instrument):
             raise PlanRefused(f"stage {index}: {problem}")
         try:
-            recipe = recipe_of(settings, index=index, seed=0)
+            recipe = recipe_of(config, index=index, seed=0, instrument=instrument)
             roles = slots_by_role(recipe)
             if roles.holdout.items > universe_size:
                 raise DesignError(f"holdout: needs {roles.holdout.items} items and there are {universe_size}; lower it")
@@ -120,10 +143,10 @@ def check_designs(
                     stage.design.build(),
                     items_in(roles.sampled.items, recipe.responses),
                     universe_size,
-                    shortlist=settings.candidates.shortlist,
+                    shortlist=config.candidates.shortlist,
                 )
             else:
-                candidates = min(settings.candidates.size, universe_size)
+                candidates = min(config.candidates.size, universe_size)
                 bandit.draw(
                     design=stage.design.build(),
                     n=roles.sampled.items,
@@ -137,19 +160,19 @@ def check_designs(
             raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc
 
 
-def drawing_problem(settings: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:
+def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:
     """Why stage `index` (from 1) lacks the score that it should be drawn by: a predictor's chance, or the instrument's
     priority. Empty if it has the score, or needs none."""
-    kind, priority, name = settings.stages[index - 1].design.kind, instrument.priority, settings.instrument.kind
+    kind, priority, name = config.stages[index - 1].design.kind, instrument.priority, config.instrument.kind
     if kind == "uniform":
         return ""
     if priority is None:
         if instrument.learning is None:
             return f'{kind} draws by predictions, and {name} has no label to predict: use kind = "uniform"'
-        return "" if settings.predictor is not None else f"{kind} needs a [predictor]"
-    if priority.needs_predictor and settings.predictor is None:
+        return "" if config.predictor is not None else f"{kind} needs a [predictor]"
+    if priority.needs_predictor and config.predictor is None:
         return f"{kind} draws by the priority {priority.name} of {name}, which needs a [predictor]"
-    if settings.candidates.kind == "exhaustive":
+    if config.candidates.kind == "exhaustive":
         return (
             f"{kind} draws by the priority {priority.name} of {name}, which is a number for each listed candidate: use "
             '[candidates] kind = "pool", or kind = "uniform" for the stage'
@@ -216,19 +239,18 @@ def everything_of(stage: Stage, questions: Sequence[Question]) -> Everything:
     )
 
 
-def _candidates_of(stage: Stage, questions: Sequence[Question]) -> CandidateSet:
-    """The stored candidate set, or an unscored one."""
+def _candidates_of(stage: Stage, questions: Sequence[Question], questions_sha256: str) -> CandidateSet:
+    """The stored candidate set, or an unscored one of these questions."""
+    if scores_are_outdated(stage):
+        raise QuestionsChanged(
+            f"questions were flagged since the candidates of stage {stage.index} were scored: "
+            f"the workers score them again by themselves while stage {stage.index - 1} waits for this plan"
+        )
     if candidates_are_outdated(stage):
-        if CandidateSet.objects.get(stage=stage).predictor_run_id is not None or stage.config.design.kind != "uniform":
-            raise StateRefused(
-                f"questions were flagged since the candidates of stage {stage.index} were scored: "
-                f"the workers score them again by themselves while stage {stage.index - 1} waits for this plan"
-            )
         CandidateSet.objects.filter(stage=stage).delete()
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
     if stored is not None:
         return stored
-    questions_sha256 = question_set_digest(stage.study)
     if stage.study.config.candidates.kind == "exhaustive":
         return store_everything(stage, everything_of(stage, questions), questions_sha256=questions_sha256)
     return store_candidates(stage, draw_candidates(stage, questions), questions_sha256=questions_sha256)
@@ -306,6 +328,7 @@ def _record(
     run = candidates.predictor_run
     stage.record(
         code_sha256=code_digest(),
+        **_package_facts(stage.study),
         bank={"name": stage.study.bank.name, "version": stage.study.bank.version, "sha256": stage.study.bank.sha256},
         questions={
             "count": len(questions),
@@ -332,6 +355,15 @@ def _record(
         **_priority_facts(stage, candidates),
         **recipe.as_facts(),
     )
+
+
+def _package_facts(study: Study) -> dict[str, Any]:
+    """Hashes of the packages that bring the study's instrument and panel, whose code decides with Hunch's own what is
+    drawn; empty where both are Hunch's own."""
+    brought = {
+        type(one).__module__.partition(".")[0] for one in (instruments.of_study(study), panels.of_study(study))
+    } - {"survey"}
+    return {"packages_sha256": {name: package_digest(name) for name in sorted(brought)}} if brought else {}
 
 
 def _priority_facts(stage: Stage, candidates: CandidateSet) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from survey.contracts import instruments
-from survey.models import Item, Question
+from survey.models import Item, Question, Study
 
 MOST = 30
 
@@ -19,11 +19,9 @@ class ReportedQuestion:
     reports: int
 
 
-def reports_by_question(study: str = "") -> list[ReportedQuestion]:
-    """The questions with the most reports, in all studies or in the one with that slug."""
-    items = Item.objects.filter(slots__assignments__question_reports__isnull=False)
-    if study:
-        items = items.filter(study__slug=study)
+def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
+    """The questions with the most reports in these studies."""
+    items = Item.objects.filter(slots__assignments__question_reports__isnull=False, study__in=studies.order_by())
     counted = list(
         items.order_by()
         .annotate(reports=Count("slots__assignments__question_reports"))

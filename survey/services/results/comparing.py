@@ -2,7 +2,7 @@
 
 Each stage is judged separately: with the same candidates, and predictors that know only the answers before it. Logs
 cannot say how a whole study would have gone under another policy, since later stages would have learnt from other
-answers: `budgeting` simulates that.
+answers.
 """
 
 import tempfile
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 import bandit
 from bandit import DesignError, Estimate, OfflineEstimate
@@ -106,8 +108,16 @@ def parse_design(text: str) -> DesignConfig:
         given[name] = value
     try:
         return DesignConfig.model_validate(given)
-    except ValueError as exc:
-        raise HunchError(f"{text!r}: {exc}") from exc
+    except ValidationError as exc:
+        wrong = [_in_words(error, kind) for error in exc.errors(include_url=False)]
+        raise HunchError(f"{text!r}: {'; '.join(wrong)}") from exc
+
+
+def _in_words(error: ErrorDetails, kind: str) -> str:
+    """One problem with a design's parameters: which one, what is wrong, and what it is now."""
+    name = ".".join(map(str, error["loc"])) or kind
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{name}: {message[:1].lower()}{message[1:]}" + (f", not {error['input']!r}" if error["loc"] else "")
 
 
 def grid(
@@ -233,7 +243,7 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     if stage.manifest.get("responses_per_item", 1) > 1:
         return "several people answered each item; policies are judged where each item has one answer"
     if stored is None or stored.kind != CandidateSet.Kind.POOL:
-        return "its candidates are all items there are, of which no list is kept; compare by simulation (plan_budget)"
+        return "its candidates are all items there are, of which no list is kept"
     if stored.questions_sha256 != question_set_digest(stage.study):
         return "questions were flagged since, so its candidates are no longer known"
     rows = files.load_array(stored.file_sha256)
@@ -296,14 +306,14 @@ def _all_scores(
 def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument: Instrument) -> np.ndarray | str:
     """Every candidate's score by a predictor that knows only the answers up to and including `before`."""
     learning = instruments.learning_of(instrument)
-    inputs, labels = learning.examples(list(training_examples(before)))
     seed = derive(stage.seed, "compare", name)
     try:
+        inputs, labels = learning.checked_examples(training_examples(before))
         with tempfile.TemporaryDirectory() as temporary:
             folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
             for member, folder in enumerate(folders):
                 predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
-            candidates = learning.inputs(rows=plain_rows(rows), questions=eligible_questions(stage.study))
+            candidates = learning.checked_inputs(rows=plain_rows(rows), questions=eligible_questions(stage.study))
             return predictor_training.score(folders, candidates).astype(np.float64)
     except PredictorError as exc:
         return str(exc)

@@ -1,6 +1,6 @@
 """What a study's answers say: read from rows, estimated by `estimators`, returned as one report.
 
-The answers that count are complete, in time, to sampled and holdout slots, and from sittings that no rule leaves out;
+The answers that count are complete, in time, to sampled and holdout slots, and from sittings that no rule excludes;
 of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from django.core.cache import cache
-from django.db.models import Count, Max, Prefetch
 
 import bandit
 from bandit import DesignError, Estimate, Retest
@@ -19,12 +17,11 @@ from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.contracts.measures import Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, CandidateSet, Slot, SnapshotAnswer, Stage, Stratum, Study
+from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
 from survey.services.answers.conditions import in_words, read_condition
-from survey.services.answers.counting import ESTIMATED, counted_answers, counting, in_time
+from survey.services.answers.counting import ESTIMATED
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
-from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import (
     DISAGREEMENT,
@@ -32,17 +29,13 @@ from survey.services.plans.candidates import (
     drawn_by,
     plain_rows,
     question_set_digest,
-    unpacked,
 )
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
-from .estimators import DivisionFigures, Figure, Predictions, StagePart
+from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart
+from .stage_rows import STATES, SlotRow, StageRows, read_stage
 
-KEPT_SECONDS = 24 * 3600
-ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
-LOST, OPEN = "lost", "open"
-STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
     "leave.",
@@ -152,6 +145,18 @@ def division_names(study: Study) -> list[str]:
     return [*(estimates.divisions([]) if estimates is not None else {}), *conditions]
 
 
+def check_question(study: Study, by: Sequence[str], condition: Sequence[str]) -> None:
+    """
+    Raises:
+        HunchError: an unknown division or condition.
+    """
+    read_condition(study, condition)
+    known = division_names(study)
+    for name in by:
+        if name not in known:
+            raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
+
+
 def estimate(
     study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
 ) -> StudyEstimates:
@@ -166,29 +171,23 @@ def estimate(
         StateRefused: no answer counts yet, or the instrument names nothing to estimate.
         HunchError: an unknown division or condition.
     """
+    check_question(study, by, condition)
     levels = read_condition(study, condition)
-    known = division_names(study)
-    for name in by:
-        if name not in known:
-            raise HunchError(f"--by: {name} is not one of {', '.join(known)}", code="invalid")
     instrument = instruments.of_study(study)
     estimates = instruments.estimates_of(instrument)
     wanted = tuple(thresholds) or estimates.default_thresholds()
     stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     for stage in stages:
         stage.study = study
-    slots = [slot for stage in stages for slot in _slots(stage, instrument)]
-    read = [
-        found
-        for stage in stages
-        for role in ESTIMATED
-        if (found := _read(stage, role, [s for s in slots if s.slot.stage_id == stage.pk], instrument, wanted, levels))
-    ]
+    rows = [read_stage(stage, instrument, levels) for stage in stages]
+    slots = [slot for of_stage in rows for slot in of_stage.slots]
+    read = [found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted))]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
     if not read[0].estimands.measures:
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
+    _check_same_figures(read, instrument)
     read = _with_predictions(study, read, instrument)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in study.config.conditions}
@@ -208,11 +207,26 @@ def estimate(
         assisted=_assisted(read),
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
-        slots={name: _slot_lines(slots, name) for name in _slot_divisions(slots)},
-        noise=_noise(
-            study, stages, instrument, wanted, figures, levels, is_share=read[0].estimands.measures[0].is_share
-        ),
+        slots=_slot_tables(slots, next(iter(estimates.divisions([])), None)),
+        noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
     )
+
+
+def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
+    """
+    Raises:
+        HunchError: the instrument names other figures for one part than for another, so that they cannot be combined.
+    """
+    first = read[0]
+    for other in read[1:]:
+        for kind in ("measures", "checks"):
+            names, found = ([one.name for one in getattr(part.estimands, kind)] for part in (first, other))
+            if names != found:
+                raise HunchError(
+                    f"{instrument.name}: its {kind} are {', '.join(names) or 'none'} for {first.part.title} and "
+                    f"{', '.join(found) or 'none'} for {other.part.title}, so they cannot be combined; its author must "
+                    "name the same ones whatever the answers are"
+                )
 
 
 def _about_items(read: Sequence[_Read]) -> Iterator[str]:
@@ -239,94 +253,14 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
-def kept_estimate(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> StudyEstimates:
-    """`estimate` from the cache, for pages: computed again only after an answer, a stage or a withdrawal changed."""
-    answers = in_time(study.stages.all())
-    mark = [
-        *answers.aggregate(n=Count("pk"), newest=Max("completed_at")).values(),
-        SnapshotAnswer.objects.filter(stage__study=study, withdrawn_at__isnull=False).count(),
-        *study.stages.order_by("index").values_list("state", "plan_sha256"),
-        study.source_sha256,  # Its rules may have changed since.
-        *_exclusion_mark(study),
-    ]
-    key = f"survey.study_estimates:{study.pk}:{digest([[*map(str, mark)], [*by], [*condition]])}"
-    report: StudyEstimates | None = cache.get(key)
-    if report is None:
-        report = estimate(study, by=by, condition=condition)
-        cache.set(key, report, timeout=KEPT_SECONDS)
-    return report
-
-
-def _exclusion_mark(study: Study) -> list[Any]:
-    """What may have changed flags: a page sent after the last answer can flag a sitting if its stage is not frozen."""
-    if not study.config.exclusions.flags:
-        return []
-    seen = study.stages.aggregate(last=Max("sittings__last_seen_at"), excluded=Count("exclusions", distinct=True))
-    return [*study.config.exclusions.flags, seen["last"], seen["excluded"]]
-
-
 # Reading
 
 
-@dataclass(frozen=True)
-class _SlotRow:
-    """A slot that counts in estimates: what became of it, its position, and the parts of its item."""
-
-    slot: Slot
-    state: str
-    position: int | None
-    parts: Mapping[str, str]
-
-
-def _slots(stage: Stage, instrument: Instrument) -> list[_SlotRow]:
-    relations = [
-        relation.removeprefix("slot__")
-        for relation in instrument.label_relations()
-        if relation.startswith("slot__item__")
-    ]
-    rows = list(
-        stage.slots.filter(role__in=ESTIMATED)
-        .select_related("item", "stratum")
-        .prefetch_related(*relations, Prefetch("assignments", queryset=Assignment.objects.order_by("pk")))
-        .order_by("number")
-    )
-    estimates = instruments.estimates_of(instrument)
-    divisions = {
-        name: labels
-        for name, labels in estimates.divisions([slot.item for slot in rows]).items()
-        if name == next(iter(estimates.divisions([])), None)
-    }
-    found = []
-    count = set(counting([stage]).values_list("pk", flat=True))
-    for place, slot in enumerate(rows):
-        given = list(slot.assignments.all())
-        holding = [one for one in given if one.state == Assignment.State.COUNTED]
-        late = [one for one in given if one.state == Assignment.State.LATE and one.is_complete]
-        if holding:
-            state = ANSWERED if holding[0].pk in count else EXCLUDED
-        elif late:
-            state = LATE
-        elif stage.state == Stage.State.FROZEN and any(one.state == Assignment.State.WITHDRAWN for one in given):
-            state = WITHDRAWN
-        else:
-            state = LOST if stage.state == Stage.State.FROZEN else OPEN
-        taken = holding or late or given
-        at = taken[-1].position if taken else slot.position
-        found.append(_SlotRow(slot, state, at, {name: str(labels[place]) for name, labels in divisions.items()}))
-    return found
-
-
-def _read(
-    stage: Stage,
-    role: str,
-    slots: Sequence[_SlotRow],
-    instrument: Instrument,
-    thresholds: Sequence[int],
-    levels: Mapping[str, str],
-) -> _Read | None:
+def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequence[int]) -> _Read | None:
     """One part; None if the stage has no such slots or no answers to them."""
-    planned = [row for row in slots if row.slot.role == role]
-    answers = counted_answers(stage, roles=[role], levels=levels)
+    stage = rows.stage
+    planned = [row for row in rows.slots if row.slot.role == role]
+    answers = rows.answers_to(role)
     if not planned or not answers:
         return None
     pool = planned[0].slot.pool_probability or 1.0
@@ -359,11 +293,11 @@ def _read(
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
-    divisions = estimates.divisions([answer.slot.item for answer in answers])
-    for condition in stage.study.config.conditions:
-        divisions[condition.factor] = np.array(
-            [answer.levels().get(condition.factor, "") for answer in answers], dtype=str
-        )
+    divisions = rows.divisions_of(answers)
+    if conditions := stage.study.config.conditions:
+        under = [answer.levels() for answer in answers]
+        for condition in conditions:
+            divisions[condition.factor] = np.array([found.get(condition.factor, "") for found in under], dtype=str)
     line = PartLine(
         stage=stage.index,
         role=role,
@@ -384,7 +318,7 @@ def _read(
 
 
 def _stratum_line(
-    stratum: Stratum, rows: Sequence[_SlotRow], part: StagePart, index: int, estimands: Estimands
+    stratum: Stratum, rows: Sequence[SlotRow], part: StagePart, index: int, estimands: Estimands
 ) -> StratumLine:
     first = estimands.measures[0] if estimands.measures else None
     inside = part.stratum == index
@@ -399,18 +333,21 @@ def _stratum_line(
     )
 
 
-def _by_state(rows: Sequence[_SlotRow]) -> dict[str, int]:
-    return {state: sum(row.state == state for row in rows) for state in STATES}
+def _by_state(rows: Sequence[SlotRow]) -> dict[str, int]:
+    counts = Counter(row.state for row in rows)
+    return {state: counts[state] for state in STATES}
 
 
-def _slot_divisions(slots: Sequence[_SlotRow]) -> list[str]:
-    return [*(slots[0].parts if slots else ()), "position"]
+def _slot_tables(slots: Sequence[SlotRow], division: str | None) -> dict[str, tuple[SlotLine, ...]]:
+    """By the instrument's first division, if it has one, and by position."""
+    by_part = {} if division is None or not slots else {division: _slot_lines(slots, [row.part for row in slots])}
+    return {**by_part, "position": _slot_lines(slots, [row.position or 0 for row in slots])}
 
 
-def _slot_lines(slots: Sequence[_SlotRow], name: str) -> tuple[SlotLine, ...]:
-    groups: dict[Any, list[_SlotRow]] = {}
-    for row in slots:
-        groups.setdefault((row.position or 0) if name == "position" else row.parts[name], []).append(row)
+def _slot_lines(slots: Sequence[SlotRow], labels: Sequence[Any]) -> tuple[SlotLine, ...]:
+    groups: dict[Any, list[SlotRow]] = {}
+    for row, label in zip(slots, labels, strict=True):
+        groups.setdefault(label, []).append(row)
     return tuple(
         SlotLine(label="none yet" if label == 0 else str(label), planned=len(rows), **_by_state(rows))
         for label, rows in sorted(groups.items())
@@ -555,7 +492,7 @@ def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrumen
     return found
 
 
-def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sha256: str) -> Predictions | None:
+def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sha256: str) -> ItemPredictions | None:
     """Predictions for one part's first measure; None if there are none: then the plain estimate is used."""
     part, first = read.part, read.estimands.measures[0]
     if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
@@ -574,7 +511,7 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
         if moments is None or not np.isfinite(scores).all():
             return None
         run = stored.predictor_run
-        return Predictions(scores, *moments, source=f"{run.name}, trained on earlier answers" if run else "scores")
+        return ItemPredictions(scores, *moments, source=f"{run.name}, trained on earlier answers" if run else "scores")
     if stored.questions_sha256 != questions_sha256:
         return None
     return analysis.folded_predictions(
@@ -591,8 +528,8 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
 
 def _predictions_of_everything(
     study: Study, read: _Read, instrument: Instrument, stored: CandidateSet
-) -> Predictions | None:
-    """Predictions of the pair scorer that cut all items: its means over strata are stored. None with a shortlist."""
+) -> ItemPredictions | None:
+    """Predictions of the fast scorer that cut all items: its means over strata are stored. None with a shortlist."""
     stage = read.answers[0].slot.stage
     means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
     own = [means[name] for name in read.part.names]
@@ -601,11 +538,11 @@ def _predictions_of_everything(
     questions = eligible_questions(study)
     keys = {answer.slot.item.key for answer in read.answers}
     pairing = instruments.pairing_of(instrument)
-    pairs = bandit.pair_from_rank(pairing.ranks_of(keys, questions), len(questions))
-    scores = unpacked(files.load_array(stored.file_sha256)).of(pairs)
+    ranks = pairing.ranks_of(keys, questions)
+    scores = pairing.scores_at(files.load_array(stored.file_sha256), ranks)
     of_key = {
         instrument.item_key(row, questions): float(score)
-        for row, score in zip(pairing.rows_of_pairs(pairs), scores, strict=True)
+        for row, score in zip(pairing.rows_at(ranks, questions), scores, strict=True)
     }
     return analysis.calibrated_predictions(
         read.part,
@@ -653,27 +590,21 @@ def _assisted(read: Sequence[_Read]) -> Figure | None:
 
 
 def _noise(
-    study: Study,
-    stages: Sequence[Stage],
+    rows: Sequence[StageRows],
     instrument: Instrument,
     thresholds: Sequence[int],
     figures: Sequence[Figure],
-    levels: Mapping[str, str],
     *,
     is_share: bool,
 ) -> Noise:
     """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both imply."""
     controls, firsts, repeats = [], [], []
-    for stage in stages:
-        controls += counted_answers(stage, roles=[Slot.Role.CONTROL], levels=levels)
-        again = counted_answers(stage, roles=[Slot.Role.REPEAT], levels=levels)
+    for of_stage in rows:
+        controls += of_stage.answers_to(Slot.Role.CONTROL)
         first: dict[tuple[int, int | None], Assignment] = {
-            (answer.sitting_id, answer.slot_id): answer
-            for answer in counted_answers(
-                stage, levels=levels, slots={one.slot.repeat_of_id for one in again if one.slot.repeat_of_id}
-            )
+            (answer.sitting_id, answer.slot_id): answer for answer in of_stage.answers if answer.slot.role in ESTIMATED
         }
-        for answer in again:
+        for answer in of_stage.answers_to(Slot.Role.REPEAT):
             before = first.get((answer.sitting_id, answer.slot.repeat_of_id))
             if before is not None:  # Otherwise the item was lost, or went to somebody else.
                 firsts.append(before)
@@ -684,9 +615,9 @@ def _noise(
     kinds = sorted({answer.slot.control_kind for answer in controls})
     for kind in kinds:
         of_kind = [answer for answer in controls if answer.slot.control_kind == kind]
-        false_changes[kind] = _false_change(of_kind, instrument, study, thresholds)
+        false_changes[kind] = _false_change(of_kind, instrument, thresholds)
     if len(kinds) > 1:
-        false_changes["all kinds"] = _false_change(controls, instrument, study, thresholds)
+        false_changes["all kinds"] = _false_change(controls, instrument, thresholds)
     retests = {}
     if repeats:
         one, other = (
@@ -714,9 +645,7 @@ def _of_each(measure: Measure) -> np.ndarray:
     )
 
 
-def _false_change(
-    answers: Sequence[Assignment], instrument: Instrument, study: Study, thresholds: Sequence[int]
-) -> Estimate:
+def _false_change(answers: Sequence[Assignment], instrument: Instrument, thresholds: Sequence[int]) -> Estimate:
     first = instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0]
     return bandit.false_change_rate(changed=first.values, cluster=[answer.sitting.respondent_id for answer in answers])
 

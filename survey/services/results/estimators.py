@@ -23,7 +23,7 @@ NOTHING = "nothing to divide by"
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class ItemPredictions:
     """Predictions by a predictor that has not seen the answers: of each answer's item (n,), and over each stratum.
 
     `means`, `variances`: over all candidates of each stratum; the variances may be missing if the candidates are all
@@ -55,7 +55,7 @@ class StagePart:
     cluster: NDArray[np.int64]
     probability: NDArray[np.float64]
     planned_probability: NDArray[np.float64]
-    predictions: Predictions | None = None
+    predictions: ItemPredictions | None = None
     item: NDArray[np.int64] | None = None
 
     @property
@@ -305,7 +305,7 @@ def folded_predictions(
     features: NDArray[np.float64],
     candidates: NDArray[np.float64],
     rng: np.random.Generator,
-) -> Predictions | None:
+) -> ItemPredictions | None:
     """Predictions for a stage that no earlier answers can train: a logistic regression, by folds of people and items.
 
     `values` (n,) are 0 or 1, `features` (n, k) those of the answers' items, `candidates` (M, k) those of all candidates
@@ -324,7 +324,7 @@ def folded_predictions(
         fitted = bandit.fit_logistic(columns=known[fold.train], label=values[fold.train], precision=ridge)
         predicted[fold.held] = bandit.predict_logistic(known[fold.held], fitted)
         everywhere += bandit.predict_logistic(every, fitted) * fold.held.mean()
-    return Predictions(
+    return ItemPredictions(
         values=predicted,
         means=(float(everywhere.mean()),),
         variances=(float(everywhere.var()),),
@@ -340,7 +340,7 @@ def calibrated_predictions(
     scores: NDArray[np.float64],
     means: Sequence[float],
     rng: np.random.Generator,
-) -> Predictions | None:
+) -> ItemPredictions | None:
     """Predictions from scores that are not probabilities (a factored scorer's integers): a line, fitted by folds.
 
     `scores` (n,) of the answers' items, `means` over all candidates of each stratum. The candidates are all items.
@@ -360,7 +360,7 @@ def calibrated_predictions(
         line = np.linalg.lstsq(design, values[fold.train], rcond=None)[0]
         predicted[fold.held] = line[0] + line[1] * scaled[fold.held]
         averages += (line[0] + line[1] * over_all) * fold.held.mean()
-    return Predictions(
+    return ItemPredictions(
         values=predicted,
         means=tuple(averages.tolist()),
         variances=None,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from survey.contracts import instruments
+from survey.contracts.measures import SHARE
 from survey.models import Stage
 from survey.services.answers.counting import TRAINED, counted_answers
 
@@ -26,6 +27,7 @@ class StageTable:
     answers: int
     share: float
     by_stratum: dict[str, StratumMean]
+    is_share: bool
 
 
 def outcome_table(stage: Stage) -> StageTable | None:
@@ -37,12 +39,15 @@ def outcome_table(stage: Stage) -> StageTable | None:
     outcomes = estimates.outcomes(answers) if answers and estimates is not None else {}
     if not outcomes:
         return None
-    values = next(iter(outcomes.values()))
+    name, values = next(iter(outcomes.items()))
     strata = np.asarray([answer.slot.stratum.name if answer.slot.stratum else "" for answer in answers])
     means = {
-        str(name): StratumMean(
-            name=str(name), answers=int((strata == name).sum()), share=float(values[strata == name].mean())
+        str(own): StratumMean(
+            name=str(own), answers=int((strata == own).sum()), share=float(values[strata == own].mean())
         )
-        for name in np.unique(strata)
+        for own in np.unique(strata)
     }
-    return StageTable(stage=stage.index, answers=len(answers), share=float(values.mean()), by_stratum=means)
+    is_share = estimates is not None and estimates.unit_of(name) == SHARE
+    return StageTable(
+        stage=stage.index, answers=len(answers), share=float(values.mean()), by_stratum=means, is_share=is_share
+    )

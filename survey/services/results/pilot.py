@@ -64,7 +64,7 @@ def _lines(found: PilotReport) -> "Iterator[str]":
     states = ", ".join(f"{count} {state}" for state, count in found.by_state.items())
     yield f"{found.study.slug}: {found.begun} people began the pilot, {found.finished} finished ({states})"
     if found.withdrawn:
-        yield f"{found.withdrawn} took their answers back and are left out"
+        yield f"{found.withdrawn} withdrew their answers and are left out"
     if found.minutes:
         spread = found.minutes
         yield f"minutes: median {spread.median:.1f}, quartiles {spread.lower:.1f} and {spread.upper:.1f}"
@@ -114,7 +114,9 @@ def _tables(found: PilotReport) -> "Iterator[Table]":
             )
         ],
     )
-    yield Table("remarks", "What people wrote", REMARKS, [[one.where, one.text] for one in found.remarks])
+    yield Table(
+        "remarks", "What people wrote", REMARKS, [[one.where, one.text] for one in found.remarks], verbatim=True
+    )
 
 
 def _screen_row(line: ScreenLine) -> list[Any]:

@@ -5,19 +5,24 @@ import logging
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from django.core.cache import cache
 
 from survey.contracts import instruments
 from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.reports import Argument, Findings, Given, Layout, Report, ReportEntry, ReportFile, Table
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
-from survey.models import Study
+from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
 from survey.services.answers.conditions import in_words, pairs_of
+from survey.services.base import auditing, rights
 from survey.services.base.csv_lines import csv_lines
+from survey.services.base.hashing import digest
 from survey.services.base.writing import replace_file
 
 logger = logging.getLogger(__name__)
@@ -31,6 +36,7 @@ CONDITION = Argument(
     choices=pairs_of,
 )
 PILOT = "pilot"
+KEPT_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ CORE = (
         ReportEntry(
             name=PILOT,
             title="Pilot",
-            summary="What the pilot taught: minutes and losses by screen, failed checks, remarks, the pay by the hour.",
+            summary="What the pilot found: minutes and losses by screen, failed checks, remarks, the pay by the hour.",
             path="survey.services.results.pilot.Pilot",
         ),
         applies=lambda study: study.config.pilots > 0,
@@ -84,48 +90,64 @@ class ReportLine:
 
 
 def entries_of(study: Study) -> list[ReportEntry]:
-    """The core's reports that the study has, then its instrument's; only the core's if the instrument is missing."""
+    """The core's reports that the study has, then its instrument's; only the core's if the instrument is missing or
+    cannot say which it has."""
+    return _listed(study)[0]
+
+
+def _listed(study: Study) -> tuple[list[ReportEntry], ReportLine | None]:
+    """The reports, and a line that says why the instrument's are missing; None if they are there."""
     found = [one.entry for one in CORE if one.applies(study)]
     try:
-        own = instruments.of_study(study).reports()
+        instrument = instruments.of_study(study)
     except InstrumentMissing:
-        return found
+        return found, None
+    kind = type(instrument)
+    all_of_them = ReportEntry(kind.name, f"Reports of {kind.title}", "", f"{kind.__module__}.{kind.__qualname__}")
     taken = {one.entry.name for one in CORE}
-    for entry in own:
-        if not NAME.fullmatch(entry.name) or entry.name in taken:
-            logger.warning(
-                "%s: the report %r is left out: its name is taken, or has more than small letters, digits, _ and -",
-                study.instrument,
-                entry.name,
-            )
-            continue
-        taken.add(entry.name)
-        found.append(entry)
-    return found
+    own = []
+    try:
+        for entry in instrument.reports():
+            if not NAME.fullmatch(entry.name) or entry.name in taken:
+                logger.warning(
+                    "%s: the report %r is left out: its name is taken, or has more than small letters, digits, _ and -",
+                    study.instrument,
+                    entry.name,
+                )
+                continue
+            taken.add(entry.name)
+            own.append(entry)
+    except Exception as exc:  # Other people's code: the core's reports and the page must work.
+        return found, ReportLine(all_of_them, (), _fault(all_of_them, exc, "cannot list its reports").message)
+    return [*found, *own], None
 
 
 def lines_of(study: Study) -> list[ReportLine]:
     """Every report of the study, with the reason if it cannot be made now. A broken one does not stop the others."""
     lines = []
-    for entry in entries_of(study):
+    entries, without = _listed(study)
+    for entry in entries:
         try:
             report = _loaded(entry)
             lines.append(ReportLine(entry, report.arguments, _obstacle(entry, report, study)))
         except ReportBroken as exc:
             lines.append(ReportLine(entry, (), exc.message))
-    return lines
+    return lines if without is None else [*lines, without]
 
 
 def find_entry(study: Study, name: str) -> ReportEntry:
     """
     Raises:
         NotFound: the study has no report with that name; lists those it has.
+        ReportBroken: its instrument cannot say which reports it has.
     """
-    entries = entries_of(study)
+    entries, without = _listed(study)
     # A core report that the study does not have yet says itself what is missing.
     for entry in [*entries, *(one.entry for one in CORE)]:
         if entry.name == name:
             return entry
+    if without is not None:
+        raise ReportBroken(without.obstacle)
     there_are = ", ".join(entry.name for entry in entries) or "none"
     raise NotFound(f"{study.slug} has no report {name!r}; there are: {there_are}")
 
@@ -134,7 +156,7 @@ def load(study: Study, name: str) -> tuple[ReportEntry, Report]:
     """
     Raises:
         NotFound: the study has no report of that name.
-        ReportBroken: it cannot be imported.
+        ReportBroken: it cannot be imported, or the instrument cannot say which reports it has.
     """
     entry = find_entry(study, name)
     return entry, _loaded(entry)
@@ -157,9 +179,35 @@ def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
         raise _fault(entry, exc) from exc
 
 
-def _fault(entry: ReportEntry, exc: Exception) -> ReportBroken:
-    logger.error("the report %s fails", entry.path, exc_info=exc)
-    return ReportBroken(f"{entry.path} fails ({exc}): its author must repair it")
+def choices_of(study: Study, entry: ReportEntry, argument: Argument, *, reader: Any = None) -> list[str]:
+    """The values that an argument may have in this study; empty if they cannot be listed.
+
+    Args:
+        reader: the user who asks, who learns only of studies that they may see; None: a command, which knows all.
+
+    Raises:
+        ReportBroken: the report fails to list them.
+    """
+    try:
+        choices = list(argument.choices_in(study))
+    except HunchError:
+        raise
+    except Exception as exc:
+        raise _fault(entry, exc, f"cannot list the values of {argument.name}") from exc
+    return _seen(choices, reader) if argument.names_studies else choices
+
+
+def _seen(slugs: Sequence[str], reader: Any) -> list[str]:
+    """Those of the studies that the reader may see."""
+    if reader is None:
+        return list(slugs)
+    known = set(rights.visible(reader, Study.objects.filter(slug__in=slugs)).values_list("slug", flat=True))
+    return [slug for slug in slugs if slug in known]
+
+
+def _fault(entry: ReportEntry, exc: Exception, what: str = "fails") -> ReportBroken:
+    logger.error("the report %s %s", entry.path, what, exc_info=exc)
+    return ReportBroken(f"{entry.path} {what} ({exc}): its author must repair it")
 
 
 # Making one
@@ -189,6 +237,107 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
         raise _fault(entry, exc) from exc
 
 
+def make_for_web(study: Study, name: str, given: Mapping[str, Sequence[str]], *, reader: Any) -> Findings:
+    """`make` for pages, their files and the API, within the limits that arguments have there. Cached by the arguments
+    for a few minutes, until an answer, a reply of a language model, a withdrawal, or what the audit records, changes.
+
+    Raises:
+        ArgumentErrors: also where a number is above its limit; says which command takes it.
+        NotFound: also where it names a study that the reader may not see.
+    """
+    entry, report = load(study, name)
+    asked = {argument: [text for text in texts if text] for argument, texts in given.items()}
+    _check_limits(study, entry, report, asked)
+    _check_studies(study, entry, report, asked, reader)
+    facts = [study.pk, name, sorted(asked.items()), study.source_sha256, _newest(study)]
+    key = f"survey.report:{digest(facts)}"
+    found: Findings | None = cache.get(key)
+    if found is None:
+        found = make(study, name, asked)
+        try:
+            found = _drawn(found)
+            cache.set(key, found, timeout=KEPT_SECONDS)
+        except HunchError:
+            raise
+        except Exception as exc:  # Other people's code: a picture that cannot be drawn, a value that cannot be stored.
+            raise _fault(entry, exc) from exc
+    return found
+
+
+def _check_limits(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> None:
+    problems = {
+        argument.name: [
+            f"pages and the API take at most {argument.most_on_web}; for more, run: hunch report {study.slug} "
+            f"{entry.name} {argument.name}={text}"
+        ]
+        for argument in report.arguments
+        for text in given.get(argument.name, ())
+        if argument.most_on_web is not None and _is_above(text, argument.most_on_web)
+    }
+    if problems:
+        raise ArgumentErrors(problems)
+
+
+def _check_studies(
+    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], reader: Any
+) -> None:
+    """Everything that names other studies, or lists them, is asked here: what was made is kept for all readers. An
+    obstacle comes first, and `make` says it."""
+    naming = [argument for argument in report.arguments if argument.names_studies]
+    if not naming or _obstacle(entry, report, study):
+        return
+    for argument in naming:
+        there_are = ", ".join(choices_of(study, entry, argument, reader=reader)) or "none"
+        if argument.required and not given.get(argument.name):
+            raise ArgumentErrors({argument.name: [f"name {argument.help}; there are: {there_are}"]})
+        for slug in given.get(argument.name, ()):
+            if "\x00" in slug or not _seen([slug], reader):
+                raise NotFound(f"no study is called {slug!r}; there are: {there_are}")
+
+
+def _is_above(text: str, limit: int) -> bool:
+    try:
+        return float(text) > limit
+    except ValueError:
+        return False  # The report itself refuses it.
+
+
+def _newest(study: Study) -> list[Any]:
+    """The last rows of what reports read. By primary key, so that it is found at once in large tables."""
+    changes = AuditEntry.objects.exclude(action__startswith="export_")
+    rows = (Response.objects.all(), Withdrawal.objects.all(), ModelAnswer.objects.all(), changes)
+    newest = [of_kind.order_by("-pk").values_list("pk", flat=True).first() for of_kind in rows]
+    return [*newest, *study.stages.order_by("index").values_list("state", "plan_sha256")]
+
+
+def _drawn(found: Findings) -> Findings:
+    """The same with every picture drawn and every file made, which can be stored. A heavy picture is not drawn: web
+    processes must not load what it draws with."""
+    return replace(
+        found,
+        pictures=[
+            replace(one, draw=_not_drawn if one.heavy else partial(_write_bytes, _bytes_of(one.draw)))
+            for one in found.pictures
+        ],
+        files=[replace(one, content=partial(bytes, one.content())) for one in found.files],
+    )
+
+
+def _bytes_of(draw: Callable[[Path], None]) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.svg"
+        draw(path)
+        return path.read_bytes()
+
+
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
+def _not_drawn(path: Path) -> None:
+    raise HunchError(f"{path.name}: a command draws it")
+
+
 def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> Given:
     """Every argument of the report, given or by default.
 
@@ -208,7 +357,11 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
         if len(texts) > 1 and not argument.many:
             problems.setdefault(name, []).append(f"give it once, not {len(texts)} times")
         if not texts and argument.required:
-            there = "" if argument.choices is None else f"; there are: {', '.join(argument.choices(study)) or 'none'}"
+            there = (
+                ""
+                if argument.choices is None
+                else f"; there are: {', '.join(choices_of(study, entry, argument)) or 'none'}"
+            )
             problems.setdefault(name, []).append(f"name {argument.help}{there}")
         found[name] = texts or ((argument.default,) if argument.default else ())
     if problems:
@@ -216,9 +369,15 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
     return found
 
 
-def pages_arguments(study: Study, report: Report, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def pages_arguments(
+    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], *, reader: Any
+) -> dict[str, Sequence[str]]:
     """The arguments that a page uses: the given ones and, if one is not given, its start value: the first choice of a
-    required argument, and a quicker setting if the report names one."""
+    required argument, and a quicker setting if the report names one.
+
+    Raises:
+        ReportBroken: the report fails to list the choices.
+    """
     filled = {name: [text for text in texts if text] for name, texts in given.items()}
     for argument in report.arguments:
         if filled.get(argument.name):
@@ -226,8 +385,18 @@ def pages_arguments(study: Study, report: Report, given: Mapping[str, Sequence[s
         if argument.on_pages:
             filled[argument.name] = [argument.on_pages]
         elif argument.required:
-            filled[argument.name] = list(argument.choices_in(study)[:1])
+            filled[argument.name] = choices_of(study, entry, argument, reader=reader)[:1]
     return {name: texts for name, texts in filled.items() if texts}
+
+
+def record_reading(
+    study: Study, name: str, given: Mapping[str, Sequence[str]], *, by: Any, via: str, file: str = ""
+) -> None:
+    """Record in the audit that somebody took a report out of the service, or one file of it."""
+    asked = {argument: [*texts] for argument, texts in given.items()}
+    auditing.record(
+        "export_report", study, by=by, via=via, report=name, asked=asked, **({"file": file} if file else {})
+    )
 
 
 # Reading one
@@ -267,28 +436,35 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
-def lines_as_json(study: Study) -> list[dict[str, Any]]:
+def lines_as_json(study: Study, *, reader: Any = None) -> list[dict[str, Any]]:
     """Every report of the study with its arguments, and the reason if it cannot be made now."""
-    return [
-        {
-            "name": line.entry.name,
-            "title": line.entry.title,
-            "summary": line.entry.summary,
-            "obstacle": line.obstacle,
-            "arguments": [
-                {
-                    "name": argument.name,
-                    "help": argument.help,
-                    "many": argument.many,
-                    "required": argument.required,
-                    "default": argument.default,
-                    "choices": list(argument.choices_in(study)),
-                }
-                for argument in line.arguments
-            ],
-        }
-        for line in lines_of(study)
-    ]
+    return [_line_as_json(study, line, reader) for line in lines_of(study)]
+
+
+def _line_as_json(study: Study, line: ReportLine, reader: Any) -> dict[str, Any]:
+    obstacle, arguments = line.obstacle, []
+    for argument in line.arguments:
+        try:
+            choices = choices_of(study, line.entry, argument, reader=reader)
+        except HunchError as exc:
+            choices, obstacle = [], obstacle or exc.message
+        arguments.append(
+            {
+                "name": argument.name,
+                "help": argument.help,
+                "many": argument.many,
+                "required": argument.required,
+                "default": argument.default,
+                "choices": choices,
+            }
+        )
+    return {
+        "name": line.entry.name,
+        "title": line.entry.title,
+        "summary": line.entry.summary,
+        "obstacle": obstacle,
+        "arguments": arguments,
+    }
 
 
 def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:

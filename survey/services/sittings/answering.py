@@ -3,16 +3,20 @@
 Nothing here sends a Celery task, so answers are stored even while Redis is down.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
+from survey.contracts.screens import Screen
+from survey.exceptions import FieldErrors, HunchError, OutOfOrder
 from survey.models import (
     Assignment,
     AttentionAnswer,
@@ -24,36 +28,75 @@ from survey.models import (
     Sitting,
     Slot,
     Stage,
-    Study,
 )
+from survey.services.base.compiled import insert, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
 
-from . import debriefing, practice
+from . import comments, debriefing, practice
 from .attention import due_check
 from .enrolment import claim_booklet
-from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, open_assignment
+from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, step_among_items
 from .forms import is_screened_out, read_form, refuse_lists
+from .reading import Standing, locked_sitting, sitting_for
 from .timing import client_facts, milliseconds_since, record_step
 
+STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
-def sitting_for(token: str | None, *, study: Study | None = None) -> Sitting:
-    """The sitting that a token names.
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of a page that was sent.
+
+    `errors`: by field, why it was not accepted; nothing of the answer is stored then. `step`: what to show now; None
+    where nobody asked.
+    """
+
+    sitting: Sitting
+    step: Step | None
+    errors: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def answer(*, token: str | None, slug: str, data: Mapping[str, Any], with_next: bool) -> Answered:
+    """Take a page that was sent, with a remark if one was written on it. See `advance`.
+
+    Args:
+        token: names the sitting, which must be of the study called `slug`.
+        data: the fields of the page; `step` is the number of the step that it was shown for.
+        with_next: whether to say what to show next. Otherwise that is read by the page that shows it.
 
     Raises:
-        SittingUnknown: no token, a forged one, or one from another study.
+        SittingUnknown: the token names no sitting of this study.
+        OutOfOrder: the step has not been reached.
+        HunchError: the step is not a number.
     """
-    public_id = Sitting.public_id_of(token) if token else None
-    sitting = public_id and (
-        Sitting.objects.select_related("stage__study__bank", "respondent", "booklet")
-        .filter(public_id=public_id)
-        .first()
-    )
-    if not sitting or (study is not None and sitting.stage.study_id != study.pk):
-        raise SittingUnknown(
-            _("We could not find your place in this study. Please open the link that you were given once more.")
-        )
-    return sitting
+    now = timezone.now()
+    with transaction.atomic():
+        sitting = sitting_for(token, slug=slug, lock=True)
+        with translation.override(sitting.language):
+            if _was_taken(sitting, _number_of(data)):
+                return Answered(sitting, current_step(sitting) if with_next else None)
+            shown = current_step(sitting)
+            noted = False
+            try:
+                noted = comments.note_with_answer(sitting, shown, data, now)
+                # A remark stays, even if the answer is refused.
+                with transaction.atomic() if noted else nullcontext():
+                    following = _take(sitting, shown, data, now)
+                    return Answered(sitting, _step_after(sitting, shown, following) if with_next else None)
+            except HunchError as exc:
+                refusal = exc
+                transaction.set_rollback(not noted)
+    if isinstance(refusal, FieldErrors):
+        return Answered(sitting, shown, refusal.errors)
+    raise refusal
+
+
+def _number_of(data: Mapping[str, Any]) -> int:
+    number = str(data.get("step", ""))
+    if not STEP_NUMBER.fullmatch(number):
+        raise HunchError(_("This page was sent in a form that we cannot read. Please go on from where you are."))
+    return int(number)
 
 
 @transaction.atomic
@@ -69,30 +112,52 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
         OutOfOrder: the step has not been reached.
     """
     now = timezone.now()
-    # Lock only the row itself: PostgreSQL refuses to lock the nullable side of a join.
-    locked = (
-        Sitting.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("stage__study__bank", "respondent")
-        .get(pk=sitting.pk)
-    )
-    if locked.is_over or step < locked.step:
+    locked = locked_sitting(sitting.pk)
+    locked.is_by_ids_alone = sitting.is_by_ids_alone
+    if _was_taken(locked, step):
         return current_step(locked)
-    if step > locked.step:
-        raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     shown = current_step(locked)
+    return _step_after(locked, shown, _take(locked, shown, data, now))
+
+
+def _was_taken(sitting: Sitting, step: int) -> bool:
+    """Whether nothing is left to do for a POST of that step. Needs the sitting's lock.
+
+    Raises:
+        OutOfOrder: the step has not been reached.
+    """
+    if sitting.is_over or step < sitting.step:
+        return True
+    if step > sitting.step:
+        raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
+    return False
+
+
+def _take(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
+    """Store the answer to the step that the sitting is at. Returns the next screen of the same item, if it has one.
+    Needs the sitting's lock."""
     _refuse_unstorable(data)
     refuse_lists(data, shown.block.fields)
-    if locked.state == Sitting.State.EXPIRED:
-        _revive(locked, now)
-    if not locked.is_over:
-        accept = ACCEPT.get(shown.kind, _accept_reading)
-        accept(locked, shown, data, now)
-        if locked.withdrawn_at is None:
-            record_step(locked, shown, data, now)
-    locked.step += 1
-    locked.last_seen_at = now
-    locked.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
-    return current_step(locked)
+    if sitting.state == Sitting.State.EXPIRED:
+        _revive(sitting, now)
+        if shown.assignment is not None:
+            shown.assignment.refresh_from_db(fields=["state"])
+    following = None
+    if not sitting.is_over:
+        following = ACCEPT.get(shown.kind, _accept_reading)(sitting, shown, data, now)
+        if sitting.withdrawn_at is None:
+            record_step(sitting, shown, data, now)
+    sitting.step += 1
+    sitting.last_seen_at = now
+    update(sitting, "step", "last_seen_at", "block", "state", "ended_at", "booklet")
+    return following
+
+
+def _step_after(sitting: Sitting, shown: Step, following: Screen | None) -> Step:
+    """The step that follows an answer, from what was read for the answer as far as that goes."""
+    if shown.standing is None or following is None:
+        return current_step(sitting)
+    return step_among_items(sitting, shown.standing, screen=following)
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
@@ -147,7 +212,7 @@ def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: 
 
 
 def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    (check,) = shown.checks
+    (check,), standing = shown.checks, _standing(shown)
     chosen = _chosen(shown.checks, data)[check.name]
     AttentionAnswer.objects.create(
         sitting=sitting,
@@ -158,7 +223,13 @@ def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], no
         passed=chosen < check.right,
         at=now,
     )
-    _leave_finished_items(sitting, now)
+    _leave_finished_items(sitting, replace(standing, checks=standing.checks | {check.name}), now)
+
+
+def _standing(shown: Step) -> Standing:
+    if shown.standing is None:
+        raise RuntimeError(f"a step of the kind {shown.kind} knows where the sitting stands among its items")
+    return shown.standing
 
 
 def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[str, int]:
@@ -198,39 +269,43 @@ def _accept_debriefing(sitting: Sitting, shown: Step, data: Mapping[str, Any], n
         sitting.refresh_from_db(fields=["state", "ended_at", "expired_at", "withdrawn_at"])
 
 
-def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    assignment, screen = shown.assignment, shown.screen
+def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
+    assignment, screen, standing = shown.assignment, shown.screen, _standing(shown)
     if assignment is None or screen is None:
         raise RuntimeError("an item step has an assignment and a screen")
     if (posted := data.get("screen")) and posted != screen.name:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     cleaned = screen.accepted(data)
-    # Read again: the person's return may have changed its state.
-    assignment = Assignment.objects.select_related("slot__item", "slot__stage", "sitting").get(pk=assignment.pk)
     instrument = instruments.of_study(sitting.stage.study)
-    response = Response.objects.create(
-        assignment=assignment,
-        number=assignment.responses.count() + 1,
-        screen=screen.name,
-        screen_sha256=digest(screen.content()),
-        answered_at=now,
-        server_ms=milliseconds_since(sitting.last_seen_at, now),
-        client=client_facts(data),
+    response = insert(
+        Response(
+            assignment=assignment,
+            number=len(standing.responses) + 1,
+            screen=screen.name,
+            screen_sha256=digest(screen.content()),
+            answered_at=now,
+            server_ms=milliseconds_since(sitting.last_seen_at, now),
+            client=client_facts(data),
+        )
     )
+    standing.responses.append(response)
     if screen.form is not None:
         instrument.save(response=response, cleaned=cleaned)
     if points := instrument.score(response):
-        Score.objects.create(response=response, value=points.value, rule=points.rule, version=points.version)
-    if instrument.next_screen(assignment) is None:
+        insert(Score(response=response, value=points.value, rule=points.rule, version=points.version))
+    following = instrument.next_screen(assignment)
+    if following is None:
         assignment.completed_at = now
         if assignment.state == Assignment.State.LIVE:
             assignment.state = Assignment.State.COUNTED
-        assignment.save(update_fields=["state", "completed_at"])
-        _leave_finished_items(sitting, now)
+        update(assignment, "state", "completed_at")
+        if standing.is_last:
+            _leave_finished_items(sitting, replace(standing, assignment=None), now)
+    return following
 
 
-def _leave_finished_items(sitting: Sitting, now: datetime) -> None:
-    if open_assignment(sitting) is None and due_check(sitting, None) is None:
+def _leave_finished_items(sitting: Sitting, standing: Standing, now: datetime) -> None:
+    if standing.assignment is None and due_check(sitting, standing) is None:
         _enter_next_block(sitting, now)
 
 
@@ -244,7 +319,7 @@ def _accept_practice(sitting: Sitting, shown: Step, data: Mapping[str, Any], now
     practice.accept(sitting=sitting, screen=shown.screen, data=data, now=now)
 
 
-Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], None]
+Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], Screen | None]
 # By the kind of the step; steps that are only read are left out.
 ACCEPT: dict[str, Accept] = {
     "practice": _accept_practice,

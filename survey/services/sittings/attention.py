@@ -9,26 +9,28 @@ from collections.abc import Iterable, Sequence
 
 from django.db.models import Count
 
-from survey.models import Assignment, AttentionAnswer, Sitting
+from survey.models import AttentionAnswer, Sitting
 from survey.services.base.seeds import derive
 from survey.study_file import AttentionCheckConfig, Note, StudyConfig
+
+from .reading import Standing
 
 FAILED_TO_REJECT = 2  # What panels require before a rejection in studies that are not very short.
 # Studies of this length or more should have at least that many checks, or nobody can fail enough of them.
 LONG_MINUTES = 5
 
 
-def due_check(sitting: Sitting, following: Assignment | None) -> AttentionCheckConfig | None:
-    """The check that comes before the `following` item (None: all items are answered), in the sitting's language.
+def due_check(sitting: Sitting, standing: Standing) -> AttentionCheckConfig | None:
+    """The check that comes before the item at which the sitting stands, or after all of them, in its language.
 
     A booklet may have fewer items than the study file says: later checks then come after its last item.
     """
     checks = sitting.shown_config.sitting.attention_checks
+    following = standing.assignment
     if not checks or (following is not None and following.position == 1):
         return None
-    answered = set(sitting.attention_answers.values_list("name", flat=True))
     for check in sorted(checks, key=lambda check: check.after_item):
-        if check.name not in answered and (following is None or check.after_item < following.position):
+        if (following is None or check.after_item < following.position) and check.name not in standing.checks:
             return check
     return None
 

@@ -2,10 +2,26 @@
 
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from survey.models import Assignment, Booklet, Sitting, Slot, Stage
+from survey.contracts import panels
+from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
+from survey.services.base.compiled import CompiledQuery
+
+ADMITTING = CompiledQuery(
+    lambda study: Stage.objects.filter(study=study, state=Stage.State.OPEN).defer("manifest").order_by("-index")[:1],
+    study=int,
+)
+
+
+def admitting_stage(study: Study) -> Stage | None:
+    """The stage that a new respondent would join: the newest open stage, even if it is full."""
+    stage = ADMITTING.first(study=study.pk)
+    if stage is not None:
+        stage.study = study
+    return stage
 
 
 def free_booklets(stage: Stage) -> QuerySet[Booklet]:
@@ -19,13 +35,36 @@ def _count_in_stage(rows: QuerySet[Any]) -> Coalesce:
 def free_capacity(stage: Stage) -> int:
     """How many more people can begin: free booklets minus people who have begun and not yet claimed one.
 
+    In a study that is open to anybody, people can be made up, so that nobody holds a place before the booklet, which
+    comes after practice and checks. More people may then begin than there are places.
+
     One SQL statement: with two, a claim between them could make the page say "full" while a booklet is free.
     """
     free = _count_in_stage(Booklet.objects.filter(stage=OuterRef("pk"), claimed_at__isnull=True))
+    if panels.of_study(stage.study).is_open:
+        return int(Stage.objects.filter(pk=stage.pk).values_list(free, flat=True).get())
     waiting = _count_in_stage(
         Sitting.objects.filter(stage=OuterRef("pk"), state=Sitting.State.LIVE, booklet__isnull=True)
     )
     return int(Stage.objects.filter(pk=stage.pk).values_list(free - waiting, flat=True).get())
+
+
+def has_free_place(stage: Stage) -> bool:
+    """Whether one more person can begin: `free_capacity` above 0.
+
+    A stage with a million slots has as many free booklets to count as would take longer than the page. So this looks
+    for one free booklet, after as many as people wait for, by indexes. One statement, as above.
+    """
+    if panels.of_study(stage.study).is_open:
+        return free_booklets(stage).exists()
+    waiting = (
+        f"SELECT count(*) FROM {Sitting._meta.db_table} "  # noqa: S608 - names of tables
+        f"WHERE stage_id = %s AND state = '{Sitting.State.LIVE.value}' AND booklet_id IS NULL"
+    )
+    free = f"SELECT 1 FROM {Booklet._meta.db_table} WHERE stage_id = %s AND claimed_at IS NULL"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT EXISTS ({free} LIMIT 1 OFFSET ({waiting}))", [stage.pk, stage.pk])
+        return bool(cursor.fetchone()[0])
 
 
 def sittings_inside(stage: Stage) -> QuerySet[Sitting]:

@@ -3,6 +3,7 @@
 Only researchers read them.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,8 @@ from survey.exceptions import FieldErrors, OutOfOrder
 from survey.models import Assignment, QuestionReport, Sitting
 from survey.models.checks import LONGEST_REPORT
 
-from .flow import current_step
+from .flow import Step, current_step
+from .reading import locked_sitting
 
 FIELD = "report"  # The name of the text field in forms and the API.
 MOST_REPORTS = 30  # for one sitting
@@ -34,15 +36,28 @@ def report_question(*, sitting: Sitting, position: Any, screen: str, text: str) 
     now = timezone.now()
     words = _words(text)
     # Lock the sitting's row, as for an answer: of two remarks at once, the second one sees the first.
-    locked = (
-        Sitting.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("stage__study__bank", "respondent")
-        .get(pk=sitting.pk)
-    )
+    locked = locked_sitting(sitting.pk)
     assignment = None if locked.is_over else _shown_item(locked, str(position), screen)
     if assignment is None:
         raise OutOfOrder(_("This question is not among those that you were shown. Please go on from where you are."))
     return _store(locked, assignment, screen, words, now)
+
+
+def note_with_answer(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> bool:
+    """Store a remark that was written but sent with Continue instead of with its own button; whether there was one.
+    Needs the sitting's lock.
+
+    Args:
+        shown: the step that the sitting is at, which the page was shown for.
+
+    Raises:
+        FieldErrors: the text is too long, or cannot be stored.
+    """
+    text = data.get(FIELD, "")
+    if not text.strip() or shown.assignment is None or shown.screen is None:
+        return False
+    _store(sitting, shown.assignment, shown.screen.name, _words(text), now)
+    return True
 
 
 def _words(text: str) -> str:
@@ -74,9 +89,10 @@ def _shown_item(sitting: Sitting, position: str, screen: str) -> Assignment | No
 
 
 def _store(sitting: Sitting, assignment: Assignment, screen: str, words: str, now: datetime) -> QuestionReport | None:
-    again = QuestionReport.objects.filter(assignment=assignment, screen=screen, text=words).first()
-    if again is not None:
-        return again
-    if sitting.question_reports.count() >= MOST_REPORTS:
+    earlier = list(sitting.question_reports.all())
+    for report in earlier:
+        if (report.assignment_id, report.screen, report.text) == (assignment.pk, screen, words):
+            return report
+    if len(earlier) >= MOST_REPORTS:
         return None
     return QuestionReport.objects.create(sitting=sitting, assignment=assignment, screen=screen, text=words, at=now)

@@ -1,5 +1,8 @@
 """The choice after the debriefing: the answers may be used, or the person withdraws them. Pay does not depend on it,
-and neither does the next page."""
+and neither does the next page.
+
+Withdrawing cannot be taken back. So it is asked again, and not done for somebody who has only named the ids.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,22 +18,33 @@ from .withdrawal import DEBRIEFING, withdraw
 
 FIELD = "my_data"  # The choice's name in forms and the API.
 USE, WITHDRAW = "use", "withdraw"
+CONFIRMED = "my_data_confirmed"  # The name of the second question, which comes after WITHDRAW.
+YES = "yes"
 
 
 @dataclass(frozen=True)
-class Question:
+class ChoiceQuestion:
     label: str
     hint: str
     options: tuple[tuple[str, str], ...]
 
 
-def question(*, paid: bool) -> Question:
+def question(*, paid: bool) -> ChoiceQuestion:
     """The question, in the language of the page; paid people also read that their pay stays the same."""
     hint = _("If you withdraw your answers, we delete them at once, and we cannot bring them back.")
-    return Question(
+    return ChoiceQuestion(
         label=_("May we use your answers?"),
         hint=f"{_('Your pay is the same, whichever you choose.')} {hint}" if paid else hint,
         options=((USE, _("Use my data")), (WITHDRAW, _("Withdraw my data"))),
+    )
+
+
+def second_question() -> ChoiceQuestion:
+    """What is asked after somebody chose to withdraw. There is one answer; who thinks again leaves it out."""
+    return ChoiceQuestion(
+        label=_("Do you want us to delete all your answers?"),
+        hint=_("We delete them at once, and we cannot bring them back."),
+        options=((YES, _("Yes, delete my answers")),),
     )
 
 
@@ -40,11 +54,25 @@ def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> boo
     If they may not, everything is deleted and the sitting is over: the caller must read its row again.
 
     Raises:
-        FieldErrors: nothing was chosen.
+        FieldErrors: nothing was chosen, the withdrawal was not confirmed, or it may not be done for whoever is here.
     """
     chosen = str(data.get(FIELD) or "")
     if chosen not in (USE, WITHDRAW):
         raise FieldErrors({FIELD: [_("Choose one of the two answers below.")]})
+    if chosen == WITHDRAW and sitting.is_by_ids_alone:
+        raise FieldErrors(
+            {
+                FIELD: [
+                    _(
+                        "You have come back in another browser, and we cannot be sure that it is you. To have your "
+                        "answers deleted, choose this in the browser in which you began. Or go on here with the other "
+                        "button, and write to those who run the study."
+                    )
+                ]
+            }
+        )
+    if chosen == WITHDRAW and data.get(CONFIRMED) != YES:
+        raise FieldErrors({CONFIRMED: [_("Please confirm that all your answers are to be deleted.")]})
     DataChoice.objects.create(sitting=sitting, may_use=chosen == USE, at=now)
     if chosen == WITHDRAW:
         withdraw(respondent=sitting.respondent, now=now, reason=DEBRIEFING, via="debriefing")

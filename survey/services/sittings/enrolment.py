@@ -2,9 +2,11 @@
 
 import random
 import secrets
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -21,26 +23,67 @@ from survey.models import (
     Stage,
     Study,
 )
+from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import draw_for_items, draw_for_sitting
+from survey.services.base.auditing import record
+from survey.services.base.budgets import Budget, spend
+from survey.services.base.compiled import CompiledQuery, insert, update
 from survey.services.base.hashing import digest
-from survey.services.base.locks import locked_stage
+from survey.services.base.locks import locked_row
 
-from .capacity import free_booklets, free_capacity
-from .identities import find_respondent, store_identity, submission_hash
+from .capacity import admitting_stage, free_booklets, has_free_place
+from .identities import find_respondent, person_hash, store_identity, submission_hash
+from .reading import LEFT_OUT
+from .refusals import too_many_from_here
 
 # Enough that people who claim at the same moment rarely try the same one; booklets were dealt at random already.
 CLAIM_WINDOW = 50
+BEGUN, BEGUN_SECONDS = "begun_by_address", 3600
+
+
+def _named(slug: str) -> QuerySet[Study]:
+    opened = Stage.objects.filter(study=OuterRef("pk"), opened_at__isnull=False).order_by()
+    # The file is known by its hash.
+    return Study.objects.defer(*FILE_FIELDS).annotate(was_opened=Exists(opened)).filter(slug=slug).order_by()  # type: ignore[no-redef]
+
+
+def _begun(study: int, person: str) -> QuerySet[Sitting]:
+    identity = "respondent__panel_identity"
+    of_person = Sitting.objects.filter(**{f"{identity}__study": study, f"{identity}__person_hash": person})
+    return of_person.select_related(identity).order_by("-wave")[:1]
+
+
+NAMED = CompiledQuery(_named, slug=str)
+BEGUN_BY = CompiledQuery(_begun, study=int, person=str)
 
 
 def study_of(slug: str) -> Study:
-    """
+    """The study, and with it whether it was ever open.
+
     Raises:
         NotFound: there is no such study.
     """
-    study = None if "\x00" in slug else Study.objects.filter(slug=slug).first()  # PostgreSQL cannot search for NUL
+    study = None if "\x00" in slug else NAMED.first(slug=slug)  # PostgreSQL cannot search for NUL
     if study is None:
-        raise NotFound(_("There is no study at this address. Please check the link you were given."))
+        raise unknown_study()
     return study
+
+
+def refuse_before_opening(study: Study) -> None:
+    """Strangers do not learn which studies are being prepared: a study that was never open is not there for them.
+
+    Args:
+        study: as `study_of` gave it.
+
+    Raises:
+        NotFound: no stage of it was ever open. The same as if there were no such study.
+    """
+    if not study.was_opened:
+        raise unknown_study()
+
+
+def unknown_study() -> NotFound:
+    return NotFound(_("There is no study at this address. Please check the link you were given."))
 
 
 def new_open_person(panel: str = "open") -> PanelIds:
@@ -54,11 +97,10 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
     Raises:
         EntryRefused: the person has taken part under another submission.
     """
-    respondent = find_respondent(study, ids)
-    sitting = respondent and respondent.sittings.order_by("-wave").first()
-    if not sitting or respondent is None:
+    sitting = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
+    if sitting is None:
         return None
-    known = respondent.panel_identity.submission_hash
+    known = sitting.respondent.panel_identity.submission_hash
     if known and known != submission_hash(study, ids):
         raise EntryRefused(
             _("Our records show that you have taken part in this study before. It can be taken only once."),
@@ -96,11 +138,11 @@ def stage_to_join(study: Study) -> Stage:
         EntryRefused: nothing is open, or the open stage is full.
         InstrumentMissing: the study's items cannot be shown.
     """
-    stage = study.admitting_stage()
+    stage = admitting_stage(study)
     if stage is None:
         raise _closed()
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
-    if free_capacity(stage) < 1:
+    if not has_free_place(stage):
         raise _full()
     return stage
 
@@ -116,54 +158,84 @@ def consent_sha256(study: Study, language: str) -> str:
 
 
 @transaction.atomic
-def begin_sitting(*, study: Study, ids: PanelIds, language: str = "en", simulated: bool = False) -> Sitting:
-    """Store consent and begin. Repeated by the same person and submission, it returns the same sitting.
+def begin_sitting(
+    *,
+    study: Study,
+    ids: PanelIds,
+    language: str = "en",
+    simulated: bool = False,
+    browser: str = "",
+    address: str = "",
+) -> Sitting:
+    """Store consent and begin. Repeated by the same person and submission, it returns the same sitting; `is_new` says
+    which of the two it was.
+
+    Args:
+        browser: the secret of the person's browser, if they came by one.
+        address: the network address of a person who may be made up; empty for others, who are not counted.
 
     Raises:
-        EntryRefused: closed, full, or the person took part under another submission.
+        EntryRefused: closed, full, the person took part under another submission, or too many began from there.
     """
-    stage = stage_to_join_or_resume(study, ids)
-    if isinstance(stage, Sitting):
-        return stage
-    refuse_people_of_others(study, ids)
     # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
-    stage = locked_stage(stage.pk)
-    if again := find_sitting(study, ids):  # The person has two tabs, and the other one was faster.
-        return again
-    if stage.state != Stage.State.OPEN:
+    admitting = admitting_stage(study)
+    stage = locked_row(admitting.pk) if admitting else None
+    if begun := find_sitting(study, ids):  # Or in another tab, which was faster.
+        return begun
+    if stage is None or stage.state != Stage.State.OPEN:
         raise _closed()
-    if free_capacity(stage) < 1:
+    stage.study = study
+    instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
+    refuse_people_of_others(study, ids)
+    if not has_free_place(stage):
         raise _full()
     now = timezone.now()
+    _refuse_crowds(study, address, now)
     panels.of_study(study).admit(study, ids, now=now)
-    respondent = Respondent.objects.create(study=study, is_simulated=simulated)
-    store_identity(respondent=respondent, ids=ids)
-    sitting = Sitting.objects.create(
-        respondent=respondent,
-        stage=stage,
-        study_sha256=study.source_sha256,
-        language=language,
-        block=1,
-        step=1,
-        started_at=now,
-        last_seen_at=now,
+    respondent = insert(Respondent(study=study, is_simulated=simulated))
+    store_identity(respondent=respondent, ids=ids, browser=browser)
+    sitting = insert(
+        Sitting(
+            respondent=respondent,
+            stage=stage,
+            study_sha256=study.source_sha256,
+            language=language,
+            block=1,
+            step=1,
+            started_at=now,
+            last_seen_at=now,
+        )
     )
-    Consent.objects.create(
-        sitting=sitting,
-        version=study.config.blocks[0].version,
-        language=language,
-        text_sha256=consent_sha256(study, language),
-        given_at=now,
+    insert(
+        Consent(
+            sitting=sitting,
+            version=study.config.blocks[0].version,
+            language=language,
+            text_sha256=consent_sha256(study, language),
+            given_at=now,
+        )
     )
     draw_for_sitting(sitting, stage)
     if sitting.current_block.kind == "items" and not claim_booklet(sitting, now=now):
         raise _full()
-    Stage.objects.filter(pk=stage.pk).update(arrivals=stage.arrivals + 1)
+    stage.arrivals += 1
+    update(stage, "arrivals")
+    sitting.is_new = True
     return sitting
 
 
-def stage_to_join_or_resume(study: Study, ids: PanelIds) -> Stage | Sitting:
-    return find_sitting(study, ids) or stage_to_join(study)
+def _refuse_crowds(study: Study, address: str, now: datetime) -> None:
+    """Where people can be made up, one address begins a limited number of sittings an hour.
+
+    Raises:
+        EntryRefused: it has begun as many.
+    """
+    most = study.config.sitting.begins_per_address
+    if not address or not most:
+        return
+    budget = Budget(BEGUN, most=most, seconds=BEGUN_SECONDS)
+    if seconds := spend(budget, who=f"{study.pk} {address}", now=now):
+        raise too_many_from_here(seconds)
 
 
 def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
@@ -172,7 +244,9 @@ def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
     Free booklets are tried in random order, each by one conditional update. If somebody else gets a booklet first, the
     next one is tried, so the stage is full only if no booklet is free.
     """
-    stage = Stage.objects.get(pk=sitting.stage_id)
+    # One statement for the stage as it is now and for whom the audit is about.
+    row = Sitting.objects.select_related("respondent", "stage__study").defer(*LEFT_OUT).get(pk=sitting.pk)
+    stage = row.stage
     if stage.state == Stage.State.FROZEN:
         return False
     while free := list(free_booklets(stage).order_by("kind", "number").values_list("pk", flat=True)[:CLAIM_WINDOW]):
@@ -180,12 +254,27 @@ def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
         if Booklet.objects.filter(pk=choice, claimed_at__isnull=True).update(claimed_at=now):
             sitting.booklet_id = choice
             sitting.save(update_fields=["booklet"])
-            _assign_slots(sitting, now=now)
+            _record_claim(row, _assign_slots(sitting, now=now), now=now)
             return True
     return False
 
 
-def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
+def _record_claim(row: Sitting, slots: Sequence[int], *, now: datetime) -> None:
+    """The assignment as a hash, so that a slot that is given to somebody else later can be shown. `docs/audit.md`.
+
+    With the assignment's own time, which is a little earlier than the entry's.
+    """
+    record(
+        "claim_booklet",
+        row.stage,
+        via="web",
+        assigned_at=now.astimezone(UTC).isoformat(),
+        sha256=digest([row.stage.index, row.respondent.pseudonym, *slots]),
+    )
+
+
+def _assign_slots(sitting: Sitting, *, now: datetime) -> list[int]:
+    """The numbers of the slots that the sitting was given, in their order."""
     slots = list(Slot.objects.filter(booklet=sitting.booklet_id).order_by("position"))
     for position, slot in enumerate(slots, start=1):
         # Somebody who came back may have taken slots out of a make-up booklet; the others move up.
@@ -199,3 +288,4 @@ def _assign_slots(sitting: Sitting, *, now: datetime) -> None:
         ]
     )
     draw_for_items(assignments, sitting)
+    return [slot.number for slot in slots]

@@ -8,69 +8,171 @@ from django.utils.translation import gettext as _
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds, Verdict
 from survey.exceptions import EntryRefused
-from survey.models import Study
+from survey.models import Sitting, Study
 
-from .enrolment import find_sitting, new_open_person, refuse_people_of_others
+from .enrolment import begin_sitting, find_sitting, new_open_person, refuse_people_of_others
+from .identities import Visitor, began_in
+from .lookups import look_up
+from .refusals import not_checked
 
 # The header is signed with the site's key, so that nobody else can mark a person as simulated.
 SIMULATED_HEADER = "X-Hunch-Simulated"
 SIMULATED_SALT = "hunch.simulated"
 
 
-def person_at_the_door(study: Study, given: Mapping[str, str]) -> PanelIds:
-    """The given ids, or new ones if the study is open to anybody.
+def person_at_the_door(study: Study) -> Visitor:
+    """Somebody without ids, if the study is open to anybody.
 
     Raises:
-        EntryRefused: the study's panel sends ids, and they are missing or not ids.
+        EntryRefused: the study's panel sends ids, and they are missing.
     """
     panel = panels.of_study(study)
-    ids = panel.recognise(study, given)
-    if ids is not None:
-        return ids
     if panel.is_open:
-        return new_open_person(panel.name)
+        return Visitor(new_open_person(panel.name))
     raise EntryRefused(panel.how_to_enter(), code="no_panel_ids")
 
 
 def arrive(
-    study: Study, given: Mapping[str, str], *, host: str, known: PanelIds | None = None, simulated: bool = False
-) -> PanelIds | None:
-    """The ids in the address, after checking that the panel sent this person; None if there are none.
+    study: Study,
+    given: Mapping[str, str],
+    *,
+    host: str,
+    address: str = "",
+    known: Visitor | None = None,
+    simulated: bool = False,
+) -> Visitor | None:
+    """Who came with this address, after checking that the panel sent this person; None if it has no ids.
 
-    A person whom the panel has confirmed is not checked again: a signed link is valid for two minutes, and people
-    reload pages later than that.
+    A browser that was let in before is not checked again: a signed link is valid for two minutes, and people reload
+    pages later than that. Where entry is signed, everybody else needs a valid signature, also to come back. Elsewhere
+    the ids alone lead back, since people come back on other devices (see `give_back`).
 
     Args:
         host: our host as the browser named it; a signed link names it too.
-        known: the ids of this browser's earlier visit.
+        address: the network address that the request came from.
+        known: what this browser holds of an earlier visit.
         simulated: not checked, since no panel knows simulated people.
 
     Raises:
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
     """
-    ids = panels.of_study(study).recognise(study, given)
+    panel = panels.of_study(study)
+    ids = panel.recognise(study, given)
     if ids is None:
         return None
+    here_before = known if known is not None and known.ids == ids else None
+    is_signed = study.config.panel.signed_entry
+    if here_before is not None and (here_before.signed or not is_signed):
+        visitor = here_before
+    elif simulated:
+        visitor = Visitor(ids, signed=True, confirmed=True)
+    elif panel.ids_are_secret:
+        visitor = Visitor(ids, confirmed=True)
+    elif is_signed:
+        try:
+            visitor = _signed(study, ids, given, host=host, address=address)
+        except EntryRefused:
+            if here_before is None:
+                raise
+            visitor = here_before  # With no more rights than before.
+    elif find_sitting(study, ids) is not None:
+        visitor = Visitor(ids)
+    else:
+        _refuse_other_postings(study, ids)
+        visitor = Visitor(ids, confirmed=_is_sent(study, ids, given, host=host, address=address))
     if find_sitting(study, ids) is None:
-        if ids != known and not simulated:
-            _refuse_strangers(study, ids, given, host=host)
         refuse_people_of_others(study, ids)
-    return ids
+    return visitor
 
 
-def _refuse_strangers(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str) -> None:
+def begin(study: Study, visitor: Visitor, *, address: str, language: str, simulated: bool = False) -> Sitting:
+    """Begin a visitor's sitting, or give back the one that they began.
+
+    Args:
+        address: the visitor's network address; it counts where the visitor may be made up.
+
+    Raises:
+        EntryRefused: as `begin_sitting` and `give_back`.
+    """
+    sitting = begin_sitting(
+        study=study,
+        ids=visitor.ids,
+        language=language,
+        simulated=simulated,
+        browser=visitor.browser,
+        address="" if visitor.confirmed or simulated else address,
+    )
+    return sitting if sitting.is_new else give_back(study, sitting, visitor)
+
+
+def give_back(study: Study, sitting: Sitting, visitor: Visitor) -> Sitting:
+    """The sitting that a visitor's ids began, given back to the visitor. Its `token` is for them.
+
+    It is given back whole to the browser in which it began, by a signed link, and where ids are secrets. Where entry is
+    not signed, ids alone give the place back, but nobody withdraws the person's answers by them.
+
+    Raises:
+        EntryRefused: entry is signed, and the visitor has shown no valid link.
+    """
+    if (
+        panels.of_study(study).ids_are_secret
+        or visitor.signed
+        or began_in(study, sitting.respondent.panel_identity, visitor.browser)
+    ):
+        return sitting
+    if study.config.panel.signed_entry:
+        raise _not_sent()
+    sitting.is_by_ids_alone = True
+    return sitting
+
+
+def _signed(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str, address: str) -> Visitor:
+    """Whoever comes by a signed link. While no link can be checked, new people are looked up instead.
+
+    A look-up does not show that the ids were not taken from somebody: it gives no sitting back.
+    """
+    panel = panels.of_study(study)
+    verdict = panel.verdict(study, ids, query=given, host=host)
+    if verdict == Verdict.NOT_SENT:
+        raise _not_sent()
+    if verdict == Verdict.SENT:
+        if find_sitting(study, ids) is None:
+            _refuse_other_postings(study, ids)
+        return Visitor(ids, signed=True, confirmed=True)
+    if not panel.can_look_up() or find_sitting(study, ids) is not None:
+        raise not_checked(60)
+    _refuse_other_postings(study, ids)
+    verdict = look_up(panel, study, ids, address=address)
+    if verdict == Verdict.NOT_SENT:
+        raise _not_sent()
+    if verdict == Verdict.NOT_KNOWN:
+        raise not_checked(60)
+    return Visitor(ids, confirmed=True)
+
+
+def _is_sent(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str, address: str) -> bool:
+    """Whether the panel says that it sent this new person; False where it has no way of saying.
+
+    Raises:
+        EntryRefused: it says that it did not, or it could not be asked.
+    """
+    panel = panels.of_study(study)
+    verdict = panel.verdict(study, ids, query=given, host=host)
+    if verdict == Verdict.NOT_KNOWN and panel.can_look_up():
+        verdict = look_up(panel, study, ids, address=address)
+    if verdict == Verdict.NOT_SENT:
+        raise _not_sent()
+    return verdict == Verdict.SENT
+
+
+def _refuse_other_postings(study: Study, ids: PanelIds) -> None:
+    """
+    Raises:
+        EntryRefused: the study has postings, and the person comes from none of them.
+    """
     ours = set(study.postings.exclude(external_id="").values_list("external_id", flat=True))
     if ours and ids.study and ids.study not in ours:
         raise _not_sent()
-    verdict = panels.of_study(study).verdict(study, ids, query=given, host=host)
-    if verdict == Verdict.NOT_SENT:
-        raise _not_sent()
-    if verdict == Verdict.NOT_KNOWN and study.config.panel.signed_entry:
-        raise EntryRefused(
-            _("We cannot check your link at the moment. Nothing has been recorded. Please try again in a minute."),
-            code="entry_not_checked",
-            status=503,
-        )
 
 
 def _not_sent() -> EntryRefused:

@@ -3,40 +3,68 @@
 A beat task runs this, never a respondent's request.
 """
 
+import logging
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from bandit.booklets import deal
 from bandit.errors import DesignError
 from bandit.short_booklets import deal_short
-from survey.contracts import instruments
-from survey.models import Assignment, Booklet, Sitting, Slot, Stage
+from survey.contracts import instruments, panels
+from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
 from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 
 from .capacity import free_booklets, slots_without_holder
 
+logger = logging.getLogger(__name__)
+
 HOLDOUT = Slot.Role.HOLDOUT
 
 
 def expire_sittings(now: datetime | None = None) -> int:
-    """Expire every live sitting that was inactive for longer than its study allows, and deal the freed slots."""
+    """Expire every live sitting that was inactive for longer than its study allows, and deal the freed slots.
+
+    Where that fails, such as by an instrument of another package, it stops no other sitting and no other stage. The
+    stage's row says why.
+    """
     now = now or timezone.now()
+    collecting = Q(state__in=[Stage.State.OPEN, Stage.State.PAUSED])
+    has_live = Exists(Sitting.objects.filter(stage=OuterRef("pk"), state=Sitting.State.LIVE))
+    stages = Stage.objects.filter(collecting | has_live | ~Q(upkeep_error=""))
     expired = 0
-    stages = Stage.objects.filter(sittings__state=Sitting.State.LIVE).select_related("study").distinct()
-    for stage in filter(_can_be_asked, stages):
-        silence = timedelta(minutes=stage.study.config.sitting.expires_after_minutes)
+    for stage in filter(_can_be_asked, stages.select_related("study")):
+        silence = longest_silence(stage.study)
         silent = stage.sittings.filter(state=Sitting.State.LIVE, last_seen_at__lt=now - silence)
-        expired += sum(
-            expire_sitting(pk, seen_before=now - silence, now=now) for pk in silent.values_list("pk", flat=True)
-        )
-    collecting = Stage.objects.filter(state__in=[Stage.State.OPEN, Stage.State.PAUSED]).select_related("study")
-    for stage in filter(_can_be_asked, collecting):
-        deal_make_up_booklets(stage)
+        errors = []
+        for pk in silent.values_list("pk", flat=True):
+            try:
+                expired += expire_sitting(pk, seen_before=now - silence, now=now)
+            except Exception as exc:
+                logger.exception("%s: sitting %s could not expire", stage, pk)
+                errors.append(exc)
+        try:
+            deal_make_up_booklets(stage)
+        except Exception as exc:
+            logger.exception("%s: no make-up booklets could be dealt", stage)
+            errors.append(exc)
+        # Its words may hold what somebody has typed: they are in the log alone.
+        error = f"{type(errors[0]).__name__}; the worker's log says where it was raised" if errors else ""
+        if error != stage.upkeep_error:
+            Stage.objects.filter(pk=stage.pk).update(upkeep_error=error)
     return expired
+
+
+def longest_silence(study: Study) -> timedelta:
+    """How long a sitting lasts without a page being sent. Where anybody can begin, nobody holds a place for long."""
+    sitting = study.config.sitting
+    minutes = sitting.expires_after_minutes
+    if panels.of_study(study).is_open:
+        minutes = min(minutes, sitting.open_place_minutes)
+    return timedelta(minutes=minutes)
 
 
 def _can_be_asked(stage: Stage) -> bool:

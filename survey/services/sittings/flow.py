@@ -15,6 +15,7 @@ from survey.study_file import BlockConfig, CheckConfig
 from . import practice
 from .attention import due_check, options_shown
 from .endings import outcome_of, text_at_the_end
+from .reading import Standing, standing_of
 
 MAXIMUM_CHECK_ATTEMPTS = 2
 
@@ -53,12 +54,17 @@ class Step:
     hints: tuple[str, ...] = ()
     screen: Screen | None = None
     feedback: tuple[str, ...] = ()
-    assignment: Assignment | None = None
+    standing: Standing | None = None
     position: int = 0
     total: int = 0
     outcome: str = ""
     code: str = ""
     paid: bool = False
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The item that is shown, if the step is one."""
+        return self.standing.assignment if self.standing is not None and self.kind == "item" else None
 
 
 def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion, ...]:
@@ -68,16 +74,6 @@ def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion
         random.Random(derive(sitting.stage.seed, "check", check.name, sitting.public_id.hex)).shuffle(options)  # noqa: S311
         shown.append(CheckQuestion(check.name, check.question, tuple(options)))
     return tuple(shown)
-
-
-def open_assignment(sitting: Sitting) -> Assignment | None:
-    """The first item that is not completely answered, whether it counts or is late."""
-    return (
-        sitting.assignments.filter(completed_at__isnull=True)
-        .select_related("slot__item", "slot__stage", "sitting")
-        .order_by("position")
-        .first()
-    )
 
 
 def current_step(sitting: Sitting) -> Step:
@@ -104,31 +100,14 @@ def current_step(sitting: Sitting) -> Step:
             number=sitting.step,
             kind="checks",
             block=block,
-            text=sitting.shown_config.block_text(block, sitting.levels()),
+            text=_text(sitting, block),
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,
         )
     if block.kind == "items":
-        assignment = open_assignment(sitting)
-        if check := due_check(sitting, assignment):
-            question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
-            return Step(number=sitting.step, kind="attention", block=block, checks=(question,))
-        if assignment is None:
-            return _welcome_back(sitting)
-        screen = instruments.of_study(study).next_screen(assignment)
-        if screen is None:
-            raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
-        return Step(
-            number=sitting.step,
-            kind="item",
-            block=block,
-            screen=screen,
-            assignment=assignment,
-            position=assignment.position,
-            total=sitting.assignments.count(),
-        )
-    text = sitting.shown_config.block_text(block, sitting.levels())
+        return step_among_items(sitting, standing_of(sitting))
+    text = _text(sitting, block)
     if block.kind == "practice":
         shown = practice.shown(sitting)
         several = shown.total > 1
@@ -144,6 +123,38 @@ def current_step(sitting: Sitting) -> Step:
         )
     paid = panels.of_study(study).has_submissions
     return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
+
+
+def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | None = None) -> Step:
+    """The step of a sitting that stands there: an attention check that is due, or a screen of the item.
+
+    Args:
+        screen: the item's next one, where it is known already.
+    """
+    block = sitting.current_block
+    if check := due_check(sitting, standing):
+        question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
+        return Step(number=sitting.step, kind="attention", block=block, checks=(question,), standing=standing)
+    if standing.assignment is None:
+        return _welcome_back(sitting)
+    screen = screen or instruments.of_study(sitting.stage.study).next_screen(standing.assignment)
+    if screen is None:
+        raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
+    return Step(
+        number=sitting.step,
+        kind="item",
+        block=block,
+        screen=screen,
+        standing=standing,
+        position=standing.assignment.position,
+        total=standing.total,
+    )
+
+
+def _text(sitting: Sitting, block: BlockConfig) -> str:
+    """The block's text under the sitting's levels, which are read once for a page."""
+    sitting.known_levels = sitting.levels() if sitting.config.conditions else {}
+    return sitting.shown_config.block_text(block, sitting.known_levels)
 
 
 def words_while_missing() -> str:

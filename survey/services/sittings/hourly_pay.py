@@ -57,40 +57,40 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
         reward: in cents; without it the newest posting's, or else the study file's.
         as_expected: use only the study file, not what was measured and posted since.
     """
-    settings = study.config
+    config = study.config
     if reward is None and not as_expected:
         reward = study.postings.order_by("-pk").values_list("reward", flat=True).first()
     times = [] if as_expected else minutes_taken(study)
-    minutes = median(times) if len(times) >= ENOUGH else float(settings.expected_minutes)
-    return _pay(settings, reward or settings.panel.reward, minutes, finished=len(times))
+    minutes = median(times) if len(times) >= ENOUGH else float(config.expected_minutes)
+    return _pay(config, reward or config.panel.reward, minutes, finished=len(times))
 
 
 def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
     """The hourly pay of the study file's reward by the pilot's times. None if too few finished the pilot, if nobody is
     paid, or if its sittings were different: with other blocks, or another number of items."""
-    settings = study.config
+    config = study.config
 
     def lasts_as_long(sitting: Sitting) -> bool:
         then = study.as_of(sitting.study_sha256)
-        return (then.sitting.items, len(then.blocks)) == (settings.sitting.items, len(settings.blocks))
+        return (then.sitting.items, len(then.blocks)) == (config.sitting.items, len(config.blocks))
 
-    pilots = _finished(study).filter(stage__index__lte=settings.pilots)
+    pilots = _finished(study).filter(stage__index__lte=config.pilots)
     times = _minutes(sitting for sitting in pilots if lasts_as_long(sitting))
     if len(times) < ENOUGH_IN_A_PILOT:
         return None
-    return _pay(settings, settings.panel.reward, median(times), finished=len(times), is_of_pilot=True)
+    return _pay(config, config.panel.reward, median(times), finished=len(times), is_of_pilot=True)
 
 
 def _pay(
-    settings: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
+    config: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
 ) -> HourlyPay | None:
-    minimum = panels.find(settings.panel.kind).minimum_an_hour.get(settings.panel.currency)
-    if minimum is None or settings.panel.reward is None or reward is None:
+    minimum = panels.find(config.panel.kind).minimum_an_hour.get(config.panel.currency)
+    if minimum is None or config.panel.reward is None or reward is None:
         return None
     return HourlyPay(
         cents=reward * 60 / max(minutes, 1 / 60),
         minimum=minimum,
-        currency=settings.panel.currency,
+        currency=config.panel.currency,
         minutes=minutes,
         finished=finished,
         is_of_pilot=is_of_pilot,

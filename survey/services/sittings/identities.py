@@ -1,27 +1,41 @@
 """Panel ids: stored encrypted, found by a hash with a separate key for each study, and kept apart from answers."""
 
-import base64
-import hashlib
+import hmac
 import json
-from dataclasses import asdict
+import secrets
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
-from django.conf import settings
+from cryptography.fernet import InvalidToken
 
 from survey.contracts.panels import PanelIds
 from survey.models import PanelIdentity, Respondent, Study
-from survey.services.base.hashing import keyed_digest
+from survey.services.base.compiled import insert
+from survey.services.base.hashing import identity_cipher, keyed_digest
 
 
-def _cipher() -> Fernet:
-    key = hashlib.sha256(b"hunch.identities\0" + settings.HUNCH_IDENTITY_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(key))
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody at the entrance.
+
+    signed: they came with an address whose signature was valid when they came.
+    confirmed: the panel, or a link that we made, says that this person exists. Others may be made up.
+    browser: a secret of this browser. Whoever shows it later is at the same browser. Empty for a program.
+    """
+
+    ids: PanelIds
+    signed: bool = False
+    confirmed: bool = False
+    browser: str = field(default="", repr=False)
+
+
+def new_browser() -> str:
+    return secrets.token_urlsafe(16)
 
 
 def seal(ids: PanelIds) -> str:
     """Ids as an encrypted text, for storing."""
-    return _cipher().encrypt(json.dumps(asdict(ids)).encode()).decode()
+    return identity_cipher().encrypt(json.dumps(asdict(ids)).encode()).decode()
 
 
 def unseal(sealed: str) -> PanelIds | None:
@@ -30,22 +44,27 @@ def unseal(sealed: str) -> PanelIds | None:
     return PanelIds(**values) if isinstance(values, dict) else None
 
 
-def seal_for(study: Study, ids: PanelIds) -> str:
-    """Ids as an encrypted text that is valid for one study, for the cookie between entry and consent."""
-    return _cipher().encrypt(json.dumps([study.pk, asdict(ids)]).encode()).decode()
+def seal_for(study: Study, visitor: Visitor) -> str:
+    """A visitor as an encrypted text that is valid for one study, for the cookie from the entrance on."""
+    facts = {"signed": visitor.signed, "confirmed": visitor.confirmed, "browser": visitor.browser}
+    return identity_cipher().encrypt(json.dumps([study.pk, asdict(visitor.ids), facts]).encode()).decode()
 
 
-def unseal_for(study: Study, sealed: str, *, max_age_seconds: int) -> PanelIds | None:
-    """Decrypt ids; None for a text that was not sealed here for this study, was changed, or is too old."""
+def unseal_for(study: Study, sealed: str, *, max_age_seconds: int) -> Visitor | None:
+    """Decrypt a visitor; None for a text that was not sealed here for this study, was changed, or is too old.
+
+    A text that an older version sealed has the ids alone.
+    """
     values = _opened(sealed, max_age_seconds)
     if not isinstance(values, list) or values[0] != study.pk:
         return None
-    return PanelIds(**values[1])
+    facts = values[2] if len(values) > 2 else {}
+    return Visitor(PanelIds(**values[1]), **facts)
 
 
 def _opened(sealed: str, max_age_seconds: int | None = None) -> Any:
     try:
-        return json.loads(_cipher().decrypt(sealed.encode(), ttl=max_age_seconds))
+        return json.loads(identity_cipher().decrypt(sealed.encode(), ttl=max_age_seconds))
     except (InvalidToken, ValueError):
         return None
 
@@ -66,12 +85,25 @@ def find_respondent(study: Study, ids: PanelIds) -> Respondent | None:
     ).first()
 
 
-def store_identity(*, respondent: Respondent, ids: PanelIds) -> PanelIdentity:
-    return PanelIdentity.objects.create(
-        respondent=respondent,
-        study=respondent.study,
-        panel=ids.panel,
-        person_hash=person_hash(respondent.study, ids),
-        submission_hash=submission_hash(respondent.study, ids),
-        ids_encrypted=seal(ids).encode(),
+def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str = "") -> PanelIdentity:
+    return insert(
+        PanelIdentity(
+            respondent=respondent,
+            study=respondent.study,
+            panel=ids.panel,
+            person_hash=person_hash(respondent.study, ids),
+            submission_hash=submission_hash(respondent.study, ids),
+            browser_hash=_browser_hash(respondent.study, browser),
+            ids_encrypted=seal(ids).encode(),
+        )
     )
+
+
+def began_in(study: Study, identity: PanelIdentity, browser: str) -> bool:
+    """Whether the person consented in the browser with this secret."""
+    hashed = _browser_hash(study, browser)
+    return bool(hashed) and hmac.compare_digest(hashed, identity.browser_hash)
+
+
+def _browser_hash(study: Study, browser: str) -> str:
+    return keyed_digest(browser, purpose=f"browser:{study.pk}") if browser else ""

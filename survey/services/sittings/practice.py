@@ -34,7 +34,7 @@ def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]
 
 
 @dataclass(frozen=True)
-class Shown:
+class PracticeStep:
     """What a sitting is shown of its practice: the screen to answer, or after an example's last one none and, in
     sentences, what was entered. `number` of `total` examples, from 1."""
 
@@ -44,7 +44,7 @@ class Shown:
     total: int
 
 
-def shown(sitting: Sitting) -> Shown:
+def shown(sitting: Sitting) -> PracticeStep:
     """By the stored answers alone. Between two examples stands the row of a summary that was read."""
     practice = instruments.of_study(sitting.stage.study).practice
     if practice is None:
@@ -57,7 +57,7 @@ def shown(sitting: Sitting) -> Shown:
         else:
             given.append({"screen": answer.screen, **answer.data})
     screen = practice.screen(sitting=sitting, example=examples[done], given=given)
-    return Shown(screen, () if screen else practice.summary(given), done + 1, len(examples))
+    return PracticeStep(screen, () if screen else practice.summary(given), done + 1, len(examples))
 
 
 def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:

@@ -12,7 +12,8 @@ from django.db.models import Max
 from django.utils import timezone
 
 from survey.models import ScreenTiming, Sitting, UnfinishedScreen
-from survey.models.timing import MOST_UNFINISHED
+from survey.models.screen_timing import MOST_UNFINISHED
+from survey.services.base.compiled import insert
 
 from .flow import Step, current_step
 
@@ -51,14 +52,16 @@ def record_step(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: dat
     """Store the times of an answered step. An item's times are stored with its response. Needs the sitting's lock."""
     if shown.kind == "item":
         return
-    ScreenTiming.objects.create(
-        sitting=sitting,
-        step=shown.number,
-        kind=shown.kind,
-        name=_name(shown),
-        taken_at=now,
-        server_ms=milliseconds_since(sitting.last_seen_at, now),
-        client=client_facts(data),
+    insert(
+        ScreenTiming(
+            sitting=sitting,
+            step=shown.number,
+            kind=shown.kind,
+            name=_name(shown),
+            taken_at=now,
+            server_ms=milliseconds_since(sitting.last_seen_at, now),
+            client=client_facts(data),
+        )
     )
 
 

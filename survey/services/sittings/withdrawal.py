@@ -22,6 +22,7 @@ from survey.models import (
     ConditionLevel,
     Consent,
     DataChoice,
+    Erasure,
     JobStep,
     PanelIdentity,
     PredictorRun,
@@ -30,10 +31,12 @@ from survey.models import (
     Sitting,
     SnapshotAnswer,
     Stage,
+    StoredEstimate,
     Submission,
     Withdrawal,
 )
 from survey.services.answers.counting import frozen, frozen_stages, held_out_keys, subject_keys
+from survey.services.base import erasures
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 
@@ -156,17 +159,17 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
     running = JobStep.objects.filter(predictor_run=models.OuterRef("pk"), state=JobStep.State.RUNNING)
     runs = (
         PredictorRun.objects.filter(stage__study=study)
-        .filter(Q(ready_at__isnull=False) | models.Exists(running))
+        .filter(~Q(members={}) | models.Exists(running))
         .select_related("stage")
         .order_by("pk")
     )
     keys = subject_keys([answer.slot.item for answer in learning], study)
-    kept_back = {through: held_out_keys(study, through=through) for through in {run.kept_back_through for run in runs}}
+    held_out = {through: held_out_keys(study, through=through) for through in {run.kept_back_through for run in runs}}
     return [
         run
         for run in runs
         if any(
-            answer.slot.stage.index <= run.stage.index and key not in kept_back[run.kept_back_through]
+            answer.slot.stage.index <= run.stage.index and key not in held_out[run.kept_back_through]
             for answer, key in zip(learning, keys, strict=True)
         )
     ]
@@ -178,9 +181,9 @@ def withdraw(
 ) -> Withdrawal:
     """Delete everything that a person gave, and record the withdrawal. A second call changes nothing.
 
-    A sitting that was past its items counts as complete, since the person had given what was asked: it is paid. An
-    earlier one is over without pay. A caller that holds one of the person's sittings must read it again afterwards, and
-    store nothing more for it.
+    A sitting that was past its items, or has none left to answer, counts as complete, since the person had given what
+    was asked: it is paid. An earlier one is over without pay. A caller that holds one of the person's sittings must
+    read it again afterwards, and store nothing more for it.
 
     Takes the locks of all the person's sittings, so that an answer in flight is either deleted or refused. Then takes
     the locks of the stages, so that no snapshot contains half of the answers.
@@ -203,10 +206,13 @@ def withdraw(
     for model, keys in plan.rows.items():
         model._base_manager.filter(pk__in=keys).delete()
     given = Assignment.objects.filter(sitting__respondent=respondent)
+    answered_all = set(given.values_list("sitting", flat=True))
+    answered_all -= set(given.filter(completed_at__isnull=True).values_list("sitting", flat=True))
     SnapshotAnswer.objects.filter(assignment__in=given, withdrawn_at__isnull=True).update(withdrawn_at=now)
     given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
+    StoredEstimate.objects.filter(study=respondent.study).empty()
     for sitting in sittings:
-        _end(sitting, now)
+        _end(sitting, now, gave_all=sitting.pk in answered_all)
     withdrawal = Withdrawal.objects.create(
         respondent=respondent,
         at=now,
@@ -217,6 +223,7 @@ def withdraw(
         points=plan.points,
     )
     withdrawal.predictor_runs.set(plan.runs)
+    erasures.remember(Erasure.What.ANSWERS, [respondent], at=now)
     record(
         "withdraw",
         respondent,
@@ -230,10 +237,11 @@ def withdraw(
     return withdrawal
 
 
-def _end(sitting: Sitting, now: datetime) -> None:
+def _end(sitting: Sitting, now: datetime, *, gave_all: bool) -> None:
     kinds = [block.kind for block in sitting.config.blocks]
     if sitting.state in (Sitting.State.LIVE, Sitting.State.EXPIRED):
-        if sitting.block > kinds.index("items"):
+        # Who left in the last item, which counted as it was, still stands at the items.
+        if gave_all or sitting.block > kinds.index("items"):
             sitting.state = Sitting.State.COMPLETE
         else:
             sitting.state = Sitting.State.EXPIRED

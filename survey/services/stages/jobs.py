@@ -5,72 +5,45 @@ again when its lease is over.
 """
 
 import logging
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 from django.core.cache import cache
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
+from survey import queues
 from survey.contracts.instruments import InstrumentMissing
+from survey.database import forget_broken_connection
 from survey.exceptions import HunchError
 from survey.models import JobStep, Stage
-from survey.services.base import leases
-from survey.services.plans.candidates import candidates_are_outdated
+from survey.outages import is_outage
+from survey.services.base import files, leases
+from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
 
 from . import lifecycle
+from .claims import Claim
 from .scoring import score_candidates
 from .training import evaluate, train_member
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 2.0
-ML_KINDS = (JobStep.Kind.TRAIN, JobStep.Kind.SCORE, JobStep.Kind.EVALUATE)
-
-Progress = Callable[[int, int, str], bool]
+MEGABYTE = 1024 * 1024
 
 
-class Claim(leases.Hold[JobStep]):
-    """One worker's hold on a step."""
-
-    def __init__(self, step: JobStep) -> None:
-        super().__init__(step)
-        self._last_at = 0.0
-        self._last = (0, 0)
-
-    @property
-    def step(self) -> JobStep:
-        return self.row
-
-    def renew(self, **changes: Any) -> bool:
-        return super().renew(heartbeat_at=timezone.now(), **changes)
-
-    def heartbeat(self, done: int, total: int, text: str) -> bool:
-        """Renew the lease and store the progress; False if the claim is lost, which stops the work.
-
-        Written at most every few seconds, and at once when a part of the work ends (`done` is `total`).
-        """
-        has_ended = done >= total and (done, total) != self._last
-        if time.monotonic() - self._last_at < HEARTBEAT_SECONDS and not has_ended:
-            return True
-        self._last_at, self._last = time.monotonic(), (done, total)
-        return self.renew(progress_done=done, progress_total=total, progress_text=text[:200])
-
-    def finish(self, result: dict[str, Any]) -> None:
-        """
-        Raises:
-            Stopped: another worker has the step, and nothing was written.
-        """
-        if not self.end(JobStep.State.DONE, result=result, error=""):
-            raise Stopped
-
-    def fail(self, error: str) -> None:
-        self.end(JobStep.State.FAILED, error=error[:4000])
+def queue_of(step: JobStep) -> str:
+    """The queue whose workers run this step."""
+    if step.kind == JobStep.Kind.TRAIN:
+        return queues.TRAIN
+    if step.kind in (JobStep.Kind.SCORE, JobStep.Kind.EVALUATE):
+        return queues.SCORE
+    # A draw from all items reads the scores of each of them, which may take minutes.
+    draws_from_all = step.kind == JobStep.Kind.PLAN and step.stage.study.config.candidates.kind == "exhaustive"
+    return queues.SCORE if draws_from_all else queues.DEFAULT
 
 
 def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
@@ -86,12 +59,15 @@ def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
         progress_done=0,
         progress_total=0,
         progress_text="",
+        error="",
     )
     return None if step is None else Claim(step)
 
 
 def run_step(step_id: int) -> bool:
-    """Run one step to its end. False if there was nothing to do: it is done, or another worker has it."""
+    """Run one step to its end. False if there was nothing to do: it is done, another worker has it, or it waits."""
+    if _waits_for_space(step_id):
+        return False
     held = claim(step_id)
     if held is None:
         return False
@@ -105,25 +81,8 @@ def run_step(step_id: int) -> bool:
     except Stopped:
         logger.info("step %s: the claim went to another worker", step.pk)
         return False
-    except OperationalError as exc:
-        logger.warning("step %s: the database did not answer (%s); queued again", step.pk, exc)
-        held.give_back()
-        return False
-    except EndpointError as exc:
-        logger.warning("step %s (%s): a server did not answer: %s", step.pk, step, exc)
-        if exc.permanent or step.tries_left == 0:
-            held.fail(str(exc))
-        else:  # This process keeps the answers it got; the next beat tries again.
-            held.give_back()
-        return False
-    except (HunchError, PredictorError) as exc:
-        # The error says what a person must change, so the step is not tried again.
-        logger.warning("step %s (%s) failed: %s", step.pk, step, exc)
-        held.fail(str(exc))
-        return False
     except Exception as exc:
-        logger.exception("step %s (%s) failed", step.pk, step)
-        held.fail(f"{type(exc).__name__}: {exc}")
+        _end_with(held, exc)
         return False
     stage = Stage.objects.select_related("study__bank").get(pk=step.stage_id)
     lifecycle.next_steps(stage)
@@ -133,6 +92,40 @@ def run_step(step_id: int) -> bool:
         # A predictor that took longer than the next stage, or was repaired after it, is evaluated on it now.
         for later in stage.study.stages.filter(index__gt=stage.index, state=Stage.State.FROZEN):
             lifecycle.next_steps(later)
+    return True
+
+
+def _end_with(held: Claim, exc: Exception) -> None:
+    """Queue the step again where time may mend what went wrong; otherwise it fails, so that a person looks."""
+    step = held.step
+    if is_outage(exc):
+        logger.warning("step %s (%s): the database or the disk cannot be used: %s", step.pk, step, exc)
+        forget_broken_connection()
+        held.give_back(sent_at=timezone.now(), error=f"it is tried again after: {exc}"[:4000])
+    elif isinstance(exc, EndpointError):
+        logger.warning("step %s (%s): a server did not answer: %s", step.pk, step, exc)
+        if exc.permanent or step.tries_left == 0:
+            held.fail(str(exc))
+        else:  # This process keeps the answers it got; the next beat tries again.
+            held.give_back()
+    elif isinstance(exc, HunchError | PredictorError):
+        # The error says what a person must change, so the step is not tried again.
+        logger.warning("step %s (%s) failed: %s", step.pk, step, exc)
+        held.fail(str(exc))
+    else:
+        logger.error("step %s (%s) failed", step.pk, step, exc_info=exc)
+        held.fail(f"{type(exc).__name__}: {exc}")
+
+
+def _waits_for_space(step_id: int) -> bool:
+    """Whether the step must wait for room on a disk: a training whose files cannot be stored would cost its try, and
+    what servers of models were paid."""
+    folder = files.full_folder()
+    if folder is None:
+        return False
+    words = f"waits: less than {files.SPACE // MEGABYTE} MB are free in {folder}; make room, then it goes on by itself"
+    logger.warning("step %s %s", step_id, words)
+    JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=words)
     return True
 
 
@@ -147,12 +140,11 @@ def _plan(held: Claim) -> None:
     if following is None:
         held.finish({})
         return
-    if following.state == Stage.State.DRAFT and candidates_are_outdated(following):
-        held.finish({"outdated": "questions were flagged since the scoring; what is next is scored anew"})
-        return
-    with held.kept_alive():
-        planned = lifecycle.plan_stage(following, via="worker")
-    held.finish({"plan_sha256": planned.plan_sha256})
+    while following.state != Stage.State.DRAFT or not scores_are_outdated(following):
+        with suppress(QuestionsChanged), held.kept_alive():
+            held.finish({"plan_sha256": lifecycle.plan_stage(following, via="worker").plan_sha256})
+            return
+    held.finish({"outdated": "questions were flagged since the scoring; what is next is scored anew"})
 
 
 RUNNERS: dict[JobStep.Kind, Callable[[Claim], None]] = {
@@ -190,7 +182,7 @@ def sweep(*, now: datetime | None = None) -> int:
     now = now or timezone.now()
     return JobStep.objects.filter(JobStep.is_free(now), tries_left=0).update(
         state=JobStep.State.FAILED,
-        error="its worker died or lost the database every time; see the ml worker's log, then retry",
+        error="its worker died or lost the database every time; see the log of the worker that trains, then retry",
         finished_at=now,
         lease_until=None,
     )
@@ -213,6 +205,7 @@ def run_inline(stage: Stage) -> None:
         if not run_step(steps[0].pk):
             steps[0].refresh_from_db()
             if steps[0].state == JobStep.State.QUEUED:
-                raise RuntimeError(f"{steps[0]} cannot run now: people are still inside, or the database is away")
+                why = steps[0].error or "people are still inside, or the database is away"
+                raise RuntimeError(f"{steps[0]} cannot run now: {why}")
             if steps[0].state == JobStep.State.RUNNING:
                 raise RuntimeError(f"{steps[0]} is run by another worker")

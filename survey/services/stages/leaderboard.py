@@ -36,7 +36,7 @@ Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
 
 
 @dataclass(frozen=True)
-class Line:
+class LeaderboardLine:
     """A predictor run, evaluated on a stage's answers with one weighting; a line of dashes if not evaluated yet.
 
     `difference` is the run's figures minus those of the main predictor, on the same answers.
@@ -118,10 +118,10 @@ def _figure(value: float | None, interval: Sequence[float] | None) -> MetricValu
     return MetricValue(value, low, high)
 
 
-Sort = tuple[Callable[[Line], Any], bool]
+Sort = tuple[Callable[[LeaderboardLine], Any], bool]
 
 
-def _over_all_answers(metric: str, part: str) -> Callable[[Line], float | None]:
+def _over_all_answers(metric: str, part: str) -> Callable[[LeaderboardLine], float | None]:
     return lambda line: line.figures[metric][part].value
 
 
@@ -139,7 +139,9 @@ def sorts_of(learning: Learning | None) -> dict[str, Sort]:
     return found
 
 
-def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False, level: str = "") -> list[Line]:
+def leaderboard(
+    study: Study, *, sort: str = "evaluated", reverse: bool = False, level: str = ""
+) -> list[LeaderboardLine]:
     """All lines of a study. Lines with equal values keep the order of stages and answers, the main predictor first;
     lines without a value come last.
 
@@ -155,10 +157,10 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False,
     judged: dict[int, list[Evaluation]] = {}
     for found in Evaluation.objects.filter(stage__study=study).select_related("stage").order_by("stage__index"):
         judged.setdefault(found.predictor_run_id, []).append(found)
-    lines: list[Line] = []
+    lines: list[LeaderboardLine] = []
     for run in runs:
         lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level, learning)] or [
-            Line(
+            LeaderboardLine(
                 run=run,
                 trained_after=run.stage.index,
                 figures=figures_of({}, learning),
@@ -180,11 +182,11 @@ def leaderboard(study: Study, *, sort: str = "evaluated", reverse: bool = False,
     return sorted(with_value, key=value, reverse=falls != reverse) + without
 
 
-def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning) -> list[Line]:
+def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning) -> list[LeaderboardLine]:
     metrics = (found.metrics.get(LEVELS) or {}).get(level, {}) if level else found.metrics
     differences = metrics.get("difference") or {}
     return [
-        Line(
+        LeaderboardLine(
             run=run,
             trained_after=run.stage.index,
             evaluated_on=found.stage.index,

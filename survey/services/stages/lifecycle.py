@@ -23,11 +23,12 @@ from survey.models import (
     Sitting,
     SnapshotAnswer,
     Stage,
+    StoredEstimate,
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
 from survey.services.answers.counting import in_time, with_answers
-from survey.services.answers.exclusions import decide_exclusions, exclusion_facts, snapshot_digest
+from survey.services.answers.exclusions import decide_exclusions, exclusion_digests, exclusion_facts, snapshot_digest
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest, keyed_digest
 from survey.services.base.locks import lock_study, locked_stage
@@ -105,7 +106,7 @@ def _refuse_out_of_turn(stage: Stage) -> None:
 
 @transaction.atomic
 def pause_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
-    """Admit nobody for now. Those inside go on and finish."""
+    """Admit nobody for now. People who have begun can finish."""
     stage = locked_stage(stage.pk)
     if stage.state != Stage.State.PAUSED:
         _move(stage, Stage.State.PAUSED)
@@ -176,8 +177,8 @@ def freeze(stage: Stage) -> dict[str, Any]:
     ]
     SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
     now = timezone.now()
-    left_out = decide_exclusions(stage, now=now)
-    excluded = [row.number for row in rows if row.assignment and row.assignment.sitting_id in left_out]
+    flagged = decide_exclusions(stage, now=now)
+    excluded = [row.number for row in rows if row.assignment and row.assignment.sitting_id in flagged]
     facts = exclusion_facts(stage.study, excluded)
     stage.snapshot_sha256 = snapshot_digest([row.digest for row in rows], facts)
     stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
@@ -187,6 +188,15 @@ def freeze(stage: Stage) -> dict[str, Any]:
         frozen_at=now,
         snapshot_sha256=stage.snapshot_sha256,
         manifest=stage.manifest,
+    )
+    StoredEstimate.objects.filter(study=stage.study).queue()
+    record(
+        "freeze_stage",
+        stage,
+        via="worker",
+        answers=len(rows),
+        snapshot_sha256=stage.snapshot_sha256,
+        excluded=exclusion_digests(stage),
     )
     return {"answers": len(rows), "snapshot_sha256": stage.snapshot_sha256}
 
@@ -224,17 +234,22 @@ def _queue_after_freeze(stage: Stage) -> None:
     _queue_evaluation(stage)
     choices = _predictors_of(stage)
     main = _run(stage, choices[0]) if choices else None
+    following = stage.following()
     if main is not None:
-        if not _is_trained(main):
+        steps = _training_of(main)
+        if any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in steps):
+            return
+        if any(step.state == JobStep.State.FAILED for step in steps) and (
+            following is None or needs_predictor(following)
+        ):
             return
         main.refresh_from_db()
-    following = stage.following()
     if following is not None and following.state == Stage.State.DRAFT and not following.plans_on_opening:
         _queue_plan(stage, following, main)
     elif main is not None and main.is_ready:
         # Only now: the next stage must not wait for predictors that plan nothing.
         for choice in choices[1:]:
-            _is_trained(_run(stage, choice))
+            _training_of(_run(stage, choice))
 
 
 def _queue_evaluation(stage: Stage) -> None:
@@ -249,13 +264,12 @@ def _queue_evaluation(stage: Stage) -> None:
         _queue(stage, Kind.EVALUATE, [stage.snapshot_sha256, *sorted(run.input_sha256 for run in runs)])
 
 
-def _is_trained(run: PredictorRun) -> bool:
-    """Whether every member's training has ended; queues those that have not begun."""
-    steps = [
+def _training_of(run: PredictorRun) -> list[JobStep]:
+    """The steps that train the run's members; queues those that are not there yet."""
+    return [
         _queue(run.stage, Kind.TRAIN, [run.input_sha256], member=member, run=run)
         for member in range(predictor_training.members_of(run.name, run.params))
     ]
-    return all(step.state == JobStep.State.DONE for step in steps)
 
 
 def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:

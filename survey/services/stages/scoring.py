@@ -1,19 +1,15 @@
-"""Scoring what the next stage may draw from, on the ml worker: by the predictor that was just trained, by the
-instrument's priority, or by both."""
+"""Scoring what the next stage may draw from: by the predictor that was just trained, by the instrument's priority, or
+by both."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from django.db import transaction
 
-import bandit
 from bandit.designs import Design, EpsilonGreedy, Uncertainty, Uniform
 from bandit.errors import DesignError
-from bandit.factored import FactoredScores
-from predictors import training as predictor_training
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.models import Question, Stage
@@ -35,8 +31,10 @@ from survey.services.plans.candidates import (
 from survey.services.plans.drafting import slots_by_role, stage_recipe
 from survey.services.plans.planning import everything_of
 
+from .claims import Claim
 from .runs import needs_predictor, ready_run
-from .training import Claim, folders_of, run_of
+from .scoring_parts import RowScorer, SharedScoring
+from .training import folders_of, run_of
 
 
 def score_candidates(held: Claim) -> None:
@@ -50,12 +48,18 @@ def score_candidates(held: Claim) -> None:
     run = run_of(stage) if needs_predictor(following) else ready_run(stage)
     questions_sha256 = question_set_digest(stage.study)
     questions = drawable_questions(following)
-    folders = folders_of(run) if run is not None else []
-    score = _score_all if stage.study.config.candidates.kind == "exhaustive" else _score_pool
-    found, result = score(held, following, questions, folders)
+    scoring = None
+    if run is not None:
+        scorer = RowScorer(run, folders_of(run), questions, instruments.of_study(following.study))
+        scoring = SharedScoring(held, scorer, questions_sha256)
+    if stage.study.config.candidates.kind == "exhaustive" and scoring is not None:
+        found, result = _score_all(held, following, questions, scoring)
+    else:
+        found, result = _score_pool(held, following, questions, scoring)
     store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
     with transaction.atomic():
         held.lock()
+        held.step.parts.all().delete()
         # Check again: scoring takes long, and somebody may have planned a uniform stage by hand meanwhile.
         following = locked_stage(following.pk)
         if following.state == Stage.State.DRAFT:
@@ -72,7 +76,7 @@ def score_candidates(held: Claim) -> None:
 
 
 def _score_pool(
-    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
+    held: Claim, following: Stage, questions: Sequence[Question], scoring: SharedScoring | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A uniform pool with its scores and, if the design needs it, how far the members disagree."""
     candidates = draw_candidates(following, questions)
@@ -80,29 +84,19 @@ def _score_pool(
     design = following.config.design.build()
     found: dict[str, Any] = {"candidates": candidates}
     result: dict[str, Any] = {"scored": len(candidates.rows)}
-    if folders:
-        found |= _chances(held, candidates.rows, questions, folders, design, instrument)
+    if scoring is not None:
+        found |= _chances(candidates.rows, scoring, design)
     if instrument.priority is not None and not isinstance(design, Uniform):
         found["priority"] = _priority(held, following, candidates.rows, questions, found.get("scores"), instrument)
         result["priority"] = instrument.priority.facts()
     return found, result
 
 
-def _chances(
-    held: Claim,
-    rows: np.ndarray,
-    questions: Sequence[Question],
-    folders: Sequence[Path],
-    design: Design,
-    instrument: instruments.Instrument,
-) -> dict[str, Any]:
-    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
+def _chances(rows: np.ndarray, scoring: SharedScoring, design: Design) -> dict[str, Any]:
     if isinstance(design, Uncertainty) and design.by == "disagreement":
-        members = np.stack([predictor_training.score([folder], inputs, held.heartbeat) for folder in folders])
-        scores, disagreement = members.mean(axis=0), members.std(axis=0)
-    else:
-        scores, disagreement = predictor_training.score(folders, inputs, held.heartbeat), None
-    return {"scores": scores, "disagreement": disagreement}
+        members = np.stack([scoring.of(rows, member=member) for member in range(len(scoring.scorer.folders))])
+        return {"scores": members.mean(axis=0), "disagreement": members.std(axis=0)}
+    return {"scores": scoring.of(rows), "disagreement": None}
 
 
 def _priority(
@@ -126,7 +120,7 @@ def _priority(
     held.heartbeat(0, 0, f"the priority {priority.name}")
     with held.kept_alive():
         # Leave out what was held out when the predictor was trained; without one, what all plans so far hold out.
-        answers = training_examples(stage, kept_back_through=None if run is None else run.kept_back_through)
+        answers = training_examples(stage, held_out_through=None if run is None else run.kept_back_through)
         found = np.asarray(
             priority.of(
                 rows=rows,
@@ -149,94 +143,67 @@ def _priority(
 
 
 def _score_all(
-    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
+    held: Claim, following: Stage, questions: Sequence[Question], scoring: SharedScoring
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Score all pairs by a fast scorer that learns from the predictor; the predictor itself scores the drawn ones.
+    """Score all items by a fast scorer that learns from the predictor; the predictor itself scores the drawn ones.
 
-    A uniform stage needs no fast scorer: only the drawn pairs are scored, so that the predictor can be evaluated.
+    A uniform stage needs no fast scorer: only the drawn items are scored, so that the predictor can be evaluated.
     """
     instrument = instruments.of_study(following.study)
-    settings = following.study.config
+    config = following.study.config
     everything = everything_of(following, questions)
     recipe = stage_recipe(following)
     design = recipe.design.build()
     fidelity: dict[str, Any] = {}
     if not isinstance(design, Uniform):
-        factors, fidelity = _distilled(held, following, questions, folders)
-        everything = replace(everything, factors=factors)
-        if settings.candidates.shortlist and isinstance(design, EpsilonGreedy):
-            everything = replace(everything, shortlist=_shortlist(held, following, questions, folders, factors))
-    held.heartbeat(0, 0, f"drawing from {everything.universe_size} pairs")
+        scores, fidelity = _scores_of_all(held, following, questions, scoring)
+        everything = replace(everything, scores=scores)
+        if config.candidates.shortlist and isinstance(design, EpsilonGreedy):
+            everything = replace(everything, shortlist=_shortlist(held, following, questions, scoring, scores))
     try:
-        with held.kept_alive():
-            drawn = draw_slots(
-                everything,
-                design=design,
-                n=slots_by_role(recipe).sampled.items,
-                seed=recipe.seed,
-                instrument=instrument,
-                questions=questions,
-                responses_per_item=recipe.responses,
-            )
+        drawn = draw_slots(
+            everything,
+            design=design,
+            n=slots_by_role(recipe).sampled.items,
+            seed=recipe.seed,
+            instrument=instrument,
+            questions=questions,
+            responses_per_item=recipe.responses,
+            progress=held.reporting(f"drawing from {everything.universe_size} items"),
+        )
     except DesignError as exc:
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
-    rows = np.unique(drawn.rows)  # Each pair appears as often as it is answered.
-    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
-    scores = predictor_training.score(folders, inputs, held.heartbeat)
-    found = {"candidates": everything, "drawn": with_column(rows, SCORE, scores), "fidelity": fidelity}
+    rows = np.unique(drawn.rows)  # Each item appears as often as it is answered.
+    drawn_rows = with_column(rows, SCORE, scoring.of(rows))
+    found = {"candidates": everything, "drawn": drawn_rows, "fidelity": fidelity}
     return found, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
 
 
-def _distilled(
-    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path]
-) -> tuple[FactoredScores, dict[str, Any]]:
-    """The factors of all pairs, and how well they rank fresh pairs compared with the predictor."""
-    from predictors import (
-        pair_scorer,
-    )  # Imported here: only the ml worker has it, and the web side imports this module.
-
-    settings = following.study.config.candidates
-    bank = pair_scorer.Questions(
-        texts=[question.plain for question in questions], tasks=[question.task.name for question in questions]
-    )
-    happened = instruments.pairing_of(instruments.of_study(following.study)).outcome_of_evidence(questions)
-    scorer = pair_scorer.distil(
-        folders=folders,
-        questions=bank,
-        n_pairs=settings.scored_pairs,
-        rank=settings.rank,
+def _scores_of_all(
+    held: Claim, following: Stage, questions: Sequence[Question], scoring: SharedScoring
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Scores of all items by a fast scorer, and how well they rank fresh items compared with the predictor."""
+    candidates = following.study.config.candidates
+    return instruments.pairing_of(instruments.of_study(following.study)).score_all(
+        folders=scoring.scorer.folders,
+        score=scoring.of,
+        questions=questions,
+        n_scored=candidates.scored_pairs,
+        rank=candidates.rank,
         rng=generator(following.seed, "distil"),
+        fidelity_rng=generator(following.seed, "fidelity"),
         progress=held.heartbeat,
     )
-    fidelity = pair_scorer.fidelity(
-        scorer,
-        folders=folders,
-        questions=bank,
-        rng=generator(following.seed, "fidelity"),
-        outcome=happened,
-        progress=held.heartbeat,
-    )
-    factors = FactoredScores(
-        evidence=scorer.evidence,
-        target=scorer.target,
-        evidence_bias=scorer.evidence_bias,
-        target_bias=scorer.target_bias,
-        happened=happened,
-    )
-    return factors, {"scored_pairs": len(scorer.scored), "rank": scorer.rank, **fidelity}
 
 
 def _shortlist(
-    held: Claim, following: Stage, questions: Sequence[Question], folders: Sequence[Path], factors: FactoredScores
+    held: Claim, following: Stage, questions: Sequence[Question], scoring: SharedScoring, scores: np.ndarray
 ) -> np.ndarray:
-    """The best pairs by their factors, with the predictor's own scores of them."""
-    instrument = instruments.of_study(following.study)
-    held.heartbeat(0, 0, "choosing the shortlist")
+    """The best items by these scores, with the predictor's own scores of them."""
+    pairing = instruments.pairing_of(instruments.of_study(following.study))
     size = following.study.config.candidates.shortlist
-    with held.kept_alive():
-        ranks = bandit.shortlist(factors, size=size, rng=generator(following.seed, "shortlist"))
-    rows = instruments.pairing_of(instrument).rows_of_pairs(bandit.pair_from_rank(ranks, factors.n_questions))
-    inputs = instruments.learning_of(instrument).inputs(rows=rows, questions=questions)
+    rng, progress = generator(following.seed, "shortlist"), held.reporting("choosing the shortlist")
+    ranks = pairing.shortlist(scores, size=size, rng=rng, progress=progress)
     found = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])
-    found[RANK], found[SCORE] = ranks, predictor_training.score(folders, inputs, held.heartbeat)
+    found[RANK], found[SCORE] = ranks, scoring.of(pairing.rows_at(ranks, questions))
     return found

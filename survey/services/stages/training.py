@@ -4,11 +4,10 @@ Every result is written through the claim of a job step, in one transaction with
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -22,37 +21,24 @@ from survey.models import (
     Assignment,
     CandidateSet,
     Evaluation,
-    JobStep,
     PredictorRun,
     Slot,
     Stage,
     Study,
+    Withdrawal,
 )
 from survey.services.answers import counting
 from survey.services.answers.conditions import has_levels, in_words, relations_of
 from survey.services.answers.counting import frozen_answers, subject_keys, training_examples
 from survey.services.base import files
+from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 
+from .claims import Claim
 from .leaderboard import LEVELS
 from .runs import main_run, runs_in_force
 
 Progress = Callable[[int, int, str], bool]
-
-
-class Claim(Protocol):
-    """What `jobs` passes to a function that runs a step."""
-
-    @property
-    def step(self) -> JobStep: ...
-
-    def heartbeat(self, done: int, total: int, text: str) -> bool: ...
-
-    def kept_alive(self) -> AbstractContextManager[None]: ...
-
-    def lock(self) -> None: ...
-
-    def finish(self, result: dict[str, Any]) -> None: ...
 
 
 def run_of(stage: Stage) -> PredictorRun:
@@ -85,13 +71,13 @@ def train_member(held: Claim) -> None:
     stage = step.stage
     study = stage.study
     run = stage.predictor_runs.get(job_steps=step)
-    answers = training_examples(stage, kept_back_through=run.kept_back_through)
-    inputs, labels = _learning(study).examples(answers)
+    answers = training_examples(stage, held_out_through=run.kept_back_through)
+    inputs, labels = _learning(study).checked_examples(answers)
     frozen = counting.frozen(counting.frozen_stages(study, through=stage.index))
-    kept_back = frozen.count() - len(answers)
+    held_out = frozen.count() - len(answers)
     if reason := nothing_to_learn(labels):
         held.heartbeat(0, 0, reason)
-        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": kept_back})
+        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": held_out})
         return
     held.heartbeat(0, 0, f"{len(labels)} answers")
     with tempfile.TemporaryDirectory() as temporary:
@@ -101,6 +87,9 @@ def train_member(held: Claim) -> None:
         )
         stored = files.store_folder(folder)
     with transaction.atomic():
+        # A withdrawal holds these locks until it ends. So each one is either visible here or will see our members.
+        for number in sorted({answer.slot.stage_id for answer in answers}):
+            locked_stage(number)
         held.lock()
         run = PredictorRun.objects.select_for_update(no_key=True).get(pk=run.pk)
         run.members = {**run.members, str(step.member): stored}
@@ -109,7 +98,10 @@ def train_member(held: Claim) -> None:
         if len(run.members) == predictor_training.members_of(run.name, run.params):
             run.ready_at = timezone.now()
         run.save(update_fields=["members", "example_count", "seconds", "ready_at"])
-        held.finish({**trained, "kept_back": kept_back})
+        people = {answer.sitting.respondent_id for answer in answers}
+        for withdrawal in Withdrawal.objects.filter(respondent__in=people):
+            withdrawal.predictor_runs.add(run)  # The person left while we learnt from their answers.
+        held.finish({**trained, "kept_back": held_out})
 
 
 def nothing_to_learn(labels: np.ndarray) -> str:
@@ -213,21 +205,31 @@ def evaluate(held: Claim) -> None:
 def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
     """The stage's frozen answers by role; roles without answers are left out.
 
-    Holdout answers on pairs that a predictor was trained on are left out: it may have learnt before they were drawn.
+    In a holdout and a test set, answers on pairs that a predictor was trained on are left out, whichever order or
+    outcome was shown: it may have learnt before they were drawn.
     """
     study = stage.study
-    parts = {}
-    if sampled := _judgeable(frozen_answers(stage), study):
-        parts["sampled"] = Judged(sampled, {"weighted": _weights(sampled), "naive": None})
-    if held_out := _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study):
+    sampled = _judgeable(frozen_answers(stage), study)
+    held_out = _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study)
+    is_test = stage.config.design.kind == "test_set"
+    if held_out or (is_test and sampled):
         seen: set[frozenset[Any]] = set()
         for through in {run.kept_back_through for run in runs}:
-            trained = training_examples(runs[0].stage, kept_back_through=through)
+            trained = training_examples(runs[0].stage, held_out_through=through)
             seen.update(subject_keys([answer.slot.item for answer in trained], study))
-        keys = subject_keys([answer.slot.item for answer in held_out], study)
-        if unseen := [answer for answer, key in zip(held_out, keys, strict=True) if key not in seen]:
-            parts["holdout"] = Judged(unseen, {"holdout": _weights(unseen)})
+        held_out = _unseen(held_out, seen, study)
+        sampled = _unseen(sampled, seen, study) if is_test else sampled
+    parts = {}
+    if sampled:
+        parts["sampled"] = Judged(sampled, {"weighted": _weights(sampled), "naive": None})
+    if held_out:
+        parts["holdout"] = Judged(held_out, {"holdout": _weights(held_out)})
     return parts
+
+
+def _unseen(answers: Sequence[Assignment], seen: Collection[frozenset[Any]], study: Study) -> list[Assignment]:
+    keys = subject_keys([answer.slot.item for answer in answers], study)
+    return [answer for answer, key in zip(answers, keys, strict=True) if key not in seen]
 
 
 def _judgeable(answers: Sequence[Assignment], study: Study) -> list[Assignment]:
@@ -248,7 +250,7 @@ def _scores(run: PredictorRun, part: Judged, stage: Stage, progress: Progress) -
     planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
     if planned and None not in stored:
         return np.asarray(stored, dtype=np.float64)
-    inputs, _labels = _learning(stage.study).examples(part.answers)
+    inputs, _labels = _learning(stage.study).checked_examples(part.answers)
     return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
 
 
@@ -261,13 +263,20 @@ def _figures(
     main: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
-    same resamples of respondents, whose answers are alike."""
+    same resamples of respondents and items, whose answers are alike."""
     learning = _learning(stage.study)
     how: dict[str, Any] = {
         "weights": weights,
-        "clusters": np.asarray([answer.sitting.respondent_id for answer in part.answers]),
+        "clusters": _clusters(part.answers),
         "rng": generator(stage.seed, "evaluation", weighting),
     }
     if main is None:
         return learning.evaluate(part.answers, scores, **how)
     return learning.compare(part.answers, scores, main, **how)
+
+
+def _clusters(answers: Sequence[Assignment]) -> list[np.ndarray]:
+    """The respondents of the answers (n,) and, where an item has several answers, the items (n,)."""
+    people = np.asarray([answer.sitting.respondent_id for answer in answers])
+    items = np.asarray([answer.slot.item_id for answer in answers])
+    return [people, items] if len(np.unique(items)) < len(items) else [people]

@@ -28,6 +28,12 @@ WORDING = ("title", "text", "hint", "version")
 # Keys of a planned stage that say nothing about what was drawn.
 RUNNING = ("opens", "train")
 FREE = ("title", "panel", "texts", "flags", "exclusions", "data")
+# Keys of [sitting] that say nothing about what is shown.
+FREE_OF_SITTING = (
+    ("sitting", "expires_after_minutes"),
+    ("sitting", "open_place_minutes"),
+    ("sitting", "begins_per_address"),
+)
 DRAWN = ("seed", "questions", "candidates", "roles")
 
 
@@ -58,13 +64,13 @@ class Proposal:
         return self.new.source_sha256 == self.study.source_sha256
 
 
-def propose(study: Study, *, text: str, source_name: str) -> Proposal:
+def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Proposal:
     """What the file would change. Writes nothing.
 
     Raises:
         FileErrors: the file is not one that a study could be created from.
     """
-    new = checked_study(text=text, source_name=source_name, instead_of=study)
+    new = checked_study(text=text, source_name=source_name, instead_of=study, reader=by)
     # Parse both again: a key that a later release added then counts with its default, not as a change.
     before = study.config.model_dump(mode="json")
     before["instrument"]["options"] = instruments.of_study(study).options.model_dump(mode="json")
@@ -84,14 +90,14 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
         StateRefused: the reason is missing, or nothing is changed.
     """
     if not reason.strip():
-        raise StateRefused("reason: is missing: say why, in a sentence that readers of the answers will understand")
+        raise StateRefused("reason: is missing: say in a sentence why the file is changed; it is part of every export")
     with transaction.atomic():
         # Lock stages before the study, as everywhere: nobody may plan, open or begin by a file that is being replaced.
         list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
         study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
-        proposal = propose(study, text=text, source_name=source_name)
+        proposal = propose(study, text=text, source_name=source_name, by=by)
         if proposal.changes_nothing:
-            raise StateRefused(f"{source_name}: is the file that is in force already: nothing was changed")
+            raise StateRefused(f"{source_name}: this is the file that the study has already; nothing changes")
         if proposal.refusals:
             raise FileErrors(Problem(source_name, None, key, why) for key, why in proposal.refusals.items())
         amendment = Amendment.objects.create(
@@ -217,15 +223,15 @@ class _World:
         if top == "stages":
             return self._stage(change)
         if top == "bank" or change.path[:2] == ("instrument", "kind"):
-            return "items were drawn from it" if self.planned else ""
+            return "items were drawn from it: make a new study" if self.planned else ""
         if change.path[:2] == ("panel", "kind"):
-            return "people have come from this panel: another one makes another study" if self.has_people else ""
+            return "people have come from this panel: make a new study for another one" if self.has_people else ""
         if change.path[:2] in (("texts", "language"), ("texts", "languages")):
-            return "options are stored in the words of the first language" if self.is_locked else ""
-        if top in FREE or change.path == ("sitting", "expires_after_minutes"):
+            return "answers are stored in the words of the first language" if self.is_locked else ""
+        if top in FREE or change.path in FREE_OF_SITTING:
             return ""
         if top == "predictor":
-            return f"stage {self.learnt} has trained by it" if self.learnt else ""
+            return f"stage {self.learnt} has trained it: make a new study for another predictor" if self.learnt else ""
         if top in DRAWN or change.path == ("sitting", "items") or top == "instrument":
             if self.bound:
                 return f"stage {self.bound[0]} was drawn by it: a plan is never changed"
@@ -239,15 +245,15 @@ class _World:
     def _stage(self, change: Change) -> str:
         index = int(change.path[1]) + 1 if len(change.path) > 1 else 0
         if change.new is None and len(change.path) == 2 and index in self.planned:
-            return f"stage {index} is planned: it cannot be left out any more"
+            return f"stage {index} is planned, so it cannot be removed"
         if change.new is None and len(change.path) == 2 and index in self.posted:
-            return f"stage {index} is posted at the panel: it cannot be left out any more"
+            return f"stage {index} is posted at the panel, so it cannot be removed"
         if len(change.path) > 2 and change.path[2] in RUNNING and index > self.learnt:
             return ""
         if index in self.planned:
             return f"stage {index} is planned: a plan is never changed"
         if index == self.learnt + 1 > self.stages:
-            return f"stage {self.learnt} is over: what follows a stage must be in the file before it is closed"
+            return f"stage {self.learnt} is closed: a stage after it can only be added before that"
         if index in self.scored:
             return f"stage {index} is being planned from the answers before it"
         return ""
@@ -256,7 +262,7 @@ class _World:
         """A new consent text needs a new version: in exports the version shows who agreed to what."""
         before, after = old["blocks"][0], new["blocks"][0]
         if self.has_people and before["text"] != after["text"] and before["version"] == after["version"]:
-            return "the consent's words changed, and people have agreed to the old ones: give it a new version"
+            return "the text of the consent changed, and people have agreed to the old one: give it a new version"
         return ""
 
 

@@ -141,8 +141,13 @@ def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyCo
 
 
 def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+    # Options that are refused say nothing about controls, and without its instrument a study has none.
+    is_known = not any(one.level == "problem" and one.field.startswith("instrument") for one in found.findings)
     for index, stage in enumerate(config.stages, start=1):
         slots: dict[str, int] = {}
+        if not is_known:
+            found.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
+            continue
         try:
             plan = slots_by_role(recipe_of(config, index=index, seed=0))
         except (DesignError, LookupError) as exc:
@@ -165,6 +170,8 @@ def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
 
 def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     panel, kind = config.panel, panels.find(config.panel.kind)
+    if missing := kind.missing_setting(config):
+        yield Finding("remark", "panel.signed_entry", f"{missing} (this process has no such setting)")
     if kind.is_open or kind.problem:
         return
     if found.pay is None or found.cost is None:

@@ -3,33 +3,36 @@
 import hashlib
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.db import IntegrityError, transaction
 from pydantic import BaseModel, ValidationError
 
 from predictors.errors import PredictorError
-from predictors.registry import default_params, reads, settings_of
+from predictors.registry import default_params, reads, require_numbers, settings_of
 from predictors.registry import names as predictor_names
 from predictors.training import members_of
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
-from survey.models import Bank, CompletionCode, Question, Stage, Study
+from survey.models import Bank, CompletionCode, Question, Stage, Study, StudyMembership
 from survey.services.answers.conditions import option_problems
 from survey.services.banks.importing import Problems, find_bank, read_text_file
+from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 from survey.services.plans.candidates import drawable_questions
+from survey.services.plans.drafting import instrument_of_file
 from survey.services.plans.planning import check_designs, drawing_problem, try_stage
 from survey.services.sittings import attention, practice
 from survey.study_file import Note, Place, PredictorChoice, StudyConfig, StudyFileError, WrongKey
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
-
-
 CODE_LENGTH = 10
+TRIED = 20  # candidates that predictors are tried on when a study is created
 
 Reporter = Callable[[Place, str], None]
 
@@ -53,11 +56,12 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     return study
 
 
-def checked_study(*, text: str, source_name: str, instead_of: Study | None = None) -> Study:
+def checked_study(*, text: str, source_name: str, instead_of: Study | None = None, reader: Any = None) -> Study:
     """The study that a file makes, fully checked but not stored.
 
     Args:
         instead_of: the stored study whose file is to be replaced. Stages that are planned are not tried again.
+        reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
 
     Raises:
         FileErrors: with every problem and its line.
@@ -71,7 +75,8 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
     def report(place: Place, message: str) -> None:
         found.append(study_file.problem_at(text, place, message, file=source_name))
 
-    study = _checked(config, text, report, instead_of)
+    _check_names(config, report, instead_of, reader)
+    study = None if found and reader is not None else _checked(config, text, report, instead_of)
     if found or study is None:
         raise FileErrors(study_file.by_line(found))
     return study
@@ -86,9 +91,12 @@ def read_study_file(path: Path | str) -> str:
     """A study file's text.
 
     Raises:
-        FileErrors: it cannot be read, or is not UTF-8.
+        FileErrors: it cannot be read, is too large, or is not UTF-8.
     """
     problems = Problems()
+    with suppress(OSError):  # Reading it says why.
+        if (size := Path(path).stat().st_size) > study_file.LONGEST_FILE:
+            raise FileErrors([Problem(str(path), None, "file", study_file.too_large(size))])
     text = read_text_file(path, problems)
     problems.raise_if_any()
     return text
@@ -98,15 +106,29 @@ def _taken(slug: str) -> str:
     return f"a study called {slug!r} exists already: choose another slug"
 
 
+def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None, reader: Any) -> None:
+    """Other studies and the bank that the file names. What the file named before may stay."""
+    studies, before = Study.objects.all(), instead_of.config.panel.exclude_people_of if instead_of else []
+    if reader is not None:
+        studies = rights.visible(reader, studies)
+        banks = rights.visible_banks(reader)
+        name, _at, version = config.bank.partition("@")
+        own = banks.filter(name=name, version=int(version)) if version.isdecimal() else banks.filter(name=name)
+        newest = Bank.objects.filter(name=name).order_by("-version").values_list("pk", flat=True).first() or 0
+        if not (own.exists() if version else own.filter(pk=newest).exists()):
+            report(("bank",), f"there is no bank {config.bank!r} among those of your studies")
+    known = {*studies.filter(slug__in=config.panel.exclude_people_of).values_list("slug", flat=True), *before}
+    for slug in config.panel.exclude_people_of:
+        if slug not in known:
+            report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
+
+
 def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study | None) -> Study | None:
     """The study as it would be stored. Reports problems that the schema cannot find."""
     if instead_of is None and Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
     if instead_of is not None and config.slug != instead_of.slug:
         report(("slug",), f"this study is called {instead_of.slug!r}: another name makes another study")
-    for slug in config.panel.exclude_people_of:
-        if not Study.objects.filter(slug=slug).exists():
-            report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
     bank = _bank(config.bank, report)
     panel = _panel(config, report)
     instrument = _instrument(config, report)
@@ -145,16 +167,15 @@ def _bank(wanted: str, report: Reporter) -> Bank | None:
         return None
 
 
-def _instrument(config: StudyConfig, report: Reporter) -> type[instruments.Instrument] | None:
+def _instrument(config: StudyConfig, report: Reporter) -> instruments.Instrument | None:
+    """The instrument with the file's options, which may decide which capabilities it has."""
     try:
-        instrument = instruments.kind(config.instrument.kind)
+        kind = instruments.kind(config.instrument.kind)
     except instruments.InstrumentMissing as exc:
         report(("instrument", "kind"), exc.message)
         return None
-    sound = _options_are_sound(
-        instrument.options_model, config.instrument.options, "instrument", instrument.name, report
-    )
-    return instrument if sound else None
+    sound = _options_are_sound(kind.options_model, config.instrument.options, "instrument", kind.name, report)
+    return instrument_of_file(config) if sound else None
 
 
 def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
@@ -195,9 +216,7 @@ def _options_are_sound(
     return False
 
 
-def _with_all_options(
-    config: StudyConfig, instrument: type[instruments.Instrument], panel: panels.Panel
-) -> StudyConfig:
+def _with_all_options(config: StudyConfig, instrument: instruments.Instrument, panel: panels.Panel) -> StudyConfig:
     """The options with today's defaults filled in: a later release may have other defaults."""
     asked = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
     panels_own = panel.options(config).model_dump(mode="json")
@@ -209,10 +228,10 @@ def _with_all_options(
     )
 
 
-def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrument] | None, report: Reporter) -> None:
+def _check_predictor(config: StudyConfig, instrument: instruments.Instrument | None, report: Reporter) -> None:
     if config.predictor is None:
         return
-    if instrument is not None and instrument().learning is None:
+    if instrument is not None and instrument.learning is None:
         report(("predictor",), f"{instrument.name} has no label that a predictor could learn: remove [predictor]")
     _check_choice(config.predictor, ("predictor",), instrument, report)
     for index, compared in enumerate(config.predictor.compared):
@@ -220,9 +239,7 @@ def _check_predictor(config: StudyConfig, instrument: type[instruments.Instrumen
     _check_disagreement(config, config.predictor, report)
 
 
-def _check_what_stages_draw_by(config: StudyConfig, kind: type[instruments.Instrument], report: Reporter) -> None:
-    """Check with the instrument under the file's options, which decide whether it has a priority."""
-    instrument = kind(Study(slug=config.slug, stored_config=config.model_dump(mode="json")))
+def _check_what_stages_draw_by(config: StudyConfig, instrument: instruments.Instrument, report: Reporter) -> None:
     for index in range(1, len(config.stages) + 1):
         if problem := drawing_problem(config, index=index, instrument=instrument):
             report(("stages", index - 1, "design"), problem)
@@ -243,12 +260,12 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
 
 
 def _check_choice(
-    wanted: PredictorChoice, place: Place, instrument: type[instruments.Instrument] | None, report: Reporter
+    wanted: PredictorChoice, place: Place, instrument: instruments.Instrument | None, report: Reporter
 ) -> None:
     if wanted.name not in predictor_names():
         report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
         return
-    learning = instrument().learning if instrument is not None else None
+    learning = instrument.learning if instrument is not None else None
     if instrument is not None and learning is not None and learning.reads != "pairs" and reads(wanted.name) == "pairs":
         able = ", ".join(name for name in predictor_names() if reads(name) == "features")
         report(
@@ -296,6 +313,7 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
         report(("stages",), exc.message)
         return
     _check_booklets([stage for stage in stages if stage.index not in planned], questions, report)
+    _check_numbers(study, questions, report)
 
 
 def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter) -> None:
@@ -309,6 +327,32 @@ def _check_booklets(stages: list[Stage], questions: list[Question], report: Repo
                 ("stages", stage.index - 1),
                 f"{len(questions)} questions do not fill its booklets: {exc.message}, or take another seed",
             )
+
+
+def _check_numbers(study: Study, questions: list[Question], report: Reporter) -> None:
+    """Give some candidates to the predictors: one may read a number that this instrument's items do not have."""
+    instrument, predictor = instruments.of_study(study), study.config.predictor
+    if instrument.learning is None or predictor is None:
+        return
+    drawn = instrument.draw_candidates(questions=questions, size=TRIED, rng=np.random.default_rng(study.seed))
+    try:
+        inputs = instrument.learning.checked_inputs(rows=drawn.rows, questions=questions)
+    except PredictorError as exc:
+        report(("instrument", "kind"), str(exc))
+        return
+    chosen: list[tuple[Place, PredictorChoice]] = [(("predictor",), predictor)]
+    chosen += [(("predictor", "compared", index), other) for index, other in enumerate(predictor.compared)]
+    for place, choice in chosen:
+        try:
+            settings_of(choice.name, choice.params)
+        except PredictorError:  # Reported at the name or the parameter that is wrong.
+            continue
+        if instrument.learning.reads != "pairs" and reads(choice.name) == "pairs":
+            continue  # Reported at the name.
+        try:
+            require_numbers(choice.name, choice.params, inputs)
+        except PredictorError as exc:
+            report((*place, "params", "numbers") if "numbers" in choice.params else (*place, "name"), str(exc))
 
 
 def _stages(study: Study) -> list[Stage]:
@@ -329,4 +373,7 @@ def _write(study: Study, *, by: Any, via: str) -> None:
         CompletionCode(study=study, outcome=outcome, code=code)
         for outcome, code in zip(CompletionCode.Outcome.values, codes, strict=True)
     )
+    if study.created_by is not None:
+        owner = StudyMembership.Role.OWNER
+        StudyMembership.objects.create(study=study, user=study.created_by, role=owner, may_spend=True)
     record("create_study", study, by=by, via=via, bank=str(study.bank), source_sha256=study.source_sha256)

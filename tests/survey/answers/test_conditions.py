@@ -43,6 +43,12 @@ def test_each_item_has_a_level_in_balanced_blocks_with_its_chance_and_seed() -> 
     assert not Sitting.objects.filter(conditions__isnull=False).exists()
 
 
+def test_a_sittings_level_has_its_chance_however_many_factors_there_are() -> None:
+    three = {"factor": "framing", "levels": ["one", "two", "three"]}
+    stage = cast.open_stage(conditions=[three])
+    assert set(cast.begin(stage.study).conditions.values_list("factor", "probability")) == {("framing", 1 / 3)}
+
+
 def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
     stage = cast.open_stage(
         conditions=[FRAMED],

@@ -9,16 +9,20 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from survey.contracts import instruments
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Sitting, Slot, Stage, Study
 from survey.services.answers import counting
-from survey.services.results.estimating import estimate, kept_estimate
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.results.estimating import estimate
 from survey.services.results.export.files import write_export
 from survey.services.results.outcome_table import outcome_table
 from survey.services.results.piloting import pilot_report
+from survey.services.results.stored_estimates import shown_estimates
 from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.kept import kept
 from tests.survey import filled
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +32,11 @@ ENTER = {Slot.Role.SAMPLED, Slot.Role.HOLDOUT}
 
 @pytest.fixture
 def study() -> Study:
+    return pilot_and_full_stage()
+
+
+@kept
+def pilot_and_full_stage() -> Study:
     """A pilot that is over, and a main stage that is full, but for a lost and two late answers, and open."""
     study = cast.small_study(
         on=cast.small_bank(120, name="wide"),
@@ -76,7 +85,7 @@ def on_the_screens(study: Study, client: Client, folder: Path) -> dict[str, int]
         "study_status": sum(int(line[names.index("counted")]) for line in lines),
         "estimate": report.answers,
         "its strata's slots": sum(line.answered for part in report.parts for line in part.strata),
-        "the estimates page": kept_estimate(study).answers,
+        "the estimates page": shown_estimates(study).report.answers,
         "answers.csv": sum(enters(row) for row in exported),
         "the API's answers": sum(enters(row) for row in answers),
         "belief_changes.csv": len(paper),
@@ -96,14 +105,14 @@ def enters(row: dict[str, str]) -> bool:
     )
 
 
-def by_hand(study: Study, left_out: Respondent) -> int:
+def by_hand(study: Study, excluded: Respondent) -> int:
     """Counted from the rows, one by one."""
     given = Assignment.objects.filter(slot__stage__study=study).select_related("slot__stage", "sitting")
     return sum(
         one.state == "counted"
         and one.slot.stage.index == 2
         and one.slot.role in ("sampled", "holdout")
-        and one.sitting.respondent_id != left_out.pk
+        and one.sitting.respondent_id != excluded.pk
         for one in given
     )
 
@@ -168,3 +177,15 @@ def test_weights_are_one_over_both_probabilities_and_controls_have_none(study: S
     control = main.slots.filter(role="control").first()
     with pytest.raises(ValueError, match="is a control slot: it has no probabilities"):
         _weight = control.design_weight
+
+
+@pytest.mark.parametrize("several", [1, 3])
+def test_an_item_that_several_people_answer_stands_for_itself_once(several: int) -> None:
+    """Stages are pooled by these weights: one with three answers an item must not count three times."""
+    stages = [{"sittings": 10, "responses_per_item": several}]
+    made = cast.small_study(on=cast.small_bank(200, name="wide"), stages=stages, roles={"holdout": 0.2, "controls": 0})
+    stage = cast.full_of_answers(lifecycle.open_stage(cast.stage_of(made)))
+    universe = instruments.of_study(stage.study).universe_size(eligible_questions(stage.study))
+    for role in ENTER:
+        answers = counting.counted_answers(stage, roles=[role])
+        assert sum(counting.design_weights(answers)) == pytest.approx(universe, rel=1e-6), role

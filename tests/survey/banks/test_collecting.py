@@ -7,7 +7,7 @@ import pytest
 
 from predictors.endpoints import Endpoint
 from survey.exceptions import FileErrors, HunchError
-from survey.models import AnswerCollection, ModelAnswer, Question
+from survey.models import AnswerCollection, LanguageModel, ModelAnswer, Question
 from survey.services.banks import collecting, model_answers
 from survey.services.banks.importing import import_questions
 from tests.predictors.fake_endpoint import Raw, chat, refusal, running
@@ -136,12 +136,8 @@ def test_the_cost_cap_ends_it_before_more_is_spent(bank, server):
 
 def test_a_stop_is_heard(bank, server, monkeypatch):
     monkeypatch.setattr(collecting, "PART", 1)
+    monkeypatch.setattr(collecting, "LOOK_AGAIN", 3600)  # However slow the first reply is, it comes first.
     made = collecting.create_collection(bank=bank, model="m", concurrency=1)
-
-    def stopping(seen):
-        collecting.request_stop(made)
-        return right(seen)
-
     server.answer = right
     collecting.request_stop(made)
     ended = collecting.run_collection(made.pk)
@@ -277,3 +273,40 @@ def test_answers_that_contradict_stored_ones_are_refused(bank, tmp_path):
     with pytest.raises(HunchError, match="differ from those that are stored"):
         model_answers.import_answers(written(tmp_path, "one,a:1,0,", "one,a:2,0,"), bank)
     assert ModelAnswer.objects.count() == 1
+
+
+def replied(tmp_path, *rows):
+    path = tmp_path / "replies.csv"
+    path.write_text("\n".join(["llm,question_id,response", *rows]) + "\n")
+    return path
+
+
+def test_a_verdict_on_another_reply_is_refused(bank, tmp_path):
+    model_answers.import_replies(replied(tmp_path, "one,a:1,It is 2."), bank)
+    with pytest.raises(HunchError, match="1 of its answers differ from those that are stored"):
+        model_answers.import_answers(written(tmp_path, "one,a:1,0,It is 77.", "one,a:2,1,"), bank)
+    stored = ModelAnswer.objects.get()
+    assert (stored.response, stored.correct) == ("It is 2.", None)
+    model_answers.import_answers(written(tmp_path, "one,a:1,0,It is 2."), bank)
+    stored.refresh_from_db()
+    assert (stored.response, stored.correct) == ("It is 2.", False)
+
+
+def test_a_reply_is_added_to_a_verdict_that_was_imported_alone(bank, tmp_path):
+    model_answers.import_answers(written(tmp_path, "one,a:1,1,"), bank)
+    model_answers.import_answers(written(tmp_path, "one,a:1,1,It is A."), bank)
+    stored = ModelAnswer.objects.get()
+    assert (stored.response, stored.correct) == ("It is A.", True)
+
+
+def test_no_file_adds_a_reply_to_a_collected_answer_that_came_empty(bank, tmp_path):
+    model = LanguageModel.objects.create(name="one")
+    question = bank.questions.get(external_id="a:1")
+    kept = {"correct": False, "response": "", "reason": "the reply is empty", "request_sha256": "1" * 64}
+    ModelAnswer.objects.create(language_model=model, question=question, **kept)
+    with pytest.raises(HunchError, match="1 of its replies differ"):
+        model_answers.import_replies(replied(tmp_path, "one,a:1,A"), bank)
+    with pytest.raises(HunchError, match="1 of its answers differ"):
+        model_answers.import_answers(written(tmp_path, "one,a:1,0,A"), bank)
+    assert ModelAnswer.objects.values(*kept).get() == kept
+    assert model_answers.import_answers(written(tmp_path, "one,a:1,0,"), bank).known == {"one": 1}

@@ -10,6 +10,7 @@ from django.utils import timezone
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import AuditEntry, Bank, Question, Slot
 from survey.services.banks.question_flags import flag_questions, read_ids
+from survey.services.base.auditing import actor_of
 from survey.services.plans import planning
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
 from survey.services.results.export import files
@@ -34,7 +35,7 @@ def test_it_keeps_who_flagged_when_and_why(bank: Bank) -> None:
     assert bank.questions.exclude(flag="").count() == 2
     written = AuditEntry.objects.filter(action="flag_question")
     assert {entry.subject for entry in written} == {f"{bank} question q3", f"{bank} question q5"}
-    assert {entry.actor for entry in written} == {who}
+    assert {entry.actor for entry in written} == {actor_of(who)}
 
 
 def test_taking_a_flag_away_leaves_nothing_of_it(bank: Bank) -> None:

@@ -10,14 +10,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from predictors.errors import Stopped
-from survey.models import AnswerCollection, JobStep, LanguageModel, Leased
+from survey.models import AnswerCollection, JobStep, LanguageModel, Leased, PredictorRun, ScoringPart, StoredEstimate
 from survey.services.base import leases
 from tests import cast
 
 pytestmark = pytest.mark.django_db
 
 
-def a_step() -> Leased:
+def a_step() -> JobStep:
     stage = cast.closed_stage()
     JobStep.objects.all().delete()
     return JobStep.objects.create(stage=stage, kind="plan", input_sha256="0" * 64)
@@ -28,7 +28,27 @@ def a_collection() -> Leased:
     return AnswerCollection.objects.create(language_model=model, bank=cast.small_bank(), model="m")
 
 
-MAKERS: dict[type[Leased], Callable[[], Leased]] = {JobStep: a_step, AnswerCollection: a_collection}
+def a_part() -> Leased:
+    step = a_step()
+    run = PredictorRun.objects.create(stage=step.stage, name="bert", seed=1, input_sha256="0" * 64, example_count=1)
+    return ScoringPart.objects.create(step=step, predictor_run=run, rows=b"", count=1, scores=b"")
+
+
+def an_estimate() -> Leased:
+    return StoredEstimate.objects.create(study=cast.small_study(), asked={}, asked_sha256="0" * 64)
+
+
+MAKERS: dict[type[Leased], Callable[[], Leased]] = {
+    JobStep: a_step,
+    AnswerCollection: a_collection,
+    ScoringPart: a_part,
+    StoredEstimate: an_estimate,
+}
+
+
+def said(row: Leased, text: str) -> dict[str, str]:
+    """What a worker writes about a row, in the field of its kind."""
+    return {"problem" if isinstance(row, StoredEstimate) else "error": text}
 
 
 @pytest.fixture(params=list(MAKERS), ids=lambda kind: kind.__name__)
@@ -81,12 +101,17 @@ def test_only_rows_that_may_be_claimed_are(row: Leased) -> None:
 
 def test_a_worker_that_lost_its_claim_writes_nothing(row: Leased) -> None:
     lost = claimed(row)
-    assert lost is not None and lost.renew(error="mine")
+    assert lost is not None and lost.renew(**said(row, "mine"))
     lapse(row)
     held = claimed(row)
     assert held is not None
     lost.row.refresh_from_db()  # Reading the row anew does not make the other's claim ours.
-    for write in (lambda: lost.renew(error="x"), lambda: lost.end("failed", error="x"), lost.give_back, lost.let_lapse):
+    for write in (
+        lambda: lost.renew(**said(row, "x")),
+        lambda: lost.end("failed", **said(row, "x")),
+        lost.give_back,
+        lost.let_lapse,
+    ):
         assert write() is False
     with pytest.raises(Stopped), transaction.atomic():
         lost.lock()

@@ -9,7 +9,7 @@ from django.utils import translation
 from survey.contracts import instruments
 from survey.contracts.screens import Screen
 from survey.exceptions import FieldErrors, FileErrors
-from survey.instruments.belief_update import forms, settings
+from survey.instruments.belief_update import forms, variants
 from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
 from survey.instruments.belief_update.options import BeliefUpdateOptions
 from survey.models import Assignment, Response, Sitting, Study
@@ -305,11 +305,11 @@ class Seated:
 
 
 def test_the_order_is_drawn_evenly_and_is_the_same_again() -> None:
-    orders = [settings.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
-    assert orders == [settings.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
+    orders = [variants.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
+    assert orders == [variants.order_of(Seated(number), seed=7) for number in range(2000)]  # type: ignore[arg-type]
     assert set(orders) == {("lower", "same", "higher"), ("higher", "same", "lower")}
     assert 900 < orders.count(("lower", "same", "higher")) < 1100
-    others = [settings.order_of(Seated(number), seed=8) for number in range(2000)]  # type: ignore[arg-type]
+    others = [variants.order_of(Seated(number), seed=8) for number in range(2000)]  # type: ignore[arg-type]
     assert 900 < sum(one == other for one, other in zip(orders, others, strict=True)) < 1100
 
 
@@ -421,7 +421,7 @@ def test_the_share_is_met_on_average() -> None:
         for position in range(1, 11):
             assignment.position, assignment.sitting = position, Seated(number)
             assignment.sitting.language = "en"
-            asked += settings.of_assignment(assignment, BeliefUpdateOptions(explanation=0.25), {}).explained
+            asked += variants.of_assignment(assignment, BeliefUpdateOptions(explanation=0.25), {}).explained
     assert 650 < asked < 850
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 import bandit
 from survey.exceptions import FileErrors
 from survey.instruments.belief_update.reports import budget, budgeting
-from survey.instruments.belief_update.reports.budget import Policy, Setting, World
+from survey.instruments.belief_update.reports.budget import Policy, StudySetting, World
 from survey.services.results import reports
 from tests import cast
 
@@ -54,7 +54,7 @@ WORLD = World(
     respondent_sd=1.0,
     false_change=0.05,
 )
-SETTING = Setting(sittings=(40, 40), items=10, candidates=2000, holdout=0.1, controls=0.1, dropout=0.1)
+SETTING = StudySetting(sittings=(40, 40), items=10, candidates=2000, holdout=0.1, controls=0.1, dropout=0.1)
 GREEDY = Policy("greedy", bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2))
 
 
@@ -91,7 +91,7 @@ def test_greed_finds_more_and_costs_precision() -> None:
 
 
 def test_without_controls_nothing_is_said_of_evidence_against_none() -> None:
-    bare = Setting(sittings=(40,), items=10, candidates=2000, holdout=0.0, controls=0.0, dropout=0.0)
+    bare = StudySetting(sittings=(40,), items=10, candidates=2000, holdout=0.0, controls=0.0, dropout=0.0)
     (found,) = budget.simulate(world=WORLD, setting=bare, policies=[GREEDY], studies=2, seed=1)
     assert found.detectable[2] is None and found.detectable[0] is not None
     assert found.answers == (400.0,)
@@ -257,7 +257,9 @@ def test_its_figures_stand_in_the_page(admin_client: Client) -> None:
     text = page.content.decode()
     assert text.count('<div class="hunch-figure">') == 2 and "Changes of belief found, expected" in text
     refused = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "1000"})
-    assert "is not a whole number from 2 to 100" in refused.content.decode()
+    assert "pages and the API take at most 10; for more, run: hunch report planned budget studies=1000" in (
+        refused.content.decode()
+    )
 
 
 def test_the_example_is_a_budget() -> None:

@@ -7,7 +7,6 @@ from survey.instruments.belief_update.reports.deployment import (
     ModelRows,
     Rule,
     compare_deployment,
-    deployed_performance,
     failures_of_generalization,
     why_nothing_is_deployed,
 )
@@ -18,14 +17,19 @@ def rows(name, belief, correct):
     return ModelRows(name, np.asarray(belief, float), np.asarray(correct, np.int8), np.ones(n, bool))
 
 
+def performance(belief, correct, rule):
+    ((figure,), _none) = compare_deployment([rows("a", belief, correct)], rule, rng=np.random.default_rng(0), samples=9)
+    return figure.performance
+
+
 def test_performance_is_the_mean_of_deployed_times_correct():
     belief, correct = [0.9, 0.6, 0.4, 0.8], [1, 1, 1, 0]
-    assert deployed_performance(belief, correct, Rule("threshold", 0.5)) == 0.5
-    assert deployed_performance(belief, correct, Rule("proportional")) == pytest.approx((0.9 + 0.6 + 0.4) / 4)
+    assert performance(belief, correct, Rule("threshold", 0.5)) == 0.5
+    assert performance(belief, correct, Rule("proportional")) == pytest.approx((0.9 + 0.6 + 0.4) / 4)
 
 
 def test_a_threshold_is_not_reached_by_being_equal():
-    assert deployed_performance([0.5], [1], Rule("threshold", 0.5)) == 0
+    assert performance([0.5], [1], Rule("threshold", 0.5)) == 0
 
 
 def test_a_threshold_above_every_belief_deploys_nothing_and_says_so():
@@ -78,9 +82,7 @@ def test_it_refuses_rules_and_rows_that_make_no_sense():
         with pytest.raises(ValueError, match=r"rule|threshold"):
             Rule(kind, threshold)
     with pytest.raises(ValueError, match="belief"):
-        deployed_performance([62.9], [1], Rule())
-    with pytest.raises(ValueError, match="correct"):
-        deployed_performance([0.5], [1, 0], Rule())
+        Rule().deployed([62.9])
     with pytest.raises(ValueError, match="no pair"):
         compare_deployment(
             [ModelRows("a", np.zeros(2), np.zeros(2, np.int8), np.zeros(2, bool))], Rule(), rng=np.random.default_rng(0)

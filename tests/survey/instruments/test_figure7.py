@@ -92,10 +92,10 @@ def test_the_error_is_unknown_with_a_single_cluster_of_every_kind() -> None:
 
 
 def test_the_standard_error_is_as_large_as_the_spread_of_the_estimate() -> None:
-    """People, questions and answerers drawn anew 300 times: what the errors say is what happens."""
+    """People, questions and answerers drawn anew 150 times: what the errors say is what happens."""
     rng = np.random.default_rng(4)
     found, errors = [], []
-    for _study in range(300):
+    for _study in range(150):
         n_respondents, n_questions, n_answerers = 30, 40, 12
         ability, ease = rng.normal(0, 1, n_answerers), rng.normal(0, 1, n_questions)
         chance = 1 / (1 + np.exp(-(ability[:, None] + ease)))

@@ -2,6 +2,7 @@
 
 import csv
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from django.core.management import call_command
 from django.test import Client
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, StateRefused
+from survey.exceptions import FieldErrors, HunchError, StateRefused
 from survey.instruments.belief_update.reports.calibrating import _people, human_calibration
 from survey.instruments.own_answers.forms import answer_field
+from survey.instruments.own_answers.instrument import AnswerEstimates
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import Bank, Question, Score, Slot, Study, Task
 from survey.services.banks.eligibility import eligible_questions
@@ -52,12 +54,13 @@ def bank(tasks: int = 2, each: int = 6) -> Bank:
 def quiz(**options: Any) -> Study:
     items = options.pop("items", 6)
     sittings = options.pop("sittings", 4)
+    stages = options.pop("stages", [{"sittings": sittings}])
     return cast.small_study(
         "quiz",
         on=bank(tasks=options.pop("tasks", 2)),
         instrument={"kind": "own_answers", "options": {"answers_per_question": 4, **options}},
         sitting={"items": items},
-        stages=[{"sittings": sittings}],
+        stages=stages,
     )
 
 
@@ -255,16 +258,17 @@ def test_the_shipped_study_can_be_planned(name: str) -> None:
 # A whole stage
 
 
-def play(study: Study) -> None:
-    """A simulated person, from the texts of the screens alone."""
+def play(study: Study, *, sure: bool = True) -> None:
+    """A simulated person, from the texts of the screens alone; one not `sure` leaves the optional field empty."""
     visitor = cast.Visitor(study)
     person = instruments.of_study(study).simulated_person(seed=visitor.sitting.pk)
     step = visitor.to_items().step
     while step.kind == "item":
         shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
-        step = advance(
-            sitting=visitor.sitting, step=step.number, data=person.answer(screen=step.screen.name, parts=shown)
-        )
+        data = person.answer(screen=step.screen.name, parts=shown)
+        if not sure:
+            del data["confidence"]
+        step = advance(sitting=visitor.sitting, step=step.number, data=data)
 
 
 @pytest.mark.django_db
@@ -286,6 +290,44 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
         assert row["confidence"].isdigit()
     figure = estimate(study).figures[0]
     assert (figure.name, figure.combined.value) == ("correct", pytest.approx(sum(right) / 24))
+
+
+@pytest.mark.django_db
+def test_a_stage_in_which_nobody_says_how_sure_they_are_can_be_estimated() -> None:
+    """The field is optional: the first answers of a stage may all leave it empty."""
+    study = quiz(stages=[{"sittings": 4}, {"sittings": 4, "design": {"kind": "uniform"}}])
+    for index, sure in ((1, True), (2, False)):
+        stage = lifecycle.open_stage(cast.stage_of(study, index))
+        for _person in range(4):
+            play(study, sure=sure)
+        jobs.run_inline(lifecycle.close_stage(stage))
+    found = {figure.name: figure for figure in estimate(study).figures}
+    assert [*found] == ["correct", "confidence", "overconfidence"]
+    first, second = found["confidence"].stages
+    assert first.estimate is not None and first.weight == 1
+    assert (second.estimate, second.reason) == (None, "no answers there")
+    assert found["correct"].combined.n == 48
+
+
+@pytest.mark.django_db
+def test_measures_that_depend_on_the_answers_are_refused_with_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = quiz(stages=[{"sittings": 4}, {"sittings": 4, "design": {"kind": "uniform"}}])
+    for index in (1, 2):
+        stage = lifecycle.open_stage(cast.stage_of(study, index))
+        for _person in range(4):
+            play(study)
+        jobs.run_inline(lifecycle.close_stage(stage))
+    whole = AnswerEstimates.estimands
+
+    def fewer(self: AnswerEstimates, assignments: Any, **options: Any) -> Any:
+        found = whole(self, assignments, **options)
+        return replace(found, measures=found.measures[: 1 if assignments[0].slot.stage.index == 2 else 3])
+
+    monkeypatch.setattr(AnswerEstimates, "estimands", fewer)
+    with pytest.raises(
+        HunchError, match="measures are correct, confidence, overconfidence for stage 1 and correct for"
+    ):
+        estimate(study)
 
 
 @pytest.mark.django_db

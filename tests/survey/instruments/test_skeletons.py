@@ -81,7 +81,7 @@ def prompts(tmp_path: Path) -> None:
     path.write_text("id,source,text\n" + "".join(f"p{number},code,Write thing {number}.\n" for number in range(10)))
     call_command("import_questions", str(path), bank="prompts", format="prompts")
     rows = [
-        f"{model},p{number},{model[0] * (10 + 5 * place)} {number}"
+        f"{model},p{number},{model[0] * (10 + 30 * place)} {number}"
         for place, model in enumerate(MODELS)
         for number in range(10)
         if (model, number) != ("raven", 9)
@@ -210,6 +210,8 @@ def test_the_page_of_a_cloze_item_has_its_own_parts_and_script(sentences: None, 
     page = arrive(client, slug="cloze")
     html = client.get("/s/cloze/sitting").content.decode()
     assert '<script src="/static/cloze_skeleton/one_word.js" defer></script>' in html
+    # It was written for a document of its own, so the page's script leaves the form to the browser.
+    assert "exchange.js" not in html and "data-exchange" not in html
     assert page.parts["fragment"] == Gap.objects.get(item=begun_item(study)).fragment
     page = read(client.post("/s/cloze/sitting", {**page.hidden, "word": "a b"}, follow=True).content.decode())
     assert "Please write one word only." in page.text

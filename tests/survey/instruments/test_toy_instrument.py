@@ -4,9 +4,13 @@ import csv
 from pathlib import Path
 
 import pytest
+from django.core.cache import cache
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from toy_instrument.models import Guess
 
+from survey.admin.study_page import stage_outcomes
 from survey.contracts import instruments
 from survey.contracts.reports import Given
 from survey.exceptions import FieldErrors, HunchError
@@ -115,6 +119,38 @@ def test_its_outcome_is_shown_by_stratum() -> None:
     play(cast.Visitor(stage.study))
     table = outcome_table(stage)
     assert table is not None and table.answers == 3 and table.share is not None
+
+
+@pytest.mark.django_db
+def test_more_answers_take_no_more_queries_where_outcomes_read_points() -> None:
+    stage, counts = open_toy(), []
+    for _person in range(2):
+        play(cast.Visitor(stage.study))
+        for read in (outcome_table, lambda stage: stage_outcomes(stage.study, [stage])):
+            cache.clear()
+            with CaptureQueriesContext(connection) as captured:
+                read(stage)
+            counts.append(len(captured))
+    assert counts[:2] == counts[2:]
+
+
+@pytest.mark.django_db
+def test_its_report_leaves_excluded_sittings_out_and_says_so_by_one_row() -> None:
+    keyless = cast.small_bank(40, name="keyless", keyless=40)
+    rules = {"flags": {"speeder": {"seconds_per_item": 1}}, "exclusions": {"flags": ["speeder"]}}
+    study = cast.small_study("toy", on=keyless, **TOY, **rules)
+    lifecycle.open_stage(cast.stage_of(study))
+    (entry,) = instruments.of_study(study).reports()
+    play(cast.Visitor(study))
+    Response.objects.update(server_ms=10)
+    assert "no guess yet" in entry.load().obstacle(study), "who answers within a second is excluded"
+    Response.objects.update(server_ms=9000)
+    assert entry.load().obstacle(study) == ""
+    with CaptureQueriesContext(connection) as captured:
+        entry.load().obstacle(study)
+    guesses = [query for query in captured if Guess._meta.db_table in query["sql"]]
+    assert guesses and all("LIMIT 1" in query["sql"] for query in guesses)
+    assert entry.load().make(study, Given({"least": ("1",)})).data["guesses"] == 9
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@ are compared."""
 
 import csv
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from toy_instrument.learning import ToyLearning
 from toy_instrument.models import Guess
 
-from survey.models import PredictorRun, Question, Slot, Study
+from predictors.features import Features
+from survey.exceptions import FileErrors
+from survey.models import JobStep, PredictorRun, Question, Slot, Study
 from survey.services.results import estimating
 from survey.services.results.export import files
 from tests import cast
@@ -73,6 +77,78 @@ def test_it_is_judged_by_a_metric_of_its_own_on_parts_of_its_own() -> None:
     }
     low, high = judged["intervals"]["brier"]["all"]
     assert 0 <= low <= judged["brier"]["all"] <= high <= 1
+
+
+@pytest.mark.parametrize(
+    ("predictor", "place"),
+    [
+        ({"name": "same_task"}, "predictor.name: same_task reads the number 'previous_correct'"),
+        (
+            {"name": "logistic", "params": {"numbers": ["leters"]}},
+            "predictor.params.numbers: logistic reads the number",
+        ),
+        (
+            {"name": "logistic", "compared": [{"name": "logistic", "params": {"numbers": ["words"]}}]},
+            "predictor.compared.1.params.numbers: logistic reads the number 'words', which these rows lack",
+        ),
+    ],
+)
+def test_a_predictor_that_reads_a_number_which_items_lack_is_refused_with_the_study(
+    predictor: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(FileErrors) as refused:
+        toy.study(predictor=predictor)
+    assert place in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"inputs": lambda inputs: inputs[1:]}, "ToyLearning.inputs gives 19 inputs for 20 rows; one a row."),
+        (
+            {"inputs": lambda inputs: [Features({}, {"letters": np.nan}) for _one in inputs]},
+            "numbers: 'letters' is nan, which is no finite number",
+        ),
+    ],
+)
+def test_an_instrument_with_broken_inputs_is_noticed_when_a_study_is_made(
+    broken: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_learning(monkeypatch, **broken)
+    with pytest.raises(FileErrors) as refused:
+        toy.study(**LEARNING)
+    assert "instrument.kind: " in refused.value.message and message in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda found: (found[0][1:], found[1]), "gives 17 inputs and labels of the shape (18,) for 18 assignments"),
+        (lambda found: (found[0], found[1][:, None]), "labels of the shape (18, 1) for 18 assignments"),
+        (lambda found: (found[0], found[1] * np.nan), "gives a label that is not from 0 to 1"),
+        (lambda found: (found[0], found[1] + 1), "gives a label that is not from 0 to 1"),
+    ],
+)
+def test_broken_examples_end_the_training_with_the_place_to_repair(
+    broken: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = toy.study(**LEARNING)
+    broken_learning(monkeypatch, examples=broken)
+    with pytest.raises(RuntimeError, match="train"):
+        toy.run_stage(cast.stage_of(study), guessing=right_when_long)
+    failed = JobStep.objects.get(state="failed", predictor_run__role="main")
+    assert "toy_instrument.learning.ToyLearning.examples" in failed.error and message in failed.error
+
+
+def broken_learning(monkeypatch: pytest.MonkeyPatch, **methods: Callable[[Any], Any]) -> None:
+    """The toy's learning, where some methods give what these functions make of their results."""
+    for name, change in methods.items():
+        whole = getattr(ToyLearning, name)
+
+        def half(self: Any, *args: Any, whole: Any = whole, change: Any = change, **more: Any) -> Any:
+            return change(whole(self, *args, **more))
+
+        monkeypatch.setattr(ToyLearning, name, half)
 
 
 def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:

@@ -12,15 +12,20 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from toy_instrument.instrument import Toy, ToyControls
 from toy_instrument.models import Guess
 
+from survey.contracts import instruments
 from survey.exceptions import FileErrors
 from survey.models import CandidateSet, PredictorRun, Question, Slot, Stage, Study
 from survey.services.base import files as stored_files
+from survey.services.base import hashing
+from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import PRIORITY, SCORE
 from survey.services.results import estimating
 from survey.services.results.export import files
 from survey.services.stages.verifying import verify_stage
+from survey.services.studies.checking import check_study
 from tests import cast
 from tests.kept import kept
 from tests.survey import toy
@@ -209,6 +214,50 @@ def test_a_second_stage_is_drawn_by_a_priority_that_needs_no_predictor() -> None
         assert letters_of(slot) >= cut if slot.stratum.name == "top" else letters_of(slot) <= cut
     assert stage.manifest["priority"] == {"name": "letters", "version": "1"}
     assert verify_stage(stage).differences == []
+
+
+def test_the_manifest_has_a_hash_of_the_package_that_brings_the_instrument(tmp_path: Path) -> None:
+    stage = planning.plan_stage(cast.stage_of(toy.study()))
+    assert stage.manifest["packages_sha256"] == {"toy_instrument": hashing.package_digest("toy_instrument")}
+    assert "packages_sha256" not in cast.planned_stage().manifest
+
+
+def test_a_packages_hash_is_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brought_in" / "inner").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    inner = tmp_path / "brought_in" / "inner" / "draws.py"
+    found = []
+    for text in ("A = 1", "A = 2", "A = 2"):
+        inner.write_text(text)
+        (tmp_path / "brought_in" / "__init__.py").touch()
+        hashing.package_digest.cache_clear()
+        found.append(hashing.package_digest("brought_in"))
+    assert found[0] != found[1] == found[2]
+
+
+class ChosenControls(Toy):
+    """Has controls only where an option says so."""
+
+    @property
+    def controls(self) -> ToyControls | None:
+        return ToyControls() if self.options.priority == "letters" else None
+
+
+@pytest.mark.parametrize(("option", "kinds"), [("letters", ("repeat",)), ("doubt", ())])
+def test_controls_may_depend_on_the_studys_options(
+    option: str, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(instruments._kinds, "toy", ChosenControls)
+    made = toy.study(
+        options={"priority": option},
+        roles={"holdout": 0, "controls": 0.2},
+        sitting={"items": 10},
+        stages=[{"sittings": 2}],
+    )
+    assert drafting.stage_recipe(cast.stage_of(made)).kinds == kinds
+    assert drafting.recipe_of(made.config, index=1, seed=1).kinds == kinds
+    found = check_study(text=made.source_text, source_name="toy.toml")
+    assert (found.stages[0].slots["controls"] > 0) == bool(kinds)
 
 
 def test_a_second_stage_is_drawn_by_a_priority_of_a_predictors_chances_and_the_answers_so_far() -> None:

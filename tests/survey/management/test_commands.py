@@ -2,6 +2,7 @@
 
 import io
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import OperationalError
 
-from survey.console import progress
+from survey.console import progress_bars
 from survey.management.commands import close_stage
 from survey.models import ApiToken, AuditEntry, Bank, JobStep, Stage, Study
 from survey.services.stages import jobs, lifecycle
@@ -67,6 +68,24 @@ def test_create_study_says_what_comes_next(tmp_path: Path) -> None:
     assert run("create_study", str(path)) == (
         "created study cast on cast version 1 with 2 stages; next: open_stage cast\n"
     )
+
+
+def test_a_studys_owner_is_named_and_members_are_changed_from_the_shell(tmp_path: Path) -> None:
+    cast.bank()
+    path = tmp_path / "cast.toml"
+    path.write_text(cast.study_text())
+    assert "--owner: no active user is called 'ada'" in refused("create_study", str(path), "--owner", "ada")[0]
+    users = get_user_model().objects
+    ada, bob = users.create_user("ada"), users.create_user("bob")
+    run("create_study", str(path), "--owner", "ada")
+    assert run("members", "cast").splitlines()[-1].split() == ["ada", "owner", "yes"]
+    assert run("members", "cast", "set", "bob", "analyst").splitlines()[-1].split() == ["bob", "analyst", "no"]
+    assert users.get(pk=bob.pk).has_perm("survey.view_study"), "every role presumes the group"
+    run("members", "cast", "set", "bob", "viewer", "--may-spend")
+    run("members", "cast", "remove", "bob")
+    assert list(Study.objects.get().memberships.values_list("user", flat=True)) == [ada.pk]
+    assert "keeps an owner" in refused("members", "cast", "remove", "ada")[0]
+    assert "no member 'bob'" in refused("members", "cast", "remove", "bob")[0]
 
 
 def test_create_study_refuses_with_the_file_and_the_line(tmp_path: Path) -> None:
@@ -133,7 +152,7 @@ def test_close_stage_waits_until_the_next_stage_is_planned(monkeypatch: pytest.M
     study = cast.open_study()
     cast.walk(cast.begin(study))
     # In place of a worker: between two looks at the database, the steps are run here.
-    monkeypatch.setattr(progress.time, "sleep", lambda seconds: jobs.run_inline(study.stages.get(index=1)))
+    monkeypatch.setattr(progress_bars.time, "sleep", lambda seconds: jobs.run_inline(study.stages.get(index=1)))
     out = run("close_stage", "cast", "--wait")
     assert out.splitlines()[-1] == "cast stage 1 is frozen; cast stage 2 is planned"
 
@@ -144,7 +163,7 @@ def test_close_stage_ends_with_status_1_and_the_fix_when_a_step_fails(monkeypatc
     def fail(seconds: float) -> None:
         JobStep.objects.update(state=JobStep.State.FAILED, error="the disk is full")
 
-    monkeypatch.setattr(progress.time, "sleep", fail)
+    monkeypatch.setattr(progress_bars.time, "sleep", fail)
     out, err = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as ended:
         call_command("close_stage", "cast", "--wait", stdout=out, stderr=err)
@@ -174,7 +193,7 @@ def test_who_waits_reads_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> N
     study = cast.open_study()
     stage = study.stages.select_related("study__bank").get(index=1)
     sitting = cast.begin(study)
-    monkeypatch.setattr(progress, "STILL_AFTER", 0.0)
+    monkeypatch.setattr(progress_bars, "STILL_AFTER", 0.0)
     heard: list[str] = []
 
     def go_on(seconds: float) -> None:
@@ -182,8 +201,8 @@ def test_who_waits_reads_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> N
             cast.walk(sitting)
             jobs.run_inline(stage)
 
-    monkeypatch.setattr(progress.time, "sleep", go_on)
-    progress.wait_for_pipeline(lifecycle.close_stage(stage), say=heard.append)
+    monkeypatch.setattr(progress_bars.time, "sleep", go_on)
+    progress_bars.wait_for_pipeline(lifecycle.close_stage(stage), say=heard.append)
     assert heard == ["Waiting for 1 people who are still inside. To stop waiting for them: `close_stage cast --now`."]
 
 
@@ -193,6 +212,20 @@ def test_create_token_shows_it_once_and_stores_its_hash() -> None:
     token = ApiToken.objects.get(user=user)
     assert (token.digest, token.name) == (ApiToken.hashed(secret), "laptop")
     assert secret not in str(AuditEntry.objects.get(action="create_token").__dict__)
+
+
+def test_a_token_gets_scope_studies_and_an_end_and_is_revoked() -> None:
+    user = get_user_model().objects.create_user("ada")
+    study = cast.study()
+    secret = run("create_token", "ada", "--scope", "run", "--study", "cast", "--days", "1").strip()
+    token = ApiToken.objects.get(user=user)
+    assert (token.scope, token.for_all_studies, list(token.studies.all())) == ("run", False, [study])
+    assert timedelta(hours=23) < token.expires_at - token.created_at <= timedelta(days=1, seconds=5)
+    for days in ("0", "367"):
+        assert "--days: 1 to 366" in refused("create_token", "ada", "--days", days)[0]
+    assert "is revoked" in run("revoke_token", secret[:8])
+    assert "was revoked before" in run("revoke_token", secret[:8])
+    assert "0 tokens begin with" in refused("revoke_token", "nothing")[0]
 
 
 def test_study_status_shows_stages_and_steps() -> None:

@@ -5,14 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from threadpoolctl import threadpool_info
 
+from bandit import FactoredScores, factored
 from predictors import pair_scorer
+from survey import background
 from survey.exceptions import StateRefused
+from survey.instruments import question_pairs
 from survey.instruments.belief_update.models import Pair
-from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Stage
-from survey.services.base import files
-from survey.services.plans import candidates, planning
-from survey.services.stages import jobs
+from survey.instruments.question_pairs import packed, unpacked
+from survey.models import CandidateSet, JobStep, LanguageModel, ModelAnswer, Question, Stage
+from survey.services.base import files, leases
+from survey.services.plans import planning
+from survey.services.stages import claims, jobs
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
@@ -55,7 +63,7 @@ def scorer(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             target_bias=rng.integers(-50, 50, (2, n)).astype(np.int32),
             unit=0.01,
             scored=np.arange(200),
-            left_out=np.arange(2),
+            unseen=np.arange(2),
         )
 
     monkeypatch.setattr(pair_scorer, "distil", distil)
@@ -74,7 +82,7 @@ def planned_by_predictor(slug: str = "small", **overrides: Any) -> Stage:
 
 def all_scores(stage: Stage) -> np.ndarray:
     """The factored scores of all pairs, as one array: few enough here."""
-    factors = candidates.unpacked(files.load_array(CandidateSet.objects.get(stage=stage).file_sha256))
+    factors = unpacked(files.load_array(CandidateSet.objects.get(stage=stage).file_sha256))
     return np.array(
         [
             [
@@ -143,6 +151,71 @@ def test_a_uniform_stage_after_a_predictor_scores_what_it_draws_and_learns_no_fa
     assert set(stage.slots.values_list("inclusion_probability", flat=True)) == {12 / UNIVERSE}
 
 
+@pytest.mark.parametrize("shortlist", [0, 200])
+def test_the_claim_is_renewed_block_by_block_while_all_pairs_are_scored(
+    shortlist: int, scorer: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = cast.closed_stage(**two(shortlist=shortlist))
+    step = cast.run_until(first, "score")
+    clock = [timezone.now()]
+    begun, blocks = clock[0], []
+    map_blocks = FactoredScores.map_blocks
+
+    def slowly(self: FactoredScores, work: Any, **how: Any) -> Any:
+        def one(block: Any) -> Any:
+            """A block takes two thirds of a lease; then another worker asks for the step."""
+            clock[0] += leases.LEASE * 2 / 3
+            blocks.append(leases.claim(JobStep.objects.all(), step.pk))
+            return work(block)
+
+        return map_blocks(self, one, **how)
+
+    monkeypatch.setattr(timezone, "now", lambda: clock[0])
+    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(factored, "_BLOCK", 400)
+    monkeypatch.setattr(FactoredScores, "map_blocks", slowly)
+    monkeypatch.setattr(settings, "HUNCH_SCORING_THREADS", 1)  # Another thread has another connection.
+    assert jobs.run_step(step.pk)
+    assert len(blocks) >= 8 and set(blocks) == {None}
+    assert clock[0] - begun > 5 * leases.LEASE
+    assert JobStep.objects.get(pk=step.pk).attempt == 1
+
+
+@pytest.mark.parametrize("shortlist", [0, 200])
+def test_a_plan_is_the_same_with_any_number_of_threads(
+    shortlist: int, scorer: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = cast.closed_stage(**two(shortlist=shortlist))
+    cast.run_until(first, "score")
+    asked: list[int] = []
+    map_blocks = FactoredScores.map_blocks
+
+    def counted(self: FactoredScores, work: Any, *, threads: int, **how: Any) -> Any:
+        asked.append(threads)
+        return map_blocks(self, work, threads=threads, **how)
+
+    monkeypatch.setattr(FactoredScores, "map_blocks", counted)
+    monkeypatch.setattr(factored, "_BLOCK", 400)
+    monkeypatch.setattr(factored, "_COLUMNS", 16)
+    hashes = set()
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(settings, "HUNCH_SCORING_THREADS", threads)
+        with transaction.atomic():
+            jobs.run_inline(first)
+            planned = cast.stage_of(first.study, 2)
+            stored = CandidateSet.objects.get(stage=planned)
+            hashes.add((planned.plan_sha256, stored.drawn_sha256, stored.shortlist_sha256, stored.file_sha256))
+            transaction.set_rollback(True)
+    assert len(hashes) == 1 and set(asked) == {1, 2, 3}
+
+
+def test_without_a_setting_every_core_that_the_process_may_use_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "cores", lambda: 5)
+    with question_pairs.scoring_threads() as threads:
+        assert threads == 5
+        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
+
+
 def test_a_shortlist_is_scored_again_and_its_best_are_a_stratum(scorer: list[dict[str, Any]]) -> None:
     stage = planned_by_predictor(**two(shortlist=200))
     assert {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()} == {
@@ -189,12 +262,12 @@ def test_a_plan_from_factors_is_rebuilt_and_a_changed_factor_is_found(scorer: li
 
 def test_packed_factors_come_back_as_they_were() -> None:
     rng = np.random.default_rng(5)
-    packed = rng.integers(-100, 100, (2, 7, 2 * 4 + 2)).astype("<i4")
-    factors = candidates.unpacked(packed)
+    array = rng.integers(-100, 100, (2, 7, 2 * 4 + 2)).astype("<i4")
+    factors = unpacked(array)
     assert factors.rank == 4 and factors.n_questions == 7 and factors.happened is None
-    assert np.array_equal(candidates.packed(factors), packed)
+    assert np.array_equal(packed(factors), array)
     real = dataclasses.replace(factors, happened=np.array([0, 1, 1, 0, 0, 0, 1]))
-    again = candidates.unpacked(candidates.packed(real))
+    again = unpacked(packed(real))
     assert again.rank == 4 and again.sha256 == real.sha256 != factors.sha256
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from bandit.roles import RolePart
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update import controls
 from survey.instruments.belief_update.models import Pair
-from survey.models import Assignment, Slot, Stage, Study
+from survey.models import Assignment, Question, Slot, Stage, Study
 from survey.services.answers.counting import counted_answers, training_examples
+from survey.services.base.seeds import generator
 from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import drawable_questions
 from survey.services.plans.drafting import Draft, PlannedSlot, Recipe, recipe_of, slots_by_role
@@ -24,6 +27,7 @@ from survey.services.sittings import expiry
 from survey.services.stages import lifecycle
 from survey.study_file import DesignConfig, StudyConfig
 from tests import cast
+from tests.survey import readings
 
 pytestmark = pytest.mark.django_db
 
@@ -326,29 +330,75 @@ def test_an_instrument_without_controls_of_its_own_still_repeats() -> None:
 
 
 def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_chance() -> None:
-    """4 pairs over 12 questions in one booklet: most draws share a question and are drawn again."""
-    questions = drawable_questions(cast.stage_of(cast.small_study(on=cast.small_bank(12, name="tiny"))))
-    recipe = Recipe(seed=0, sittings=2, items=4, design=DesignConfig(), holdout=0.5)
+    """3 pairs over 8 questions in one booklet: most draws share a question and are drawn again."""
+    study = cast.small_study(on=cast.small_bank(8, name="tiny"), sitting={"items": 1})
+    questions = drawable_questions(cast.stage_of(study))
+    recipe = Recipe(seed=0, sittings=2, items=3, design=DesignConfig(), holdout=0.5)
     instrument = instruments.kind("belief_update")()
     counts: Counter[str] = Counter()
-    draws = 1500
+    draws = 600
     for seed in range(draws):
         part, stratum = drafting.holdout_part(
             replace(recipe, seed=seed), slots_by_role(recipe).holdout, instrument, questions, {}
         )
         keys = [slot["key"] for slot in part.slots]
         shown = [number for key in keys for number in (key.partition(":")[0], key.partition(">")[2])]
-        assert len(set(shown)) == len(shown) == 8
+        assert len(set(shown)) == len(shown) == 6
         counts.update(keys)
-        assert part.slots[0]["inclusion_probability"] == stratum.slots / stratum.size == 4 / 264
-    expected = draws * 4 / 264
+        assert part.slots[0]["inclusion_probability"] == stratum.slots / stratum.size == 3 / 112
+    expected = draws * 3 / 112
     # Every pair was drawn, none far too often; by its own chance a count is binomial.
-    deviation = max(abs(counts[key] - expected) for key in counts) / (expected * (1 - 4 / 264)) ** 0.5
-    assert len(counts) == 264 and deviation < 5
+    deviation = max(abs(counts[key] - expected) for key in counts) / (expected * (1 - 3 / 112)) ** 0.5
+    assert len(counts) == 112 and deviation < 5
     # By outcome and by question the frequencies agree far more closely.
     for outcome in ("0", "1"):
-        share = sum(count for key, count in counts.items() if f":{outcome}>" in key) / (4 * draws)
-        assert abs(share - 0.5) < 5 * (0.25 / (4 * draws)) ** 0.5
-    for position in range(12):
-        share = sum(count for key, count in counts.items() if key.startswith(f"{position}:")) / (4 * draws)
-        assert abs(share - 1 / 12) < 5 * (11 / 144 / (4 * draws)) ** 0.5
+        share = sum(count for key, count in counts.items() if f":{outcome}>" in key) / (3 * draws)
+        assert abs(share - 0.5) < 5 * (0.25 / (3 * draws)) ** 0.5
+    for position in range(8):
+        share = sum(count for key, count in counts.items() if key.startswith(f"{position}:")) / (3 * draws)
+        assert abs(share - 1 / 8) < 5 * (7 / 64 / (3 * draws)) ** 0.5
+
+
+# Instruments whose items share their conflict keys unequally, or have none
+
+
+def test_items_without_conflict_keys_have_a_holdout_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings.make_known(monkeypatch)
+    roles = {"holdout": 0.25, "controls": 0}
+    stage = planning.plan_stage(cast.stage_of(readings.study(roles=roles, stages=[{"sittings": 8}])))
+    held_out = list(stage.slots.filter(role="holdout"))
+    assert len(held_out) == len({slot.item_id for slot in held_out}) == 6
+    assert {slot.inclusion_probability for slot in held_out} == {6 / 80}
+
+
+class Sentences(readings.Readings):
+    """Ten sentences have twelve gaps each and twenty have two. Nobody sees a sentence twice."""
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        gaps = [(place, gap) for place in range(30) for gap in range(12 if place < 10 else 2)]
+        return np.array(gaps, dtype=[("question", "<i4"), ("gap", "<i4")])
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{row['question']}@{row['gap']}"
+
+    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
+        return (int(row["question"]),)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_only_where_keys_are_alike_is_a_holdout_drawn_until_it_can_be_dealt(
+    alike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing again would favour gaps of short sentences, of which the stored chance knows nothing."""
+    monkeypatch.setattr(Sentences, "keys_are_alike", alike)
+    instrument, plan = Sentences(), RolePart(booklets=4, items=24, controls=())
+    redrawn = 0
+    for seed in range(60):
+        recipe = drafting.Recipe(seed=seed, sittings=8, items=6, design=DesignConfig(kind="uniform"), holdout=0.5)
+        first = instrument.draw_candidates(questions=[], size=24, rng=generator(seed, "holdout"))
+        part, _stratum = drafting.holdout_part(recipe, plan, instrument, [], {})
+        drawn = [instrument.item_key(row, []) for row in first.rows]
+        most = max(Counter(row["question"] for row in first.rows).values())
+        assert (drawn == [slot["key"] for slot in part.slots]) == (most <= 4 or not alike)
+        redrawn += most > 4
+    assert redrawn > 5

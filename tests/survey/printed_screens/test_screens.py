@@ -11,8 +11,9 @@ from django.apps import apps
 from django.core.management import call_command
 
 from survey.models import EntryLink
-from survey.printed_screens import walking
+from survey.printed_screens import copying, walking
 from survey.printed_screens.walking import MOST_COMBINATIONS, chosen_combinations, undone
+from survey.services.base import keys
 from survey.study_file import StudyConfig
 from tests import cast
 
@@ -74,6 +75,12 @@ TWO_LANGUAGES: dict[str, Any] = {
         {"kind": "end", "text": both("Thanks.", "Danke.")},
     ],
 }
+# What is printed does not matter, so there is little of it.
+SHORT: dict[str, Any] = {
+    "blocks": [cast.BASE["blocks"][0], {"kind": "items"}, cast.BASE["blocks"][-1]],
+    "sitting": {"items": 1},
+    "texts": {},
+}
 
 
 def counts() -> dict[str, int]:
@@ -104,6 +111,7 @@ def written(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pyt
     with django_db_blocker.unblock(), undone(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(walking, "SILENT_DRAWS", 1)
         study = cast.study(**TWO_LANGUAGES)
+        keys.check()  # The first command of all leaves the keys' fingerprints.
         before = counts()
         call_command("screens", "cast", out=folder)
         codes = tuple(study.codes.values_list("code", flat=True))
@@ -192,6 +200,13 @@ def test_a_study_of_another_instrument_and_a_panel_is_walked_through_as_well(tmp
     assert any(name.startswith("item-") for name in found) and "end-completed" in found
 
 
+def test_a_bank_of_one_question_is_enough_where_the_instrument_asks_about_one() -> None:
+    on = cast.small_bank(1, name="single", tasks=1)
+    study = cast.stored_study("single", on=on, instrument={"kind": "own_answers"}, sitting={"items": 1})
+    stage, _kinds = copying.open_copy(study)
+    assert stage.slots.count() == 1
+
+
 def test_a_study_entered_by_links_is_walked_through_and_keeps_none_of_them(tmp_path: Path) -> None:
     cast.study(panel={"kind": "links"}, texts={})
     call_command("screens", "cast", out=tmp_path)
@@ -219,7 +234,7 @@ def test_it_prints_with_the_browser_that_it_is_given(tmp_path: Path, capsys: pyt
     browser = tmp_path / "browser"
     browser.write_text('#!/bin/sh\nfor one; do case $one in --print-to-pdf=*) echo "$@" > "${one#*=}";; esac; done\n')
     browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
-    cast.study()
+    cast.study(**SHORT)
     call_command("screens", "cast", out=tmp_path / "out", pdf=True, browser=str(browser))
     assert "--headless" in (tmp_path / "out" / "screens-en.pdf").read_text()
     browser.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")

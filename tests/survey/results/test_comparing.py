@@ -115,7 +115,11 @@ def test_nothing_frozen_and_unknown_names_are_refused() -> None:
         ("greedy", "'greedy' is not one of uniform, epsilon_greedy, softmax, uncertainty"),
         ("test_set", "'test_set' is not one of"),
         ("softmax:epsilon=0.1", r"'epsilon=0.1' is not NAME=VALUE with one of softmax's parameters \(temperature"),
-        ("softmax:temperature=-1", "temperature"),
+        (
+            "softmax:temperature=-1",
+            r"^'softmax:temperature=-1': temperature: input should be greater than 0, not '-1'$",
+        ),
+        ("softmax:temperature=hot", r"^'softmax:temperature=hot': temperature: input should be a valid number.*'hot'$"),
     ],
 )
 def test_a_design_that_makes_no_sense_is_refused(text: str, message: str) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from django.utils import timezone
 
 import bandit
 from bandit import Estimate
+from survey.contracts.instruments import Estimates
 from survey.exceptions import HunchError, StateRefused
+from survey.instruments.question_pairs import packed
 from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
-from survey.services.results import estimating
+from survey.services.results import estimating, stored_estimates
+from survey.services.results.stage_rows import STATES
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer, run_study
@@ -211,7 +216,7 @@ def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
     factors = bandit.FactoredScores(evidence=9 * same, target=10 * same, evidence_bias=zeros, target_bias=zeros)
     candidates.store_everything(
         second,
-        candidates.Everything(universe_size=bandit.universe_size(40), factors=factors),
+        candidates.Everything(universe_size=bandit.universe_size(40), scores=packed(factors)),
         questions_sha256=candidates.question_set_digest(study),
         predictor_run=run,
     )
@@ -230,7 +235,7 @@ def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
     for part in report.parts:
         stage = adaptive.stages.get(index=part.stage)
         assert sum(line.planned for line in part.strata) == stage.slots.count() == 108
-        assert [sum(getattr(line, state) for line in part.strata) for state in estimating.STATES] == [95, 0, 0, 4, 9, 0]
+        assert [sum(getattr(line, state) for line in part.strata) for state in STATES] == [95, 0, 0, 4, 9, 0]
         for line in part.strata:
             inside = Slot.objects.filter(stage=stage, stratum__name=line.name)
             assert line.answered == inside.filter(assignments__state="counted").count()
@@ -238,11 +243,35 @@ def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
     for name in ("outcome", "position"):
         lines = report.slots[name]
         assert sum(line.planned for line in lines) == 216
-        assert [sum(getattr(line, state) for line in lines) for state in estimating.STATES] == [190, 0, 0, 8, 18, 0]
+        assert [sum(getattr(line, state) for line in lines) for state in STATES] == [190, 0, 0, 8, 18, 0]
     wrong = next(line for line in report.slots["outcome"] if line.label == "incorrect")
     assert wrong.planned == Slot.objects.filter(item__pair__outcome=False).count()
     third = next(line for line in report.slots["position"] if line.label == "3")
     assert third.answered == Assignment.objects.filter(position=3, state="counted").count()
+
+
+def test_a_slot_that_was_begun_late_and_not_completed_is_lost(plain: Study) -> None:
+    Assignment.objects.filter(pk=Assignment.objects.order_by("pk")[0].pk).update(state="late", completed_at=None)
+    (line,) = estimating.estimate(plain).parts[0].strata
+    assert (line.late, line.lost) == (0, 1)
+
+
+def test_what_is_kept_for_pages_follows_late_answers_and_withdrawals() -> None:
+    study = run_study(stages=[{"sittings": 4}], lose=3, **NO_ROLES)
+    given = {*Assignment.objects.values_list("slot", flat=True)}
+    first, second, _third = Slot.objects.exclude(pk__in=given).select_related("stage").order_by("pk")
+
+    def kept() -> tuple[int, int, int]:
+        (line,) = stored_estimates.shown_estimates(study).report.parts[0].strata
+        return line.late, line.withdrawn, line.lost
+
+    assert kept() == (0, 0, 3)
+    late, gone = (cast.sitting(slot.stage, state="expired") for slot in (first, second))
+    cast.assignment(late, first, state="late", completed_at=timezone.now())
+    assert kept() == (1, 0, 2)
+    cast.assignment(gone, second, state="late")
+    withdraw(respondent=gone.respondent, now=timezone.now())
+    assert kept() == (1, 1, 1)
 
 
 def test_a_stage_that_gives_some_pair_no_chance_is_left_out_and_named() -> None:
@@ -427,3 +456,19 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
 def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(44):
         estimating.estimate(plain, by=["outcome", "evidence_task"])
+
+
+class WordCounts(Estimates):
+    units = {"words": "words"}
+
+    def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
+        return {"words": np.array([len(str(one)) for one in assignments]), "odd": np.ones(len(assignments))}
+
+
+@pytest.mark.parametrize("texts", [["a", "b"], ["a", "bc"]])
+def test_units_are_the_instruments_whatever_the_values_are(texts: Sequence[Any]) -> None:
+    """One word each, by chance, is no share: a part of a study would have another unit than the next."""
+    assert [(one.unit, one.is_share) for one in WordCounts().estimands(texts).measures] == [
+        ("words", False),
+        ("mean", False),
+    ]

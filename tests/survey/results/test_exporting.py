@@ -2,16 +2,20 @@
 
 import csv
 import json
+from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
+from survey.contracts.tables import Column, ExtraFile
+from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import columns, contents, files, reading
@@ -155,6 +159,31 @@ def test_the_papers_file_holds_counted_draws_alone(study: Study, tmp_path: Path)
     assert len(list(extra.rows)) == 2
 
 
+def test_only_an_export_reads_the_answers_for_the_instruments_files(
+    study: Study, tmp_path: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an instrument makes its rows at once: lists of files and codebooks need their names alone."""
+    read: list[int] = []
+
+    def eager(self: BeliefUpdate, assignments: Iterable[Assignment]) -> list[ExtraFile]:
+        rows = [(one.pk,) for one in assignments]
+        read.append(len(rows))
+        return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
+
+    monkeypatch.setattr(BeliefUpdate, "extra_files", eager)
+    page = admin_client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
+    assert "eager.csv" in page
+    other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")
+    assert other.status_code == 200 and not any(read)
+    one = admin_client.post(f"/admin/survey/study/{study.pk}/export/eager.csv")
+    assert len(one.getvalue().splitlines()) == 4
+    assert [count for count in read if count] == [3]
+    files.write_export(study, tmp_path)
+    assert [count for count in read if count] == [3, 3]
+    assert len((tmp_path / "eager.csv").read_text().splitlines()) == 4
+    assert "eager.csv,answer" in (tmp_path / "codebook.csv").read_text()
+
+
 def test_one_stage_can_be_read_alone(study: Study) -> None:
     assert len(rows_of(study, stage=1)) == 12
     assert rows_of(study, stage=2) == []
@@ -199,9 +228,9 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert f"wrote {out}/answers.csv (12 rows)" in output
     assert f"wrote {out}/belief_changes.csv (3 rows)" in output
     assert sorted(path.name for path in out.iterdir()) == [
-        "amendments.csv", "answers.csv", "belief_changes.csv", "checks.csv", "codebook.csv", "codebook.md", "forms.csv",
-        "leaderboard.csv", "practice.csv", "question_reports.csv", "questions.csv", "steps.csv",
-        "unfinished_screens.csv",
+        "amendments.csv", "answers.csv", "audit.csv", "belief_changes.csv", "candidates.csv", "checks.csv",
+        "codebook.csv", "codebook.md", "forms.csv", "leaderboard.csv", "practice.csv", "question_reports.csv",
+        "questions.csv", "stages.csv", "steps.csv", "unfinished_screens.csv",
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1
 
@@ -229,7 +258,7 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
     files.write_export(study, tmp_path)
     before = (tmp_path / "answers.csv").read_bytes()
 
-    def broken(row: columns.Row, study: Study) -> list[object]:
+    def broken(row: columns.ExportRow, study: Study) -> list[object]:
         raise RuntimeError("half way")
 
     monkeypatch.setattr(reading, "values_of", broken)

@@ -8,8 +8,10 @@ import pytest
 from django.core.management import call_command
 
 import bandit
+from survey.contracts import instruments
 from survey.models import Assignment, ConditionLevel, Study
 from survey.services.results import comparing, estimating
+from survey.services.results.stage_rows import StageRows
 from tests import cast
 from tests.survey import readings
 from tests.survey.readings import length_of, read_of, right_of, tries_of
@@ -129,8 +131,8 @@ def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_wo
 
 def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
     study = run(**TWO)
-    part = estimating._read(cast.stage_of(study), "sampled", [], readings.Readings(study), (), {})
-    assert part is None
+    rows = StageRows(cast.stage_of(study), slots=[], answers=[], divisions={})
+    assert estimating._read(rows, "sampled", instruments.of_study(study), ()) is None
     from survey.services.results import estimators
 
     answers = answers_of(study, 1)

@@ -34,7 +34,8 @@ from survey.contracts.reports import (
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.belief_update.instrument import BeliefUpdate
-from survey.models import ApiToken, Question, Study
+from survey.models import ApiToken, AuditEntry, Question, Study
+from survey.services.base import auditing
 from survey.services.results import reports
 from survey.services.results.export import codebook, files
 from tests import cast
@@ -137,6 +138,24 @@ class FailingReport(Report):
         raise StateRefused("there is nothing to show: ask <somebody>")
 
 
+class OddChoices(Report):
+    arguments = (Argument("of", "of what", required=True, choices=lambda study: [str(1 // 0)]),)
+
+    def make(self, study: Study, given: Given) -> Findings:
+        raise AssertionError("nobody may make it")
+
+
+class RemarksReport(Report):
+    def make(self, study: Study, given: Given) -> Findings:
+        return Findings(
+            "",
+            tables=[
+                Table("said", "Said", WORDS, [["my own words", 1]], verbatim=True),
+                Table("counted", "Counted", WORDS, [["not secret", 1]]),
+            ],
+        )
+
+
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
@@ -182,6 +201,7 @@ def reader(*, may_export: bool = True) -> Client:
     user = User.objects.create_user(f"reader {may_export}")
     if may_export:
         user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
     return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
 
 
@@ -301,15 +321,104 @@ def test_a_wrong_argument_is_said_on_the_page_beside_the_form(study: Study, admi
 def test_files_are_those_of_the_arguments(study: Study, admin_client: Client) -> None:
     page = admin_client.get(page_of(study), {"word": "fox"}).content.decode()
     assert f'{file_of(study, "words.csv")}?word=fox"' in page
-    response = admin_client.get(file_of(study, "words.csv"), {"word": "fox"})
-    assert response.content == b"word,times\nfox,3\n"
-    assert response["Content-Type"] == "text/csv; charset=utf-8"
-    assert response["Content-Disposition"] == 'attachment; filename="cast-words.csv"'
-    assert admin_client.get(file_of(study, "drawn.svg"))["Content-Type"] == "image/svg+xml; charset=utf-8"
-    assert admin_client.get(file_of(study, "words.txt")).content == b"fox\n"
+    for asked, name in (({}, "cast-words.spreadsheet.csv"), ({"exact": "1"}, "cast-words.csv")):
+        response = admin_client.post(f"{file_of(study, 'words.csv')}?word=fox", asked)
+        assert response.content == b"word,times\nfox,3\n"
+        assert response["Content-Type"] == "text/csv; charset=utf-8"
+        assert response["Content-Disposition"] == f'attachment; filename="{name}"'
+    assert admin_client.post(file_of(study, "drawn.svg"))["Content-Type"] == "image/svg+xml; charset=utf-8"
+    assert admin_client.post(file_of(study, "words.txt")).content == b"fox\n"
     for file in ("heavy.svg", "words.json", "nothing.csv"):
-        assert admin_client.get(file_of(study, file)).status_code == 404
-    assert admin_client.get(file_of(study, "words.csv"), {"least": "x"}).status_code == 404
+        assert admin_client.post(file_of(study, file)).status_code == 404
+    assert admin_client.post(f"{file_of(study, 'words.csv')}?least=x").status_code == 404
+
+
+def test_a_file_is_for_who_may_export_and_the_audit_records_it(study: Study, client: Client) -> None:
+    user = User.objects.create_user("viewer", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_study"))
+    cast.join_all(user)
+    client.force_login(user)
+    page = client.get(page_of(study)).content.decode()
+    assert "50.0 %" in page and file_of(study, "words.csv") not in page
+    for method in (client.get, client.post):
+        assert method(file_of(study, "words.csv")).status_code == 403
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    assert client.get(file_of(study, "words.csv")).status_code == 405
+    assert not AuditEntry.objects.filter(action="export_report").exists()
+    assert client.post(f"{file_of(study, 'words.csv')}?word=fox").status_code == 200
+    entry = AuditEntry.objects.get(action="export_report")
+    assert (entry.actor, entry.via, entry.subject) == (auditing.actor_of(user), "admin", "cast")
+    assert entry.detail == {"report": "words", "asked": {"word": ["fox"]}, "file": "words.csv"}
+
+
+def test_a_command_that_writes_a_report_is_in_the_audit_and_one_that_shows_it_is_not(
+    study: Study, tmp_path: Path
+) -> None:
+    report("cast", "words", "why=fun")
+    assert not AuditEntry.objects.filter(action="export_report").exists()
+    report("cast", "words", "why=fun", "word=fox", "--out", str(tmp_path))
+    entry = AuditEntry.objects.get(action="export_report")
+    assert (entry.actor, entry.via, entry.study) == ("", "command", "cast")
+    assert entry.detail == {"report": "words", "asked": {"why": ["fun"], "word": ["fox"]}}
+
+
+def test_what_people_wrote_is_shown_to_who_may_export(
+    study: Study, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    having(monkeypatch, remarks="RemarksReport")
+    user = User.objects.create_user("viewer", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_study"))
+    cast.join_all(user)
+    client.force_login(user)
+    page = client.get(page_of(study, "remarks")).content.decode()
+    assert "It holds what people wrote" in page and "my own words" not in page and "not secret" in page
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    page = client.get(page_of(study, "remarks")).content.decode()
+    assert "It holds what people wrote" not in page and "my own words" in page
+
+
+def test_page_files_and_api_share_what_was_made_until_something_changes(
+    study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Given] = []
+    whole = ToyReport.make
+
+    def counted(self: ToyReport, study: Study, given: Given) -> Findings:
+        made.append(given)
+        return whole(self, study, given)
+
+    monkeypatch.setattr(ToyReport, "make", counted)
+    page = admin_client.get(page_of(study)).content
+    assert admin_client.get(page_of(study)).content.count(b"<tr>") == page.count(b"<tr>")
+    for file in ("words.csv", "drawn.svg", "words.txt"):
+        assert admin_client.post(file_of(study, file)).status_code == 200
+    mine = reader()
+    assert mine.get(f"{API}words/?why=fun&least=2").json()["lines"] == ["2 words", EVIL]
+    assert len(made) == 1, "the page asks the same"
+    admin_client.get(page_of(study), {"least": "3"})
+    assert len(made) == 2
+    cast.walk(cast.begin(study), until="item", screen="posterior")
+    admin_client.get(page_of(study))
+    assert len(made) == 3
+    auditing.record("import_answers", study.bank)
+    admin_client.get(page_of(study))
+    assert len(made) == 4
+
+
+def test_pages_and_api_take_no_number_above_the_webs_limit(
+    study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    least, *others = ToyReport.arguments
+    monkeypatch.setattr(ToyReport, "arguments", (replace(least, most_on_web=2), *others))
+    answer = reader().get(f"{API}words/?why=fun&least=3")
+    assert answer.status_code == 400
+    assert answer.json()["error"]["fields"] == {
+        "least": ["pages and the API take at most 2; for more, run: hunch report cast words least=3"]
+    }
+    page = admin_client.get(page_of(study), {"least": "3"}).content.decode()
+    assert "pages and the API take at most 2" in page and 'value="3"' in page
+    assert admin_client.post(f"{file_of(study, 'words.csv')}?least=3").status_code == 404
+    assert "words" in report("cast", "words", "why=fun", "least=3")[0]
 
 
 def test_the_study_page_links_what_can_be_made_and_says_why_the_rest_cannot(study: Study, admin_client: Client) -> None:
@@ -326,7 +435,7 @@ def test_the_study_page_links_what_can_be_made_and_says_why_the_rest_cannot(stud
 def test_only_who_may_see_the_study_sees_its_reports(study: Study, client: Client) -> None:
     client.force_login(User.objects.create_user("staff", is_staff=True))
     for address in (page_of(study), file_of(study, "words.csv")):
-        assert client.get(address).status_code == 403
+        assert client.get(address).status_code == 404
     assert Client().get(page_of(study)).status_code == 302
 
 
@@ -349,6 +458,8 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
     }
     assert late["obstacle"] == "cast: wait for the <moon>" and "cannot be loaded" in broken["obstacle"]
     found = mine.get(f"{API}words/", {"why": "fun", "word": ["fox", EVIL]}).json()
+    (taken,) = AuditEntry.objects.filter(action="export_report").values_list("via", "detail")
+    assert taken == ("api", {"report": "words", "asked": {"why": ["fun"], "word": ["fox", EVIL]}})
     assert found == {
         "study": "cast",
         "report": "words",
@@ -434,7 +545,39 @@ def test_a_fault_of_a_report_is_a_sentence_at_every_door(
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "report_broken")
     assert "division by zero" in admin_client.get(page_of(study, "buggy")).content.decode()
     assert "ask &lt;somebody&gt;" in admin_client.get(page_of(study, "fails")).content.decode()
-    assert admin_client.get(file_of(study, "lost.csv", "buggy")).status_code == 404
+    assert admin_client.post(file_of(study, "lost.csv", "buggy")).status_code == 404
+
+
+def test_choices_that_fail_are_a_sentence_and_the_other_reports_go_on(
+    study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    having(monkeypatch, odd="OddChoices", words="ToyReport")
+    odd, words = reader().get(API).json()
+    assert (
+        "OddChoices cannot list the values of of (integer division or modulo by zero)" in odd["obstacle"]
+        and words["obstacle"] == ""
+    )
+    assert odd["arguments"][0]["choices"] == []
+    page = admin_client.get(page_of(study, "odd"))
+    assert page.status_code == 200 and "cannot list the values of of" in page.content.decode()
+    assert "cannot list the values of of" in refused("cast", "odd")
+    assert admin_client.post(file_of(study, "x.csv", "odd")).status_code == 404
+
+
+def test_an_instrument_that_cannot_list_its_reports_keeps_its_study_page(
+    study: Study, admin_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_instrument: BeliefUpdate) -> Any:
+        yield entry("words", "ToyReport")
+        raise KeyError("lost")
+
+    monkeypatch.setattr(BeliefUpdate, "reports", broken)
+    page = admin_client.get(reverse("admin:survey_study_change", args=[study.pk]))
+    assert page.status_code == 200 and "BeliefUpdate cannot list its reports" in page.content.decode()
+    assert [line["name"] for line in reader().get(API).json()] == ["belief_update"]
+    assert "cannot list its reports" in refused("cast", "words")
+    files.write_export(study, tmp_path)
+    assert (tmp_path / "answers.csv").exists() and not (tmp_path / "words.csv").exists()
 
 
 def test_no_table_of_a_report_takes_a_files_place_and_conditions_reach_it(

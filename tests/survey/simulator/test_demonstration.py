@@ -9,14 +9,14 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from bandit.estimators import compare_shares
-from survey.console.tables import table
+from survey.console.text_tables import table
 from survey.contracts.instruments import Metric
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
 from survey.simulator import demonstration
-from survey.simulator.demonstration import StageLine, Verdict
+from survey.simulator.demonstration import DemoVerdict, StageLine
 from tests import cast
 
 
@@ -124,7 +124,7 @@ def comparison(first: float, second: float):
     ],
 )
 def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, said: str) -> None:
-    verdict = Verdict(comparison=comparison(0.3, second), null=null)
+    verdict = DemoVerdict(comparison=comparison(0.3, second), null=null)
     assert verdict.passed is passed
     assert verdict.sentence.startswith(said)
 
@@ -132,7 +132,7 @@ def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, sa
 def test_the_summary_is_one_json_object_with_all_numbers() -> None:
     auc = Metric("auc", "Area under the ROC curve", highest_first=True)
     line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None, auc)
-    verdict = Verdict(comparison=comparison(0.3, 0.6), null=False)
+    verdict = DemoVerdict(comparison=comparison(0.3, 0.6), null=False)
     found = json.loads(
         json.dumps(demonstration.summary(seconds=12.34, lines=[line, replace(line, stage=2)], verdict=verdict))
     )

@@ -82,6 +82,7 @@ def crowd_for(live_server, study, people: int = 2, **options) -> Crowd:
     return Crowd(study=study, respondents=people, base_url=live_server.url, concurrency=1, **options)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(
     ("through", "panel"), [("pages", PROLIFIC), ("api", {"kind": "open"}), ("pages", {"kind": "links"})]
 )
@@ -303,7 +304,7 @@ def test_simulate_says_what_was_done_and_that_the_counts_agree(live_server) -> N
 
 def test_simulate_ends_with_an_error_where_the_counts_differ(live_server, monkeypatch) -> None:
     cast.open_study()
-    monkeypatch.setattr("survey.simulator.report._began", lambda study, ids: True)
+    monkeypatch.setattr("survey.simulator.crowd_report._began", lambda study, ids: True)
     with pytest.raises(SystemExit):
         call_command(
             "simulate", "cast", "--respondents=2", f"--base-url={live_server.url}", "--scanners=1", stdout=StringIO()

@@ -158,6 +158,7 @@ def test_a_server_that_does_not_answer_is_reported_in_words() -> None:
         crowd.run()
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("through", ["pages", "api"])
 def test_a_whole_stage_is_answered_over_http(live_server, through: str) -> None:
     study = cast.open_study()

@@ -9,7 +9,8 @@ from django.utils import timezone
 from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, FormAnswer, Response, Sitting
-from survey.services.sittings.answering import advance, sitting_for
+from survey.services.sittings.answering import advance
+from survey.services.sittings.reading import sitting_for
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -161,10 +162,10 @@ def test_a_form_is_stored_with_the_types_of_its_fields() -> None:
 def test_a_token_opens_its_own_sitting_in_its_own_study_only() -> None:
     mine, other = cast.open_stage("mine"), cast.open_stage("other")
     sitting = cast.Visitor(mine.study).sitting
-    assert sitting_for(sitting.token, study=mine.study) == sitting
-    for token, study in ((sitting.token, other.study), ("forged", mine.study), ("", None), (None, None)):
+    assert sitting_for(sitting.token, slug=mine.study.slug) == sitting
+    for token, slug in ((sitting.token, other.study.slug), ("forged", mine.study.slug), ("", None), (None, None)):
         with pytest.raises(SittingUnknown):
-            sitting_for(token, study=study)
+            sitting_for(token, slug=slug)
 
 
 def test_answers_given_after_the_slot_went_to_somebody_else_are_stored_flagged_and_not_counted() -> None:

@@ -19,6 +19,7 @@ from survey.models import (
     Sitting,
     Slot,
     Stage,
+    Study,
     Withdrawal,
 )
 from survey.services.results.commented_questions import reports_by_question
@@ -208,8 +209,8 @@ def with_form(*fields: dict[str, Any], before: bool = False) -> dict[str, Any]:
     return {"blocks": [*cast.BLOCKS[:place], form, *cast.BLOCKS[place:]]}
 
 
-def at_form(*fields: dict[str, Any], before: bool = False) -> cast.Visitor:
-    visitor = cast.Visitor(cast.open_stage(**with_form(*fields, before=before)).study)
+def at_form(*fields: dict[str, Any], before: bool = False, **study: Any) -> cast.Visitor:
+    visitor = cast.Visitor(cast.open_stage(**with_form(*fields, before=before), **study).study)
     if before:
         assert visitor.check().kind == "form"
     else:
@@ -309,7 +310,7 @@ SCREEN = {
 
 
 def test_who_is_screened_out_ends_with_a_code_of_that_outcome_and_holds_no_place() -> None:
-    visitor = at_form(SCREEN, before=True)
+    visitor = at_form(SCREEN, before=True, panel={"kind": "generic"})
     stage = Stage.objects.get()
     before = free_capacity(stage)
     end = visitor.post(adult="No")
@@ -353,7 +354,7 @@ def test_who_lets_the_data_be_used_goes_on() -> None:
 
 def test_who_withdraws_is_finished_and_paid_and_nothing_of_the_answers_is_left() -> None:
     visitor = at_choice()
-    end = visitor.post(my_data="withdraw")
+    end = visitor.post(my_data="withdraw", my_data_confirmed="yes")
     assert (end.kind, end.outcome, end.code) == ("end", "completed", visitor.code_for("completed"))
     assert end.text == "We have deleted your answers, as you wished. Thank you for your time."
     sitting = visitor.reload()
@@ -367,8 +368,8 @@ def test_who_withdraws_is_finished_and_paid_and_nothing_of_the_answers_is_left()
 def test_the_first_choice_stands(first: str, second: str) -> None:
     visitor = at_choice()
     number = visitor.step.number
-    after = visitor.post(my_data=first)
-    again = advance(sitting=visitor.sitting, step=number, data={"my_data": second})
+    after = visitor.post(my_data=first, my_data_confirmed="yes")
+    again = advance(sitting=visitor.sitting, step=number, data={"my_data": second, "my_data_confirmed": "yes"})
     assert (again.kind, again.number) == (after.kind, after.number)
     assert DataChoice.objects.get().may_use == (first == "use")
     assert Withdrawal.objects.count() == (first == "withdraw")
@@ -471,12 +472,12 @@ def test_reports_are_counted_by_question(visitor: cast.Visitor) -> None:
     visitor.answer()
     report(visitor, "three", position=2)
     first, second = (Assignment.objects.get(position=place, sitting=visitor.sitting).slot.item.pair for place in (1, 2))
-    counted = {one.question.pk: one.reports for one in reports_by_question("small")}
+    counted = {one.question.pk: one.reports for one in reports_by_question(Study.objects.filter(slug="small"))}
     assert counted == {
         **dict.fromkeys((second.target_id, second.evidence_id), 1),
         **dict.fromkeys((first.target_id, first.evidence_id), 2),
     }
-    assert reports_by_question("another") == []
+    assert reports_by_question(Study.objects.filter(slug="another")) == []
 
 
 # Files

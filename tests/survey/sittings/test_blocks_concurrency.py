@@ -57,10 +57,13 @@ def test_many_reports_at_once_stay_below_their_number() -> None:
     assert QuestionReport.objects.count() == MOST_REPORTS
 
 
+WITHDRAW = {"my_data": "withdraw", "my_data_confirmed": "yes"}
+
+
 def test_withdrawing_twice_at_the_same_time_is_one_withdrawal() -> None:
     visitor = at_choice()
     number = visitor.step.number
-    results = together(*[lambda: advance(sitting=visitor.sitting, step=number, data={"my_data": "withdraw"})] * 4)
+    results = together(*[lambda: advance(sitting=visitor.sitting, step=number, data=WITHDRAW)] * 4)
     no_errors(results)
     assert {(result.kind, result.outcome, result.number) for result in results} == {("end", "completed", number + 1)}
     assert Withdrawal.objects.count() == DataChoice.objects.count() == 1
@@ -72,7 +75,7 @@ def test_of_use_and_withdraw_at_the_same_time_one_stands_with_all_that_follows()
     number = visitor.step.number
     results = together(
         *[
-            lambda choice=choice: advance(sitting=visitor.sitting, step=number, data={"my_data": choice})
+            lambda choice=choice: advance(sitting=visitor.sitting, step=number, data={**WITHDRAW, "my_data": choice})
             for choice in ("use", "withdraw")
         ]
     )
@@ -88,7 +91,7 @@ def test_a_sitting_that_expires_while_it_withdraws_is_complete_all_the_same() ->
     number, now = visitor.step.number, visitor.sitting.last_seen_at
 
     def choose() -> Step:
-        return advance(sitting=visitor.sitting, step=number, data={"my_data": "withdraw"})
+        return advance(sitting=visitor.sitting, step=number, data=WITHDRAW)
 
     results = together(choose, lambda: expire_sitting(visitor.sitting.pk, now=now))
     no_errors(results)

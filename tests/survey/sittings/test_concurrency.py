@@ -4,15 +4,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from predictors import training as predictor_training
 from survey.exceptions import EntryRefused
-from survey.models import Assignment, Booklet, JobStep, Respondent, Response, Sitting, Slot, Stage
-from survey.services.base import leases
+from survey.models import Assignment, Booklet, JobStep, PredictorRun, Respondent, Response, Sitting, Slot, Stage
+from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
@@ -62,7 +64,7 @@ def _no_held_slot_is_held_twice() -> Iterator[None]:
 
 
 def test_forty_people_at_the_door_take_exactly_twenty_places() -> None:
-    stage = cast.open_stage(stages=[{"sittings": 20}])
+    stage = cast.open_stage(panel={"kind": "generic"}, stages=[{"sittings": 20}])
 
     def come() -> str:
         try:
@@ -254,6 +256,28 @@ def test_many_beats_queue_each_step_once() -> None:
     lifecycle.freeze(stage)
     no_errors(together(*[jobs.due_steps] * 6))
     assert Counter(JobStep.objects.values_list("kind", flat=True)) == {"freeze": 1, "train": 1}
+
+
+def test_two_members_that_finish_at_once_both_stand_in_their_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictor_training, "members_of", lambda name, params=None: 2)
+    stage = cast.closed_stage(stages=[{"sittings": 4}, {"sittings": 4}], predictor={"name": "same_task"})
+    cast.run_until(stage, "train")
+    steps = list(stage.job_steps.filter(kind="train").order_by("member"))
+    assert [step.member for step in steps] == [0, 1]
+    both_are_trained, store = threading.Barrier(2), files.store_folder
+
+    def store_together(folder: Path) -> str:
+        stored = store(folder)
+        both_are_trained.wait(timeout=30)
+        return stored
+
+    monkeypatch.setattr(files, "store_folder", store_together)
+    assert together(*[lambda step=step: jobs.run_step(step.pk) for step in steps]) == [True, True]
+    run = PredictorRun.objects.get(role="main")
+    assert set(run.members) == {"0", "1"} and run.is_ready
+    assert run.seconds == pytest.approx(
+        sum(step.result["seconds"] for step in stage.job_steps.filter(kind="train", predictor_run=run))
+    )
 
 
 def test_a_result_is_not_written_while_another_worker_takes_the_step_over() -> None:

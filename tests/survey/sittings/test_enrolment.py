@@ -4,11 +4,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, NotFound
-from survey.models import ConditionLevel, PanelIdentity, Respondent, Sitting, Study
+from survey.models import Booklet, ConditionLevel, PanelIdentity, Respondent, Sitting, Stage, Study
 from survey.services.base.hashing import digest
 from survey.services.sittings import enrolment
 from survey.services.sittings.capacity import free_booklets, free_capacity
@@ -20,6 +21,7 @@ from tests import cast
 pytestmark = pytest.mark.django_db
 
 PROLIFIC = {"kind": "prolific"}
+GENERIC = {"kind": "generic"}
 WHO = {"PROLIFIC_PID": "5f1", "STUDY_ID": "s1", "SESSION_ID": "x1"}
 
 
@@ -64,7 +66,7 @@ def test_a_booklet_is_given_whole_and_in_its_order() -> None:
 
 
 def test_nobody_is_admitted_beyond_the_places_there_are() -> None:
-    stage = cast.open_stage()
+    stage = cast.open_stage(panel=GENERIC)
     for _place in range(4):
         cast.Visitor(stage.study)
     assert free_capacity(stage) == 0
@@ -91,8 +93,52 @@ def test_only_an_open_stage_admits(state: str) -> None:
     assert not Respondent.objects.exists()
 
 
+@pytest.mark.parametrize("state", ["paused", "closing"])
+def test_a_stage_that_stops_admitting_between_the_look_and_the_lock_admits_nobody(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = cast.open_stage()
+    lock = enrolment.locked_row
+
+    def stops_first(pk: int) -> Stage | None:
+        Stage.objects.filter(pk=pk).update(state=state)
+        return lock(pk)
+
+    monkeypatch.setattr(enrolment, "locked_row", stops_first)
+    assert refused(stage.study, cast.person()).code == "closed"
+    assert not Respondent.objects.exists()
+
+
+def test_a_stage_that_fills_up_between_the_look_and_the_lock_admits_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.open_stage()
+    lock = enrolment.locked_row
+
+    def fills_up_first(pk: int) -> Stage | None:
+        Booklet.objects.filter(stage=pk).update(claimed_at=timezone.now())
+        return lock(pk)
+
+    monkeypatch.setattr(enrolment, "locked_row", fills_up_first)
+    assert refused(stage.study, cast.person()).code == "full"
+    assert not Respondent.objects.exists()
+
+
+def test_of_two_tabs_the_slower_one_gets_the_sitting_of_the_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, ids = cast.open_stage(), cast.person()
+    lock, begun = enrolment.locked_row, []
+
+    def the_other_tab_first(pk: int) -> Stage | None:
+        monkeypatch.setattr(enrolment, "locked_row", lock)
+        begun.append(begin_sitting(study=stage.study, ids=ids))
+        return lock(pk)
+
+    monkeypatch.setattr(enrolment, "locked_row", the_other_tab_first)
+    mine = begin_sitting(study=stage.study, ids=ids)
+    assert [mine] == begun and (mine.is_new, begun[0].is_new) == (False, True)
+    assert Stage.objects.get().arrivals == 1
+
+
 def test_failed_checks_free_the_place() -> None:
-    stage = cast.open_stage(stages=[{"sittings": 1}])
+    stage = cast.open_stage(panel=GENERIC, stages=[{"sittings": 1}])
     visitor = cast.Visitor(stage.study)
     assert free_capacity(stage) == 0
     visitor.check(right=False)

@@ -1,12 +1,15 @@
 """Expiry, returning, and the booklets that are dealt from slots that were left."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Pair
-from survey.models import Booklet, Sitting, Slot, Stage
+from survey.models import Booklet, Sitting, Slot, SnapshotAnswer, Stage
+from survey.services.answers.counting import frozen_answers, training_examples
 from survey.services.sittings import expiry
 from survey.services.sittings.capacity import free_booklets, free_capacity, slots_without_holder
 from survey.services.stages import lifecycle
@@ -21,7 +24,7 @@ def silent_for(visitor: cast.Visitor, minutes: int) -> None:
 
 
 def test_a_sitting_expires_after_the_silence_that_the_study_file_allows() -> None:
-    stage = cast.open_stage()
+    stage = cast.open_stage(panel={"kind": "generic"})
     quiet, silent = cast.Visitor(stage.study).to_items(), cast.Visitor(stage.study).to_items()
     silent_for(quiet, 29)
     silent_for(silent, 31)
@@ -54,6 +57,15 @@ def test_one_who_comes_back_goes_on_where_they_were_with_all_that_is_free() -> N
     assert (step.kind, step.position, step.screen and step.screen.name) == ("item", 2, "posterior")
     visitor.post(value=80)
     assert visitor.reload().state == "live" and visitor.sitting.expired_at is not None
+    visitor.finish()
+    assert visitor.states() == ["counted"] * 3
+
+
+def test_one_who_comes_back_to_a_paused_stage_answers_in_time() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).to_items()
+    visitor.answer()
+    visitor.expire()
+    lifecycle.pause_stage(visitor.sitting.stage)
     visitor.finish()
     assert visitor.states() == ["counted"] * 3
 
@@ -165,6 +177,27 @@ def test_a_booklet_that_lost_slots_closes_up_and_can_be_taken_back_in_part() -> 
     assert set(thirds[0].states()) == {"live"}
 
 
+def test_a_make_up_booklet_that_is_claimed_while_a_slot_is_taken_back_keeps_it() -> None:
+    """Somebody claims the booklet after the returning person has looked who holds the slot, and before the lock."""
+    stage = cast.open_stage(stages=[{"sittings": 1}])
+    left = cast.Visitor(stage.study).to_items().expire()
+    expiry.deal_make_up_booklets(stage)
+    other = cast.Visitor(stage.study)
+    claimed = []
+
+    def claim_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not claimed and 'FROM "survey_booklet"' in sql and '"claimed_at" IS NULL' in sql:
+            claimed.append(other)
+            other.to_items()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(claim_first):
+        left.post(value=50)
+    assert claimed and other.states() == ["live"] * 3
+    assert left.states() == ["late"] * 3
+    assert {slot.booklet_id for slot in stage.slots.all()} == {other.reload().booklet_id}
+
+
 def test_nobody_holds_a_slot_twice_and_nobody_meets_a_pair_twice() -> None:
     stage = cast.open_stage(stages=[{"sittings": 3}])
     visitors = [cast.Visitor(stage.study).to_items() for _person in range(3)]
@@ -206,6 +239,20 @@ def test_one_who_comes_back_after_closing_answers_late_gets_the_code_and_holds_n
     assert visitor.finish().step.code == visitor.code_for("completed")
 
 
+def test_what_was_answered_late_is_in_no_snapshot_and_trains_nothing() -> None:
+    stage = cast.open_stage()
+    visitor = cast.Visitor(stage.study).to_items()
+    visitor.answer()
+    stage = lifecycle.close_stage(stage, now=True)
+    visitor.finish()
+    assert visitor.states() == ["counted", "late", "late"]
+    assert not visitor.sitting.assignments.filter(completed_at__isnull=True).exists(), "all are answered by now"
+    assert lifecycle.freeze(stage)["answers"] == 1
+    in_time = visitor.sitting.assignments.get(state="counted")
+    assert list(SnapshotAnswer.objects.values_list("assignment", flat=True)) == [in_time.pk]
+    assert training_examples(cast.stage_of(stage.study)) == frozen_answers(cast.stage_of(stage.study)) == [in_time]
+
+
 def test_one_who_comes_back_to_a_closed_stage_without_a_booklet_is_turned_away() -> None:
     stage = cast.open_stage()
     visitor = cast.Visitor(stage.study)
@@ -228,6 +275,28 @@ def test_nothing_is_dealt_again_once_a_stage_is_closing() -> None:
     lifecycle.close_stage(stage, now=True)
     expiry.expire_sittings()
     assert not Booklet.objects.filter(kind="make_up").exists()
+
+
+def test_where_nothing_can_be_dealt_again_people_expire_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [cast.open_stage(slug) for slug in ("broken", "fine")]
+    visitors = [cast.Visitor(stage.study).to_items() for stage in stages]
+    Sitting.objects.update(last_seen_at=timezone.now() - timedelta(hours=2))
+    deal = expiry.deal_make_up_booklets
+
+    def sometimes(stage: Stage) -> int:
+        if stage == stages[0]:
+            raise ValueError("no such key")
+        return deal(stage)
+
+    monkeypatch.setattr(expiry, "deal_make_up_booklets", sometimes)
+    assert expiry.expire_sittings() == 2
+    assert [visitor.reload().state for visitor in visitors] == ["expired"] * 2
+    assert list(Booklet.objects.filter(kind="make_up").values_list("stage", flat=True)) == [stages[1].pk]
+    # The error goes with its cause, even if the stage is over by then.
+    monkeypatch.undo()
+    lifecycle.close_stage(stages[0], now=True)
+    expiry.expire_sittings()
+    assert set(Stage.objects.values_list("upkeep_error", flat=True)) == {""}
 
 
 def test_one_who_stands_at_the_debriefing_does_not_hold_up_the_freeze() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from survey.exceptions import EntryRefused
 from survey.models import EntryLink, PanelIdentity, Respondent, Response, Sitting, Study, UnfinishedScreen
-from survey.models.timing import MOST_UNFINISHED
+from survey.models.screen_timing import MOST_UNFINISHED
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.links import ids_of_link, make_links

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from survey.models import ScreenTiming, UnfinishedScreen
-from survey.models.timing import MOST_UNFINISHED
+from survey.models.screen_timing import MOST_UNFINISHED
 from survey.services.results.export import contents
 from survey.services.sittings.answering import advance
 from survey.services.sittings.timing import client_facts, is_named_in, record_unfinished

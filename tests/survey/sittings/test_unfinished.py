@@ -13,6 +13,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
+from toy_instrument.instrument import Toy
 from toy_instrument.models import Guess
 
 from survey.models import Assignment, Booklet, Response, Sitting, SnapshotAnswer, Stage, Study
@@ -21,6 +22,7 @@ from survey.services.results.outcome_table import outcome_table
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import slots_without_holder
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.simulator import Crowd
@@ -93,6 +95,56 @@ def test_who_left_in_the_last_item_comes_back_to_what_is_behind_the_items() -> N
     step = visitor.step
     assert (step.kind, step.block.title) == ("instructions", "Welcome back")
     assert visitor.post().kind == "end" and visitor.reload().state == "complete"
+
+
+def test_who_withdraws_after_the_last_item_counted_unfinished_has_given_all_and_is_paid() -> None:
+    visitor = cast.Visitor(open_toy().study).to_items()
+    whole_item(whole_item(visitor))
+    guess(visitor, "what", "is").expire()
+    assert visitor.step.block.title == "Welcome back"
+    done = withdraw(respondent=visitor.sitting.respondent, now=timezone.now())
+    assert (visitor.reload().state, visitor.states()) == ("complete", ["withdrawn"] * 3)
+    assert visitor.sitting.ended_at == done.at
+    assert visitor.step.code == visitor.code_for("completed")
+
+
+def test_who_withdraws_with_an_item_still_to_answer_has_not() -> None:
+    visitor = cast.Visitor(open_toy().study).to_items()
+    guess(whole_item(visitor), "what", "is").expire()
+    assert visitor.states() == ["counted", "counted", "released"]
+    withdraw(respondent=visitor.sitting.respondent, now=timezone.now())
+    assert visitor.reload().state == "expired" and visitor.step.code == visitor.code_for("no_consent")
+
+
+def test_where_one_stage_cannot_be_looked_after_the_others_are(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, admin_client: Any
+) -> None:
+    broken, fine = open_toy(), cast.open_stage("fine")
+    visitors = [cast.Visitor(stage.study).to_items() for stage in (broken, broken, fine)]
+    for visitor in visitors[:2]:
+        visitor.post(guess="what")
+    Sitting.objects.update(last_seen_at=timezone.now() - timedelta(hours=2))
+    counts = Toy.counts_unfinished
+
+    def sometimes(self: Toy, assignment: Any) -> bool:
+        if assignment.sitting_id == visitors[0].sitting.pk:
+            raise KeyError("what somebody typed")
+        return counts(self, assignment)
+
+    monkeypatch.setattr(Toy, "counts_unfinished", sometimes)
+    assert expiry.expire_sittings() == 2
+    assert [visitor.reload().state for visitor in visitors] == ["live", "expired", "expired"]
+    assert Booklet.objects.filter(kind="make_up", stage=broken).exists()
+    assert Booklet.objects.filter(kind="make_up", stage=fine).exists()
+    broken.refresh_from_db()
+    assert broken.upkeep_error == "KeyError; the worker's log says where it was raised"
+    assert f"sitting {visitors[0].sitting.pk} could not expire" in caplog.text
+    shown = admin_client.get(f"/admin/survey/study/{broken.study_id}/change/").content.decode()
+    assert "Stage 1: silent people could not all expire" in shown
+    monkeypatch.undo()
+    assert expiry.expire_sittings() == 1
+    broken.refresh_from_db()
+    assert broken.upkeep_error == ""
 
 
 def test_it_is_in_the_snapshot_the_export_and_the_check_like_any_other(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from predictors import training as predictor_training
 from survey.exceptions import EntryRefused
 from survey.instruments.belief_update.models import Belief
 from survey.models import (
@@ -29,7 +30,7 @@ from survey.services.answers.counting import counted_answers, frozen_answers, tr
 from survey.services.results.estimating import estimate
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.reading import answer_rows
-from survey.services.sittings import expiry
+from survey.services.sittings import expiry, withdrawal
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.flow import current_step
 from survey.services.sittings.timing import record_unfinished
@@ -147,6 +148,30 @@ def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
     assert list(done.predictor_runs.order_by("pk")) == runs
     assert done.stages == [{"stage": 1, "answers": 3, "frozen": True}]
     assert str(runs[0]) in AuditEntry.objects.get(action="withdraw").detail["predictor_runs"]
+
+
+def test_a_predictor_with_one_trained_member_has_learnt() -> None:
+    stage = cast.closed_stage(**TRAINS)
+    jobs.run_inline(stage)
+    PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.
+    assert runs_that_learnt_from(stage.sittings.first().respondent) == list(PredictorRun.objects.order_by("pk"))
+
+
+def test_who_leaves_while_a_predictor_learns_finds_it_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the withdrawal looked before the worker's claim could be seen."""
+    stage = cast.closed_stage(**TRAINS)
+    gone = stage.sittings.first()
+    train = predictor_training.train_member
+
+    def train_and_lose(*args: Any) -> Any:
+        if not Withdrawal.objects.exists():
+            assert list(take_back(gone).predictor_runs.all()) == []
+        return train(*args)
+
+    monkeypatch.setattr(withdrawal, "runs_that_learnt_from", lambda _respondent: [])
+    monkeypatch.setattr(predictor_training, "train_member", train_and_lose)
+    jobs.run_inline(stage)
+    assert [run.name for run in Withdrawal.objects.get().predictor_runs.all()] == ["same_task"]
 
 
 def test_nothing_had_learnt_from_a_stage_that_is_open_or_from_a_held_out_pair() -> None:

@@ -20,6 +20,7 @@ from survey.models.predictor import TRIES
 from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
+from survey.services.stages.verifying import verify_stage
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -244,6 +245,15 @@ def test_a_step_that_kills_its_worker_every_time_is_given_up() -> None:
     assert lifecycle.failed_steps(stage) == [step]
 
 
+def test_a_step_that_runs_on_its_last_try_is_left_to_its_worker() -> None:
+    step = cast.run_until(cast.closed_stage(**TWO), "train")
+    JobStep.objects.filter(pk=step.pk).update(tries_left=1)
+    assert jobs.claim(step.pk) is not None
+    assert jobs.sweep() == 0
+    lapse(step)
+    assert jobs.sweep() == 1
+
+
 def test_retrying_queues_a_failed_step_again() -> None:
     stage = cast.closed_stage(**TWO)
     step = cast.run_until(stage, "train")
@@ -317,6 +327,7 @@ def test_a_database_that_did_not_answer_costs_a_try_and_not_the_step(monkeypatch
     assert jobs.run_step(step.pk) is False
     step.refresh_from_db()
     assert (step.state, step.tries_left) == ("queued", TRIES - 1)
+    assert jobs.due_steps() == []  # Not at once: the database may be away for a while.
 
 
 @pytest.mark.parametrize(("permanent", "states"), [(False, ["queued", "queued", "failed"]), (True, ["failed"] * 3)])
@@ -412,6 +423,45 @@ def test_a_flag_set_between_scoring_and_planning_leads_to_a_new_scoring() -> Non
     assert not following.slots.filter(item__pair__target=unwanted).exists()
 
 
+def flag_while_planning(monkeypatch: pytest.MonkeyPatch) -> Question:
+    """The first plan finds that the first question was flagged after it had read the questions."""
+    unwanted = Question.objects.get(position=0)
+    read = planning.drawable_questions
+
+    def read_and_flag(stage: Stage) -> list[Question]:
+        questions = read(stage)
+        Question.objects.filter(pk=unwanted.pk).update(flag="sensitive", flag_reason="a complaint")
+        return questions
+
+    monkeypatch.setattr(planning, "drawable_questions", read_and_flag)
+    return unwanted
+
+
+def test_a_flag_set_while_a_stage_is_planned_is_seen_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = cast.stage_of(cast.small_study())
+    unwanted = flag_while_planning(monkeypatch)
+    with pytest.raises(planning.QuestionsChanged, match="plan stage 1 again"):
+        planning.plan_stage(stage)
+    assert not stage.slots.exists() and cast.stage_of(stage.study).state == Stage.State.DRAFT
+    planned = planning.plan_stage(cast.stage_of(stage.study))
+    assert planned.slots.exists() and not planned.slots.filter(item__pair__target=unwanted).exists()
+    assert verify_stage(planned).differences == []
+
+
+@pytest.mark.parametrize("design", ["uniform", "epsilon_greedy"])
+def test_a_worker_plans_again_what_was_flagged_while_it_planned(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [{"sittings": 4}, {"sittings": 4} if design == "uniform" else TWO["stages"][1]]
+    stage = cast.closed_stage(**{**TWO, "stages": stages})
+    unwanted = flag_while_planning(monkeypatch)
+    jobs.run_inline(stage)
+    following = cast.stage_of(stage.study, 2)
+    assert following.state == Stage.State.PLANNED
+    assert not following.slots.filter(item__pair__target=unwanted).exists()
+    assert verify_stage(following).differences == []
+
+
 def test_a_step_is_sent_by_one_beat_and_again_only_after_a_while() -> None:
     cast.closed_stage(**TWO)
     (step,) = jobs.due_steps()
@@ -422,20 +472,46 @@ def test_a_step_is_sent_by_one_beat_and_again_only_after_a_while() -> None:
     assert jobs.due_steps(now=now + leases.SEND_AGAIN + timedelta(seconds=1)) == [step]
 
 
-@pytest.mark.parametrize(("kind", "task"), [("freeze", tasks.run_step), ("train", tasks.run_ml_step)])
-def test_slow_steps_go_to_the_machine_learning_queue(kind: str, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = cast.run_until(cast.closed_stage(**TWO), kind)
-    sent: list[tuple[str, Any, Any]] = []
+EXHAUSTIVE = {**TWO, "stages": [{"sittings": 4}, {"sittings": 4}], "candidates": {"kind": "exhaustive"}}
 
-    def send(self: Any, args: Any, expires: float) -> None:
-        sent.append((self.name, args, expires))
+
+@pytest.mark.parametrize(
+    ("study", "kind", "task", "queue"),
+    [
+        (TWO, "freeze", tasks.run_step, "default"),
+        (TWO, "train", tasks.run_ml_step, "train"),
+        (TWO, "score", tasks.run_ml_step, "score"),
+        (TWO, "plan", tasks.run_step, "default"),
+        (EXHAUSTIVE, "freeze", tasks.run_step, "default"),
+        (EXHAUSTIVE, "plan", tasks.run_ml_step, "score"),
+    ],
+)
+def test_each_step_goes_to_the_queue_of_its_kind(
+    study: dict[str, Any], kind: str, task: Any, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = cast.run_until(cast.closed_stage(**study), kind)
+    sent: list[tuple[str, Any, Any, str]] = []
+
+    def send(self: Any, args: Any, expires: float, queue: str) -> None:
+        sent.append((self.name, args, expires, queue))
 
     monkeypatch.setattr(Task, "apply_async", send)
     assert tasks.run_due_steps() == 1
     assert tasks.run_due_steps() == 0
-    assert sent == [(task.name, (step.pk,), 30.0)]
-    queue = current_app.amqp.router.route({}, task.name)["queue"].name
-    assert queue == ("ml" if kind == "train" else "default")
+    assert sent == [(task.name, (step.pk,), 30.0, queue)]
+
+
+def test_tasks_that_are_sent_without_a_queue_go_to_one_that_has_a_worker() -> None:
+    routed = {
+        name: current_app.amqp.router.route({}, name)["queue"].name
+        for name in current_app.tasks
+        if name.startswith("survey.")
+    }
+    assert {name: queue for name, queue in routed.items() if queue != "default"} == {
+        tasks.run_ml_step.name: "train",
+        tasks.help_with_scoring.name: "score",
+        tasks.run_collection.name: "collect",
+    }
 
 
 def test_a_broker_that_is_down_loses_no_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from toy_instrument.instrument import Toy
 
+from predictors.features import Features
 from survey.contracts import instruments
 from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
 from survey.models import ApiToken, Evaluation, PredictorRun, Stage, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import contents
 from survey.services.stages import lifecycle
-from survey.services.stages.leaderboard import Line, leaderboard, learning_of, sorts_of
+from survey.services.stages.leaderboard import LeaderboardLine, leaderboard, learning_of, sorts_of
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +81,7 @@ def study() -> Study:
     return study
 
 
-def named(lines: list[Line]) -> list[tuple[str, Any, str, str]]:
+def named(lines: list[LeaderboardLine]) -> list[tuple[str, Any, str, str]]:
     return [(line.run.name, line.evaluated_on, line.answers, line.weighting) for line in lines]
 
 
@@ -171,6 +172,7 @@ def test_an_instrument_without_a_label_has_no_leaderboard() -> None:
 def test_the_api_serves_the_same_lines(study: Study) -> None:
     user = User.objects.create_user("reader")
     user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
     reader = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
     lines = reader.get("/api/v1/studies/small/leaderboard/").json()
     assert [(line["predictor"], line["evaluated_on"], line["weighting"]) for line in lines] == [
@@ -193,7 +195,7 @@ class LengthLearning(Learning):
     baselines = (Baseline("same_task", {"strength": 2.0}),)
 
     def inputs(self, *, rows: Any, questions: Any) -> list[Any]:
-        return []
+        return [Features(numbers={"previous_correct": 1.0, "same_task": 0.0}) for _row in rows]
 
     def examples(self, assignments: Any) -> Any:
         return [], np.zeros(0)

@@ -1,10 +1,13 @@
 """The states of a stage: which may follow which, what closing waits for, what freezing keeps."""
 
+from datetime import timedelta
+
 import pytest
 
 from survey.exceptions import StateRefused
-from survey.models import AuditEntry, JobStep, SnapshotAnswer, Stage
-from survey.services.answers.counting import frozen_answers, training_examples
+from survey.models import Assignment, AuditEntry, JobStep, SnapshotAnswer, Stage
+from survey.services.answers.counting import counted_answers, frozen_answers, training_examples
+from survey.services.base.auditing import actor_of
 from survey.services.plans import planning
 from survey.services.stages import lifecycle
 from survey.services.stages.lifecycle import StillLive
@@ -26,7 +29,7 @@ def test_who_did_it_is_written_down(django_user_model: type) -> None:
     researcher = django_user_model.objects.create_user("researcher")
     lifecycle.open_stage(cast.stage_of(cast.small_study()), by=researcher, via="admin")
     entry = AuditEntry.objects.get(action="open_stage")
-    assert (entry.actor, entry.via, entry.subject) == (researcher, "admin", "small stage 1")
+    assert (entry.actor, entry.via, entry.subject) == (actor_of(researcher), "admin", "small stage 1")
 
 
 def test_a_stage_is_paused_and_goes_on() -> None:
@@ -136,6 +139,23 @@ def test_freezing_twice_takes_one_snapshot() -> None:
     first = lifecycle.freeze(stage)
     assert lifecycle.freeze(stage) == first
     assert SnapshotAnswer.objects.count() == first["answers"] == 12
+
+
+def test_the_snapshot_is_in_the_order_of_the_plan_and_not_of_answering() -> None:
+    stage = cast.closed_stage()
+    for answer in Assignment.objects.filter(slot__stage=stage).select_related("slot"):
+        answer.completed_at -= timedelta(minutes=answer.slot.number)
+        answer.save()
+    lifecycle.freeze(stage)
+    numbers = stage.snapshot.order_by("number").values_list("assignment__slot__number", flat=True)
+    assert list(numbers) == list(range(1, 13))
+
+
+def test_only_answers_of_a_snapshot_are_frozen() -> None:
+    stage = cast.closed_stage()
+    assert frozen_answers(stage) == [] and len(counted_answers(stage)) == 12
+    lifecycle.freeze(stage)
+    assert len(frozen_answers(cast.stage_of(stage.study))) == 12
 
 
 def test_the_snapshot_names_every_counted_answer_by_a_keyed_hash(settings: object) -> None:

@@ -14,6 +14,7 @@ from survey.services.base.seeds import generator
 from survey.services.plans import planning
 from survey.services.plans.candidates import PRIORITY, SCORE
 from survey.services.results import comparing, estimating
+from survey.services.results.stage_rows import read_stage
 from survey.services.stages import lifecycle, verifying
 from survey.services.studies import creating
 from tests import cast
@@ -194,7 +195,7 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     inside = cut.label == cut.names.index("top")
     top = {int(slot.item.key) for slot in stage.slots.filter(stratum__name="top").select_related("item")}
     assert len(top) == 18 and top <= set(rows["question"][inside].tolist())
-    read = estimating._read(stage, "sampled", estimating._slots(stage, instrument), instrument, (), {})
+    read = estimating._read(read_stage(stage, instrument, {}), "sampled", instrument, ())
     assert read is not None
     found = estimating._score_moments(stage, read.part, rows)
     assert found is not None

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from survey.services.answers import counting
 from survey.services.results import outcome_table
 from survey.services.sittings import capacity
-from survey.services.stages.progress import stage_progress
+from survey.services.stages.progress import stage_progress, stages_progress
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -62,10 +62,38 @@ def test_reading_more_answers_takes_no_more_queries() -> None:
 
 
 def test_no_place_is_counted_twice_between_those_who_wait_and_those_who_have_one() -> None:
-    stage = cast.open_stage()
+    stage = cast.open_stage(panel={"kind": "generic"})
     waiting = [cast.Visitor(stage.study) for _person in range(3)]
     assert capacity.free_capacity(stage) == 1
     waiting[0].check()
     assert capacity.free_capacity(stage) == 1
     waiting[1].expire()
     assert capacity.free_capacity(stage) == 2
+
+
+def test_more_stages_take_no_more_queries() -> None:
+    """Also where flags exclude sittings of stages that are not frozen."""
+
+    def queries(slug: str, count: int) -> int:
+        study = cast.small_study(
+            slug,
+            stages=[{"sittings": 4, "design": {"kind": "uniform"}}] * count,
+            flags={"same_answers": {"share": 1.0, "items": 3}},
+            exclusions={"flags": ["same_answers"]},
+        )
+        stages = list(study.stages.select_related("study__bank").order_by("index"))
+        with CaptureQueriesContext(connection) as captured:
+            stages_progress(stages)
+        return len(captured)
+
+    assert queries("many", 6) == queries("few", 2)
+
+
+def test_flags_exclude_by_the_rules_of_each_stages_own_study() -> None:
+    rules = {"flags": {"same_answers": {"share": 1.0, "items": 3}}}
+    first = cast.open_stage("first", **rules, exclusions={"flags": ["same_answers"]})
+    second = cast.open_stage("second", **rules)
+    for stage in (first, second):
+        cast.Visitor(stage.study).finish(changes=False)
+    assert counting.counting([first, second]).count() == counting.counting([second]).count() == 3
+    assert counting.counting([first]).count() == 0

@@ -18,7 +18,7 @@ from django.utils import timezone
 from predictors import evaluation
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
-from survey.console.progress import StepsFailed, wait_for_pipeline
+from survey.console.progress_bars import StepsFailed, wait_for_pipeline
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.models import Pair
@@ -39,6 +39,7 @@ TWO: dict[str, Any] = {
     "predictor": {"name": "same_task"},
     "candidates": {"size": 200},
 }
+THREE = {"responses_per_item": 3}
 UNIFORM = {**TWO, "stages": [{"sittings": 4}, {"sittings": 4}]}
 
 
@@ -64,6 +65,12 @@ def metrics_of(stage: Stage, name: str) -> dict[str, Any]:
 
 
 # What trains
+
+
+def test_answers_of_a_stage_that_trains_nothing_teach_later_ones() -> None:
+    first = cast.closed_stage(**{**UNIFORM, "stages": [{"sittings": 2, "train": False}, {"sittings": 2}]})
+    second = second_stage(first)
+    assert {answer.slot.stage_id for answer in training_examples(second)} == {first.pk, second.pk}
 
 
 def test_a_holdouts_answers_and_others_on_its_pair_never_train() -> None:
@@ -101,6 +108,23 @@ def test_a_plan_made_after_the_training_began_changes_nothing_for_its_other_memb
     run.refresh_from_db()
     assert (run.kept_back_through, run.example_count) == (1, 12)
     assert PredictorRun.objects.filter(stage=stage, role="main").count() == 1
+
+
+def test_a_training_with_a_later_plan_is_another_one_than_without() -> None:
+    """Its answers may be others, since what the later plan holds out does not train."""
+    stage = cast.closed_stage(**UNIFORM)
+    lifecycle.freeze(stage)
+    stage = cast.stage_of(stage.study)
+    (choice, *_others) = lifecycle._predictors_of(stage)
+    before = lifecycle._run(stage, choice)
+    digests = {before.input_sha256}
+    PredictorRun.objects.all().delete()
+    assert lifecycle._run(stage, choice).input_sha256 in digests, "the same inputs"
+    PredictorRun.objects.all().delete()
+    planning.plan_stage(cast.stage_of(stage.study, 2))
+    after = lifecycle._run(cast.stage_of(stage.study), choice)
+    assert after.input_sha256 not in digests
+    assert (before.kept_back_through, after.kept_back_through) == (1, 2)
 
 
 def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
@@ -252,7 +276,17 @@ def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
     assert one_each != pytest.approx(by_person)
 
 
-def expected_interval(stage: Stage, answers: list[Assignment], clusters: list[int]) -> Any:
+def test_where_items_have_several_answers_intervals_are_of_items_too() -> None:
+    second = second_stage(cast.closed_stage(**{**TWO, "stages": [TWO["stages"][0], {**TWO["stages"][1], **THREE}]}))
+    answers = frozen_answers(second)
+    people, items = [answer.sitting.respondent_id for answer in answers], [answer.slot.item_id for answer in answers]
+    assert len(set(items)) == len(items) / 3
+    both = expected_interval(second, answers, (people, items))
+    assert metrics_of(second, "same_task")["naive"]["intervals"]["nll"]["overall"] == pytest.approx(both)
+    assert both != pytest.approx(expected_interval(second, answers, people))
+
+
+def expected_interval(stage: Stage, answers: list[Assignment], clusters: Any) -> Any:
     pairs, labels = instruments.of_study(stage.study).learning.examples(answers)
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
@@ -273,6 +307,25 @@ def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
     for found in Evaluation.objects.filter(stage=second):
         assert (found.metrics["holdout"]["n"], found.metrics["naive"]["n"]) == (1, 10)
     assert second.job_steps.get(kind="evaluate").result["answers"] == {"sampled": 10, "holdout": 1}
+
+
+def test_a_test_set_is_judged_without_the_pairs_that_trained() -> None:
+    stage = cast.closed_stage(**UNIFORM)
+    jobs.run_inline(stage)
+    second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    reverse = second.slots.order_by("number")[0]
+    hold_out(reverse, like=stage.slots.first())
+    Slot.objects.filter(pk=reverse.pk).update(role=Slot.Role.SAMPLED)
+    study = second.study
+    study.stored_config["stages"][1]["design"] = {"kind": "test_set"}
+    study.save(update_fields=["stored_config"])
+    second = cast.stage_of(study, 2)
+    cast.full_of_answers(second)
+    lifecycle.freeze(lifecycle.close_stage(second))
+    parts = training._parts(cast.stage_of(study, 2), runs_in_force(cast.stage_of(study, 2)))
+    assert set(parts) == {"sampled"}
+    judged = {answer.slot_id for answer in parts["sampled"].answers}
+    assert judged == set(second.slots.values_list("pk", flat=True)) - {reverse.pk}
 
 
 def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
@@ -451,6 +504,37 @@ def test_a_uniform_stage_follows_by_itself() -> None:
     stage = close_with(False, stages=UNIFORM["stages"])
     second = cast.stage_of(stage.study, 2)
     assert second.state == "planned" and CandidateSet.objects.get(stage=second).predictor_run is None
+
+
+def test_a_uniform_stage_follows_a_training_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_args: Any) -> Any:
+        raise PredictorError("checkpoint: out of reach.")
+
+    monkeypatch.setattr(predictor_training, "train_member", failing)
+    stage = cast.closed_stage(**UNIFORM)
+    with pytest.raises(RuntimeError, match="out of reach"):
+        jobs.run_inline(stage)
+    due = jobs.due_steps()
+    assert [step.kind for step in due] == ["plan"] and jobs.run_step(due[0].pk)
+    assert cast.stage_of(stage.study, 2).state == "planned"
+    assert [step.kind for step in lifecycle.failed_steps(stage)] == ["train"]
+
+
+def test_a_stage_that_needs_the_predictor_waits_until_its_training_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = predictor_training.train_member
+
+    def failing(*_args: Any) -> Any:
+        raise PredictorError("checkpoint: out of reach.")
+
+    monkeypatch.setattr(predictor_training, "train_member", failing)
+    stage = cast.closed_stage(**TWO)
+    with pytest.raises(RuntimeError, match="out of reach"):
+        jobs.run_inline(stage)
+    assert cast.stage_of(stage.study, 2).state == "draft"
+    monkeypatch.setattr(predictor_training, "train_member", train)
+    lifecycle.retry_steps(stage)
+    jobs.run_inline(stage)
+    assert cast.stage_of(stage.study, 2).state == "planned"
 
 
 def test_uniform_is_no_way_around_a_predictor_that_learnt() -> None:

@@ -1,5 +1,6 @@
 """A stage's plan is drawn again from its manifest: changes since then are named, everything else agrees."""
 
+import uuid
 from io import StringIO
 from typing import Any
 
@@ -8,12 +9,15 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.models import Belief
 from survey.models import Booklet, CandidateSet, Item, Question, Slot, Stage
+from survey.services.answers.counting import in_time, with_answers
 from survey.services.plans import planning
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, lifecycle
+from survey.services.stages.lifecycle import answer_digest
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
@@ -54,6 +58,20 @@ def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     assert [verify_stage(stage).differences for stage in (fresh(first), second)] == [[], []]
     found = verify_stage(fresh(first))
     assert (found.answers, found.withdrawn) == (30, 0)
+
+
+def test_the_hash_of_an_answer_says_whose_it_is_and_to_which_slot() -> None:
+    stage = cast.closed_stage()
+    instrument = instruments.of_study(stage.study)
+    (answer,) = with_answers(in_time([stage]).filter(slot__number=1), stage.study)
+    seen = {answer_digest(answer, instrument)}
+    answer.slot.number += 1
+    seen.add(answer_digest(answer, instrument))
+    answer.slot.item.key += "-another"
+    seen.add(answer_digest(answer, instrument))
+    answer.sitting.public_id = uuid.uuid4()
+    seen.add(answer_digest(answer, instrument))
+    assert len(seen) == 4
 
 
 def test_dealing_again_and_new_flags_change_nothing_about_the_plan() -> None:

@@ -183,7 +183,7 @@ def test_what_may_not_change_once_it_is_locked(locked: Study, key: str) -> None:
 def test_new_words_to_consent_to_need_a_new_version(locked: Study) -> None:
     cast.begin(locked)
     lines = refusals(locked, blocks=block("consent", text="Other words."))
-    assert "blocks.1.version: the consent's words changed" in lines[0]
+    assert "blocks.1.version: the text of the consent changed" in lines[0]
     amend(locked, blocks=block("consent", text="Other words.", version="3"))
     assert cast.begin(fresh(locked)).consent.version == "3"
 
@@ -250,7 +250,7 @@ def test_a_reason_is_asked_for(locked: Study) -> None:
 
 
 def test_the_file_in_force_changes_nothing(locked: Study) -> None:
-    with pytest.raises(StateRefused, match="is the file that is in force already"):
+    with pytest.raises(StateRefused, match="this is the file that the study has already"):
         amend(locked)
 
 
@@ -275,7 +275,7 @@ def test_a_stage_that_is_planned_from_answers_is_not_touched_meanwhile() -> None
     lines = refusals(study, stages=[{"sittings": 2}, {**second, "sittings": 3}], predictor={"name": "same_task"})
     assert "stage 2 is being planned" in lines[0]
     lines = refusals(study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"})
-    assert "stage 1 has trained by it" in lines[0]
+    assert "stage 1 has trained it" in lines[0]
 
 
 def test_a_stage_that_is_posted_at_a_panel_is_not_left_out(locked: Study) -> None:

@@ -46,6 +46,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("text", ""), _negated=True), name="target_answer_not_empty"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("confidence__isnull", True), ("confidence__lte", 100), _connector="OR"),
+                        name="target_answer_confidence_at_most_100",
+                    ),
+                ],
+            },
         ),
         migrations.AddField(
             model_name="belief",
@@ -114,19 +125,6 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("first_value__isnull", True), ("first_value__lte", 100), _connector="OR"),
                 name="belief_first_value_at_most_100",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="targetanswer",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("text", ""), _negated=True), name="target_answer_not_empty"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="targetanswer",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("confidence__isnull", True), ("confidence__lte", 100), _connector="OR"),
-                name="target_answer_confidence_at_most_100",
             ),
         ),
     ]

@@ -21,7 +21,7 @@ from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.results.estimating import estimate
 
-from .alignment import PAPER_ALPHAS, AlignmentComparison, Averages, Difference, Score, Trial, averages_as_row
+from .alignment import PAPER_ALPHAS, AlignmentComparison, Averages, ModelDifference, ModelScore, Trial, averages_as_row
 from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
 from .deployment import (
     Deployed,
@@ -60,8 +60,8 @@ class StudyAlignment:
     stage: int
     pairs: int
     averages: Averages
-    scores: tuple[Score, ...]
-    differences: tuple[Difference, ...]
+    scores: tuple[ModelScore, ...]
+    differences: tuple[ModelDifference, ...]
     beliefs: BeliefComparison | None
     deployment: tuple[DeploymentTable, ...]
     notes: tuple[str, ...]

@@ -116,7 +116,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Score:
+class ModelScore:
     """One model: both measures for k weights, their intervals (k, 2), and how many pairs they are based on."""
 
     name: str
@@ -133,7 +133,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ModelDifference:
     """First model minus second, for k weights: differences (k,), intervals (k, 2), p (k,); `pairs` are those that
     both have answered."""
 
@@ -220,12 +220,12 @@ class AlignmentComparison:
         change = change_for(outcome, self._if_correct, self._if_incorrect)
         return mixture_belief(change, outcome, self.averages)
 
-    def score(self, name: str, alphas: ArrayLike = PAPER_ALPHAS) -> Score:
+    def score(self, name: str, alphas: ArrayLike = PAPER_ALPHAS) -> ModelScore:
         trial = self.trials[name]
         weights = _alphas(alphas)
         point, resampled = self._sums_of(trial, trial.answered)
         accuracy, entropy = _ratio(resampled, weights, 0), _ratio(resampled, weights, 2)
-        return Score(
+        return ModelScore(
             name=name,
             pairs=int(trial.answered.sum()),
             alphas=weights,
@@ -237,7 +237,7 @@ class AlignmentComparison:
 
     def difference(
         self, first: str, second: str, alphas: ArrayLike = PAPER_ALPHAS, *, common: bool = True
-    ) -> Difference:
+    ) -> ModelDifference:
         """Paired: both models are resampled alike.
 
         Args:
@@ -266,7 +266,7 @@ class AlignmentComparison:
             gap = resamples[0] - resamples[1]
             found.append((points[0] - points[1], self._interval(gap), _p_of(gap)))
         (accuracy, accuracy_interval, accuracy_p), (entropy, entropy_interval, entropy_p) = found
-        return Difference(
+        return ModelDifference(
             first=first,
             second=second,
             pairs=int(both.sum()),

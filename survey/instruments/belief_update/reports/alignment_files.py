@@ -42,7 +42,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswersByModel:
     """Which questions each language model answered correctly: model -> question id -> 0 or 1, in the file's order."""
 
     correct: Mapping[str, Mapping[str, int]]
@@ -88,7 +88,7 @@ def read_sample(path: Path | str) -> Sample:
     )
 
 
-def read_answers(path: Path | str) -> Answers:
+def read_answers(path: Path | str) -> AnswersByModel:
     """
     Raises:
         FileErrors: unreadable, columns missing, a value that is neither 0 nor 1, two rows that contradict each other.
@@ -112,7 +112,7 @@ def read_answers(path: Path | str) -> Answers:
         raise FileErrors(problems, shown=SHOWN)
     if not correct:
         raise FileErrors([Problem(str(path), 1, "file", "holds no answer; add at least one row under the header")])
-    return Answers(correct=correct, file=str(path))
+    return AnswersByModel(correct=correct, file=str(path))
 
 
 def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
@@ -133,7 +133,7 @@ class Matched:
     notes: list[str]
 
 
-def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: Answers) -> Matched:
+def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: AnswersByModel) -> Matched:
     """Find every model's answers to a sample's pairs, by the questions' source and text.
 
     A text may have several ids: each model uses the first one, in the order of the questions, that it has answered. A

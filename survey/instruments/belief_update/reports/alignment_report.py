@@ -65,7 +65,7 @@ class AlignmentReport(Report):
     arguments = (
         Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
         Argument("threshold", "the belief above which a model is deployed", default="0.5"),
-        Argument("samples", "bootstrap resamples", default=str(aligning.SAMPLES), on_pages="500"),
+        Argument("samples", "bootstrap resamples", default=str(aligning.SAMPLES), on_pages="500", most_on_web=2000),
         Argument("failures", "how many pairs that led people astray are listed", default="10", on_pages="50"),
         Argument("llm", "only failures of this language model", choices=model_names),
         Argument("task", "only failures to or from this task", choices=task_names),

@@ -9,7 +9,7 @@ import numpy as np
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
 
-from .alignment import AlignmentComparison, Difference, Score, threshold_of
+from .alignment import AlignmentComparison, ModelDifference, ModelScore, threshold_of
 from .charts import accuracy_curves
 
 NOTHING = "–"
@@ -48,7 +48,7 @@ DIFFERENCES = (
 )
 
 
-def scores_table(scores: Sequence[Score], *, pairs: int, note: str = "") -> Table:
+def scores_table(scores: Sequence[ModelScore], *, pairs: int, note: str = "") -> Table:
     """`pairs`: how many pairs were used."""
     alphas = list(scores[0].alphas)
     header = ["model", "pairs", *(f"{alpha:g} ({100 * threshold_of(alpha)[0]:.1f} %)" for alpha in alphas)]
@@ -76,7 +76,7 @@ def scores_table(scores: Sequence[Score], *, pairs: int, note: str = "") -> Tabl
     )
 
 
-def _score_row(score: Score, place: int) -> list[Any]:
+def _score_row(score: ModelScore, place: int) -> list[Any]:
     return [
         score.name,
         _alpha(score.alphas[place]),
@@ -89,7 +89,7 @@ def _score_row(score: Score, place: int) -> list[Any]:
     ]
 
 
-def differences_table(differences: Sequence[Difference], alphas: Sequence[float]) -> Table:
+def differences_table(differences: Sequence[ModelDifference], alphas: Sequence[float]) -> Table:
     """`alphas` are the weights of the differences; there may be no differences."""
     header = ["first", "second", "pairs", *(f"{alpha:g}" for alpha in alphas)]
     return Table(
@@ -118,7 +118,7 @@ def differences_table(differences: Sequence[Difference], alphas: Sequence[float]
     )
 
 
-def _difference_row(found: Difference, place: int) -> list[Any]:
+def _difference_row(found: ModelDifference, place: int) -> list[Any]:
     values = [
         float(value)
         for measure in MEASURES

@@ -50,7 +50,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudySetting:
     """A study: sittings by stage, items per sitting, candidates per stage, roles, and the shares of people who leave,
     who come back after their sitting has expired, and who answer at random."""
 
@@ -137,7 +137,7 @@ class PolicyOutlook:
 def simulate(
     *,
     world: World,
-    setting: Setting,
+    setting: StudySetting,
     policies: Sequence[Policy],
     studies: int,
     seed: int,
@@ -162,7 +162,7 @@ def simulate(
     ]
 
 
-def _run(tasks: Sequence[tuple[World, Setting, Policy, int, int]], jobs: int) -> Iterator[SimulatedStudy]:
+def _run(tasks: Sequence[tuple[World, StudySetting, Policy, int, int]], jobs: int) -> Iterator[SimulatedStudy]:
     if jobs == 1:
         yield from map(_one, tasks)
         return
@@ -171,7 +171,7 @@ def _run(tasks: Sequence[tuple[World, Setting, Policy, int, int]], jobs: int) ->
         yield from pool.map(_one, tasks)
 
 
-def _one(task: tuple[World, Setting, Policy, int, int]) -> SimulatedStudy:
+def _one(task: tuple[World, StudySetting, Policy, int, int]) -> SimulatedStudy:
     world, setting, policy, seed, number = task
     return one_study(world, setting, policy, rng=np.random.default_rng([seed, number]), truth_seed=number % TRUTHS)
 
@@ -253,7 +253,7 @@ def features(world: World, pairs: bandit.Pairs) -> NDArray[np.float64]:
 
 
 def one_study(
-    world: World, setting: Setting, policy: Policy, *, rng: np.random.Generator, truth_seed: int
+    world: World, setting: StudySetting, policy: Policy, *, rng: np.random.Generator, truth_seed: int
 ) -> SimulatedStudy:
     """Simulate one study of all stages, people and answers."""
     truth, ids = truth_of(world, truth_seed), _ids(len(world.tasks))
@@ -314,7 +314,7 @@ class _Collected:
 
 def _answers(
     world: World,
-    setting: Setting,
+    setting: StudySetting,
     truth: bandit.BeliefTruth,
     ids: Sequence[str],
     pool: bandit.Pool,

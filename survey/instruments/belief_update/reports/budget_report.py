@@ -40,7 +40,7 @@ class BudgetReport(Report):
     """The planned study next to the same study drawn uniformly, each simulated several times."""
 
     arguments = (
-        Argument("studies", "simulated studies of each policy", default="10", on_pages="4"),
+        Argument("studies", "simulated studies of each policy", default="10", on_pages="4", most_on_web=10),
         Argument("dropout", "the share of people who leave, each at a random place", default="0.1"),
         Argument("changes_incorrect", "the share of beliefs that change after an incorrect answer", default="0.46"),
         Argument("changes_correct", "the same after a correct answer", default="0.32"),

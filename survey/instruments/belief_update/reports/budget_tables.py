@@ -10,7 +10,7 @@ from survey.contracts.tables import Column
 
 from . import charts
 from .budget import PolicyOutlook
-from .budgeting import Budget
+from .budgeting import PlannedBudget
 
 POLICIES = (
     Column("policy", "text", "The policy's name."),
@@ -46,7 +46,7 @@ STAGES = (
 )
 
 
-def findings(budget: Budget, *, title: str = "", notes: tuple[str, ...] = ()) -> Findings:
+def findings(budget: PlannedBudget, *, title: str = "", notes: tuple[str, ...] = ()) -> Findings:
     return Findings(
         title=title or budget.config.title,
         lines=[*_lines(budget), *budget.sentences()],
@@ -58,7 +58,7 @@ def findings(budget: Budget, *, title: str = "", notes: tuple[str, ...] = ()) ->
     )
 
 
-def _lines(budget: Budget) -> Iterator[str]:
+def _lines(budget: PlannedBudget) -> Iterator[str]:
     costs, truth = budget.costs, budget.config.truth
     yield f"{budget.config.title}: {budget.config.studies} simulated studies of each policy"
     yield (
@@ -72,7 +72,7 @@ def _lines(budget: Budget) -> Iterator[str]:
     )
 
 
-def _policies(budget: Budget) -> Table:
+def _policies(budget: PlannedBudget) -> Table:
     return Table(
         "policies",
         "Policies",
@@ -101,7 +101,7 @@ def _policies(budget: Budget) -> Table:
     )
 
 
-def _policy_row(budget: Budget, one: PolicyOutlook) -> list[Any]:
+def _policy_row(budget: PlannedBudget, one: PolicyOutlook) -> list[Any]:
     costs = budget.costs
     return [
         *(one.name, one.studies, sum(one.answers), one.total, one.found_error, one.per_answer),
@@ -121,7 +121,7 @@ def _found_cells(one: PolicyOutlook) -> list[str]:
     ]
 
 
-def _stages(budget: Budget) -> Table:
+def _stages(budget: PlannedBudget) -> Table:
     stages = [f"stage {stage + 1}" for stage in range(len(budget.config.study.sittings))]
     return Table(
         "stages",
@@ -147,7 +147,7 @@ def _stages(budget: Budget) -> Table:
     )
 
 
-def _pictures(budget: Budget) -> list[Picture]:
+def _pictures(budget: PlannedBudget) -> list[Picture]:
     return [
         Picture(
             "found",
@@ -164,7 +164,7 @@ def _pictures(budget: Budget) -> list[Picture]:
     ]
 
 
-def _data(budget: Budget) -> dict[str, Any]:
+def _data(budget: PlannedBudget) -> dict[str, Any]:
     return {
         "config": budget.config.model_dump(mode="json", exclude={"policies"}),
         "costs": {**vars(budget.costs), "total": budget.costs.total},

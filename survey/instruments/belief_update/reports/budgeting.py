@@ -19,7 +19,7 @@ from survey.services.banks.importing import find_bank
 from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 from . import budget
-from .budget import Policy, PolicyOutlook, Setting, World
+from .budget import Policy, PolicyOutlook, StudySetting, World
 
 OUTCOME, CONDITION, EVIDENCE = budget.EFFECTS
 
@@ -128,7 +128,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Budget:
+class PlannedBudget:
     """The results of a file's policies."""
 
     config: BudgetConfig
@@ -168,7 +168,7 @@ def plan_budget(
     policies: Sequence[Policy] = (),
     jobs: int = 2,
     progress: Callable[[], None] = lambda: None,
-) -> Budget:
+) -> PlannedBudget:
     """Simulate every policy of the file; `progress` is called after each of policies x studies.
 
     Args:
@@ -182,7 +182,7 @@ def plan_budget(
     try:
         outlooks = budget.simulate(
             world=world or world_of(config),
-            setting=Setting(
+            setting=StudySetting(
                 sittings=tuple(config.study.sittings),
                 items=config.study.items,
                 candidates=config.study.candidates,
@@ -200,7 +200,7 @@ def plan_budget(
         )
     except DesignError as exc:
         raise FileErrors([Problem(config.title, None, "", f"a policy cannot be simulated: {exc}")]) from exc
-    return Budget(config=config, costs=costs_of(config), outlooks=tuple(outlooks))
+    return PlannedBudget(config=config, costs=costs_of(config), outlooks=tuple(outlooks))
 
 
 def world_of(config: BudgetConfig) -> World:

@@ -4,7 +4,7 @@ Answerers are language models, and the people of a study in which they answer qu
 questions of the same bank.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,8 @@ from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
-from survey.services.base.csv_lines import csv_line
 
-from .figure7 import COLUMNS, BeliefsAboutOthers, Calibration, RealAnswers, calibration, calibration_rows
+from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
 from .rows import belief_rows, belief_update_of
 
 PEOPLE, MODELS = "people", "language models"
@@ -29,7 +28,7 @@ PEOPLE, MODELS = "people", "language models"
 class HumanCalibration:
     """The lines of figure 7, how many beliefs and people they come from, and notes for the reader."""
 
-    lines: tuple[Calibration, ...]
+    lines: tuple[CalibrationLine, ...]
     beliefs: int
     people: int
     notes: tuple[str, ...]
@@ -42,13 +41,6 @@ class HumanCalibration:
             "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines)],
             "notes": list(self.notes),
         }
-
-
-def figure7_csv(lines: Sequence[Calibration]) -> Iterator[str]:
-    """figure7.csv, line by line; every digit, and empty cells where a figure is not defined."""
-    yield csv_line(COLUMNS)
-    for row in calibration_rows(lines):
-        yield csv_line(row)
 
 
 def people_studies(study: Study) -> list[Study]:

@@ -13,7 +13,7 @@ from survey.services.studies.finding import find_study
 
 from . import calibrating
 from .alignment_report import model_names
-from .figure7 import COLUMNS, Calibration, RegionAccuracy, calibration_rows, calibration_svg
+from .figure7 import COLUMNS, CalibrationLine, RegionAccuracy, calibration_rows, calibration_svg
 
 MEANINGS = (
     ("text", "Whose answers: people or language models."),
@@ -44,7 +44,11 @@ class CalibrationReport(Report):
 
     arguments = (
         Argument(
-            "people_study", "the study in which people answer the questions themselves", required=True, choices=_slugs
+            "people_study",
+            "the study in which people answer the questions themselves",
+            required=True,
+            choices=_slugs,
+            names_studies=True,
         ),
         Argument("model", "only this language model; all without it", many=True, choices=model_names),
         CONDITION,
@@ -86,7 +90,7 @@ class CalibrationReport(Report):
         )
 
 
-def _table(lines: Sequence[Calibration]) -> Table:
+def _table(lines: Sequence[CalibrationLine]) -> Table:
     return Table(
         "figure7",
         "The figure's points",
@@ -111,5 +115,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if np.isfinite(share) else "-"
 
 
-def _draw(lines: Sequence[Calibration], path: Path) -> None:
+def _draw(lines: Sequence[CalibrationLine], path: Path) -> None:
     path.write_text(calibration_svg(lines), encoding="utf-8", newline="")

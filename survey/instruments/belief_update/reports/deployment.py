@@ -38,21 +38,6 @@ class Rule:
         return b if self.kind == "proportional" else (b > self.threshold).astype(np.float64)
 
 
-def deployed_performance(belief: ArrayLike, correct: ArrayLike, rule: Rule) -> float:
-    """Mean of h(b) t over n pairs (eq. 2), in [0, 1].
-
-    Raises:
-        ValueError: lengths differ, values out of range, or no pair.
-    """
-    h = rule.deployed(belief)
-    t = np.asarray(correct, dtype=np.float64)
-    if t.shape != h.shape or t.ndim != 1 or not len(t):
-        raise ValueError(f"correct: shape {t.shape} for beliefs of shape {h.shape}; give one value a pair")
-    if not np.isin(t, (0, 1)).all():
-        raise ValueError("correct: use 1 for correct and 0 for incorrect")
-    return float((h * t).mean())
-
-
 def why_nothing_is_deployed(belief: ArrayLike, rule: Rule) -> str:
     """A sentence if the threshold lies above every belief; else empty."""
     highest = float(np.max(np.asarray(belief, dtype=np.float64)))

@@ -84,7 +84,7 @@ class RegionAccuracy:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationLine:
     """One line of the figure, for people or for models."""
 
     name: str
@@ -100,7 +100,7 @@ class _Matches:
     correct: Floats
 
 
-def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> Calibration:
+def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> CalibrationLine:
     """Accuracy of the answerers by region of posterior belief (eq. 10).
 
     A belief with several matching answerers counts once; they share its weight. The standard error allows any
@@ -118,7 +118,7 @@ def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) ->
             f"{name}: nobody answered both questions of a pair with the outcome that was shown; the answerers need to "
             "have answered the belief study's questions, several each"
         )
-    return Calibration(name, tuple(_region(beliefs, found, lower, upper) for lower, upper in REGIONS))
+    return CalibrationLine(name, tuple(_region(beliefs, found, lower, upper) for lower, upper in REGIONS))
 
 
 def _matched(beliefs: BeliefsAboutOthers, answers: RealAnswers) -> _Matches:
@@ -195,7 +195,7 @@ COLUMNS = (
 )
 
 
-def calibration_rows(lines: Sequence[Calibration]) -> list[list[str | int | float | None]]:
+def calibration_rows(lines: Sequence[CalibrationLine]) -> list[list[str | int | float | None]]:
     """One row for each line and region, in the order of `COLUMNS`; None if a figure is not defined."""
     return [
         [line.name, *(value if np.isfinite(value) else None for value in asdict(region).values())]
@@ -215,7 +215,7 @@ _MARKS = (
 )
 
 
-def calibration_svg(lines: Sequence[Calibration]) -> str:
+def calibration_svg(lines: Sequence[CalibrationLine]) -> str:
     """Accuracy of the answerers by region of posterior belief, one line each for people and for models, as SVG.
 
     The same lines give the same text. It holds no script and no style sheet, so a page may include it unchanged.
@@ -261,7 +261,7 @@ def _axes() -> list[str]:
     ]
 
 
-def _line(line: Calibration, mark: str, *, aside: float) -> list[str]:
+def _line(line: CalibrationLine, mark: str, *, aside: float) -> list[str]:
     points = [
         (_across(place) + 14 * aside, region)
         for place, region in enumerate(line.regions)

@@ -8,14 +8,14 @@ from survey.contracts.tables import Column
 from survey.models import Study
 from survey.services.answers.conditions import in_words
 from survey.services.results.export.columns import columns_of
-from survey.services.results.export.contents import extra_files
+from survey.services.results.export.contents import file_heads
 from survey.services.results.export.reading import NO_LEVELS
 
 
 def codebook(study: Study) -> list[tuple[str, Column]]:
     """Every column of every file of an export, with its file."""
     entries = [("answers.csv", column) for column in columns_of(study)]
-    for extra in extra_files(study):
+    for extra in file_heads(study):
         entries += [(extra.name, column) for column in extra.columns]
     return entries
 

@@ -14,7 +14,7 @@ UNTAKEN = "untaken"
 
 
 @dataclass(frozen=True)
-class Row:
+class ExportRow:
     """A slot of a stage, in one of its assignments or in none; with its sitting's flags, and the flags for which its
     answers are left out."""
 
@@ -29,7 +29,7 @@ class CoreColumn:
     """A column that every instrument's export has, and how a row fills it."""
 
     column: Column
-    value: Callable[[Row], Any]
+    value: Callable[[ExportRow], Any]
 
 
 def _core(
@@ -42,7 +42,7 @@ def _core(
 ) -> CoreColumn:
     """`taken` reads the assignment and `slot` the slot; with both, the slot is used if there is no assignment."""
 
-    def value(row: Row) -> Any:
+    def value(row: ExportRow) -> Any:
         if taken is not None and row.assignment is not None:
             return taken(row.assignment)
         return slot(row.slot) if slot is not None else None
@@ -65,7 +65,7 @@ def _responses(assignment: Assignment) -> str | None:
             {
                 "number": response.number,
                 "screen": response.screen,
-                "answered_at": _time(response.answered_at),
+                "answered_at": in_utc(response.answered_at),
                 "server_ms": response.server_ms,
                 "client": response.client,
                 **(
@@ -83,7 +83,8 @@ def _json(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
 
 
-def _time(at: datetime | None) -> str | None:
+def in_utc(at: datetime | None) -> str | None:
+    """A time as exports write it; None if there is none."""
     return at.astimezone(UTC).isoformat() if at else None
 
 
@@ -155,7 +156,7 @@ BEFORE = (
     _core(
         "role",
         "text",
-        "sampled, holdout, control, repeat, practice or check. Only sampled and holdout enter estimates.",
+        "sampled, holdout, control or repeat. Only sampled and holdout enter estimates.",
         slot=lambda slot: slot.role,
     ),
     _core(
@@ -235,9 +236,9 @@ AFTER = (
         "assigned_at",
         "time, UTC",
         "When the sitting was given its booklet.",
-        taken=lambda taken: _time(taken.assigned_at),
+        taken=lambda taken: in_utc(taken.assigned_at),
     ),
-    _core("completed_at", "time, UTC", "When the item was complete.", taken=lambda taken: _time(taken.completed_at)),
+    _core("completed_at", "time, UTC", "When the item was complete.", taken=lambda taken: in_utc(taken.completed_at)),
     _core(
         "responses",
         "JSON list",

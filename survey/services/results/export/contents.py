@@ -1,13 +1,14 @@
 """Which files an export has beside answers.csv."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from survey.contracts import instruments
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import NotFound
-from survey.models import Stage, Study
+from survey.models import Assignment, Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
+from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.export.timing_files import timing_files
@@ -23,22 +24,41 @@ def extra_files(
 ) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; how its predictors did, where it has any; and what its
     reports add."""
+    return _with_reports(study, _own_files(study, CountedAnswers(study, stage, levels), stage), levels)
+
+
+def _with_reports(study: Study, own: Iterable[ExtraFile], levels: Mapping[str, str]) -> Iterator[ExtraFile]:
     names = set(RESERVED)
-    for file in _own_files(study, stage, levels):
+    for file in own:
         names.add(file.name)
         yield file
     yield from reports.export_files(study, levels, names)
 
 
-def _own_files(study: Study, stage: int | None, levels: Mapping[str, str]) -> Iterable[ExtraFile]:
+def file_heads(study: Study) -> Iterable[ExtraFile]:
+    """The same files for who needs only their names and columns. No answer is read: the instrument's files have no
+    rows."""
+    return _with_reports(study, _own_files(study, (), None), NO_LEVELS)
+
+
+def file_named(study: Study, name: str) -> ExtraFile | None:
+    """The file with its rows; None if there is no such file. The instrument is asked for its files only if it is one of
+    them."""
+    own = {file.name for file in instruments.of_study(study).extra_files(())}
+    files = extra_files(study) if name in own else file_heads(study)
+    return next((file for file in files if file.name == name), None)
+
+
+def _own_files(study: Study, answers: Iterable[Assignment], stage: int | None) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
-    yield from instrument.extra_files(CountedAnswers(study, stage, levels))
+    yield from instrument.extra_files(answers)
     yield from sitting_files(study, stage=stage)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
     yield from timing_files(study, stage=stage)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
     yield amendments_file(study)
+    yield from proof_files(study)
 
 
 def stage_of(study: Study, index: int | None) -> int | None:

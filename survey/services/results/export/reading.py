@@ -13,9 +13,9 @@ from survey.contracts import instruments
 from survey.models import Assignment, Slot, Study
 from survey.services.answers.conditions import has_levels, relations_of
 from survey.services.answers.counting import counting, with_answers
-from survey.services.answers.exclusions import left_out
-from survey.services.answers.flags import marks_of
-from survey.services.results.export.columns import AFTER, BEFORE, Row
+from survey.services.answers.exclusions import excluded_sittings
+from survey.services.answers.sitting_flags import marks_of
+from survey.services.results.export.columns import AFTER, BEFORE, ExportRow
 
 CHUNK = 500  # slots
 
@@ -25,7 +25,7 @@ NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 
 def chunks(
     study: Study, *, stage: int | None = None, after: tuple[int, int] = (0, 0), levels: Mapping[str, str] = NO_LEVELS
-) -> Iterator[list[Row]]:
+) -> Iterator[list[ExportRow]]:
     """The rows of some slots at a time, with everything that a row reads.
 
     Args:
@@ -37,7 +37,7 @@ def chunks(
     for current in stages.filter(index=stage) if stage is not None else stages:
         last = after[1] if current.index == after[0] else 0
         current.study = study
-        excluded, flags = left_out(current), dict[int, Sequence[str]]()
+        excluded, flags = excluded_sittings(current), dict[int, Sequence[str]]()
         while slots := list(
             current.slots.filter(number__gt=last)
             .select_related("stratum", "item", "booklet", "repeat_of")
@@ -51,18 +51,18 @@ def chunks(
                 yield [_marked(row, flags, excluded) for row in rows]
 
 
-def _sittings_of(rows: Iterable[Row]) -> set[int]:
+def _sittings_of(rows: Iterable[ExportRow]) -> set[int]:
     return {row.assignment.sitting_id for row in rows if row.assignment is not None}
 
 
-def _marked(row: Row, flags: Mapping[int, Sequence[str]], excluded: Mapping[int, Sequence[str]]) -> Row:
+def _marked(row: ExportRow, flags: Mapping[int, Sequence[str]], excluded: Mapping[int, Sequence[str]]) -> ExportRow:
     if row.assignment is None:
         return row
     sitting = row.assignment.sitting_id
     return replace(row, flags=flags.get(sitting, ()), excluded=excluded.get(sitting, ()))
 
 
-def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Row]:
+def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[ExportRow]:
     found: dict[int, list[Assignment | None]] = {}
     wanted = Assignment.objects.filter(slot__in=[slot.pk for slot in slots])
     for assignment in (
@@ -73,13 +73,13 @@ def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[Ro
     ):
         found.setdefault(assignment.slot_id, []).append(assignment)
     nobody: list[Assignment | None] = [None]
-    rows = [Row(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
+    rows = [ExportRow(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
     if not levels:
         return rows
     return [row for row in rows if row.assignment is not None and has_levels(row.assignment, levels)]
 
 
-def values_of(row: Row, study: Study) -> list[Any]:
+def values_of(row: ExportRow, study: Study) -> list[Any]:
     """One value for each of `columns_of(study)`; None if there is none (yet)."""
     instrument = instruments.of_study(study)
     own: Sequence[Any] = (

@@ -5,7 +5,6 @@ Rows are in the order of stages and sittings, and are read while they are writte
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -21,6 +20,7 @@ from survey.models import (
     Sitting,
     Study,
 )
+from survey.services.results.export.columns import in_utc
 from survey.services.sittings import debriefing
 from survey.study_file import AttentionCheckConfig, CheckConfig
 
@@ -98,10 +98,10 @@ def _forms(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
     for row in _rows(FormAnswer.objects.all(), study, stage):
         for name, answer in sorted(row.answers.items()):
             value = json.dumps(answer, ensure_ascii=False) if isinstance(answer, list) else answer
-            yield [*_who(row.sitting, study), row.block, row.version, name, value, _time(row.at)]
+            yield [*_who(row.sitting, study), row.block, row.version, name, value, in_utc(row.at)]
     for row in _rows(DataChoice.objects.all(), study, stage):
         value = debriefing.USE if row.may_use else debriefing.WITHDRAW
-        yield [*_who(row.sitting, study), "debriefing", None, debriefing.FIELD, value, _time(row.at)]
+        yield [*_who(row.sitting, study), "debriefing", None, debriefing.FIELD, value, in_utc(row.at)]
 
 
 def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
@@ -114,7 +114,7 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
             yield [
                 *_who(row.sitting, study),
                 *("comprehension", name, row.attempt, None),
-                *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), _time(row.at)),
+                *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), in_utc(row.at)),
             ]
     for row in _rows(AttentionAnswer.objects.all(), study, stage):
         file = study.as_of(row.sitting.study_sha256)
@@ -122,14 +122,14 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
         yield [
             *_who(row.sitting, study),
             *("attention", row.name, 1, row.position),
-            *(row.answer + 1, _words(attention, row.name, row.answer), row.passed, _places(row.shown), _time(row.at)),
+            *(row.answer + 1, _words(attention, row.name, row.answer), row.passed, _places(row.shown), in_utc(row.at)),
         ]
 
 
 def _practice(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
     for row in _rows(PracticeAnswer.objects.all(), study, stage):
         answers = json.dumps(row.data, ensure_ascii=False, sort_keys=True)
-        yield [*_who(row.sitting, study), row.number, row.screen, answers, _time(row.at)]
+        yield [*_who(row.sitting, study), row.number, row.screen, answers, in_utc(row.at)]
 
 
 def _reports(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
@@ -137,7 +137,7 @@ def _reports(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
         slot = row.assignment.slot
         yield [
             *_who(row.sitting, study),
-            *(slot.number, slot.item.key, row.assignment.position, row.screen, row.text, _time(row.at)),
+            *(slot.number, slot.item.key, row.assignment.position, row.screen, row.text, in_utc(row.at)),
         ]
 
 
@@ -151,7 +151,3 @@ def _words(
 
 def _places(shown: Sequence[int] | None) -> str | None:
     return json.dumps([index + 1 for index in shown]) if shown else None
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()

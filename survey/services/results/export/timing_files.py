@@ -4,13 +4,13 @@ Rows are read while they are written. The items' own times are in answers.csv.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
 
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import ScreenTiming, Study, UnfinishedScreen
+from survey.services.results.export.columns import in_utc
 from survey.services.sittings.timing import CLIENT_FIELDS
 
 from .sitting_files import CHUNK, WHO
@@ -54,12 +54,12 @@ def timing_files(study: Study, *, stage: int | None = None) -> Iterator[ExtraFil
 
 def _steps(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
     for row in _of_study(ScreenTiming.objects.all(), study, stage):
-        yield [*_step(row, study), _time(row.taken_at), row.server_ms, *_client(row)]
+        yield [*_step(row, study), in_utc(row.taken_at), row.server_ms, *_client(row)]
 
 
 def _unfinished(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
     for row in _of_study(UnfinishedScreen.objects.all(), study, stage):
-        yield [*_step(row, study), row.number, _time(row.left_at), *_client(row)]
+        yield [*_step(row, study), row.number, in_utc(row.left_at), *_client(row)]
 
 
 def _of_study(rows: QuerySet[Any], study: Study, stage: int | None) -> Iterator[Any]:
@@ -77,7 +77,3 @@ def _step(row: ScreenTiming | UnfinishedScreen, study: Study) -> list[Any]:
 
 def _client(row: ScreenTiming | UnfinishedScreen) -> list[int | None]:
     return [row.client.get(name) for name in CLIENT_FIELDS]
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()

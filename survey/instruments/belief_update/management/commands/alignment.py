@@ -30,7 +30,6 @@ from survey.instruments.belief_update.reports.alignment_tables import (
     scores_table,
 )
 from survey.services.banks import importing as question_banks
-from survey.services.results import reports
 from survey.services.studies import finding
 
 FILE_SAMPLES = 10_000
@@ -77,7 +76,7 @@ class Command(ReportCommand):
         parser.add_argument("--failures", type=int, default=10, metavar="N", help="pairs to list, with --study (10)")
         parser.add_argument("--task", default="", metavar="NAME", help="only failures to or from this task")
         add_condition(parser)
-        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--seed", type=int, metavar="N", help="of the resamples, with --sample (0)")
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables as CSV and the figure")
 
     def handle(
@@ -90,7 +89,7 @@ class Command(ReportCommand):
         bank: str | None,
         alpha: list[float],
         samples: int | None,
-        seed: int,
+        seed: int | None,
         out: Path | None,
         **options: Any,
     ) -> None:
@@ -99,6 +98,7 @@ class Command(ReportCommand):
             self._refuse(
                 "is for files: a study has its own", answers=answers, questions=questions, bank=bank, **beliefs
             )
+            self._refuse("is for files: a study's resamples follow from its own seed", seed=seed)
             self._of_study(
                 study, alpha=alpha, samples=aligning.SAMPLES if samples is None else samples, out=out, **options
             )
@@ -116,14 +116,11 @@ class Command(ReportCommand):
                 alphas=alpha,
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
                 samples=FILE_SAMPLES if samples is None else samples,
-                seed=seed,
+                seed=seed or 0,
             )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
-        self.print_page(page, out=out is not None)
-        if out is not None:
-            for written in reports.write_files(reports.writers_of(page), out):
-                self.stdout.write(f"wrote {written}")
+        self.show_findings(page, out=out)
 
     def _of_study(
         self,
@@ -140,7 +137,7 @@ class Command(ReportCommand):
     ) -> None:
         self.require_database()
         given = {
-            "alpha": [f"{value:g}" for value in alpha],
+            "alpha": [repr(value) for value in alpha],
             "threshold": [str(threshold)],
             "samples": [str(samples)],
             "failures": [str(failures)],

@@ -5,11 +5,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.console.progress import bar
+from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.instruments.belief_update.reports import budget_tables, budgeting
-from survey.services.results import reports
 
 
 class Command(ReportCommand):
@@ -34,8 +33,4 @@ class Command(ReportCommand):
             self.require_database()
         with bar(total=config.studies * len(config.policies), name="simulated studies", unit=" studies") as shown:
             found = budgeting.plan_budget(config, jobs=jobs, progress=lambda: shown.update())
-        page = budget_tables.findings(found)
-        self.print_page(page, out=out is not None)
-        if out is not None:
-            for written in reports.write_files(reports.writers_of(page), out):
-                self.stdout.write(f"wrote {written}")
+        self.show_findings(budget_tables.findings(found), out=out)

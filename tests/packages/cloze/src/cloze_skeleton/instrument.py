@@ -1,13 +1,13 @@
 """The cloze task as the core sees it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, Options, Place
-from survey.contracts.measures import Estimands, Measure
+from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import Column, ExtraFile
@@ -29,6 +29,8 @@ class ClozeOptions(Options):
 
 
 class ClozeEstimates(Estimates):
+    units = {"match": SHARE}
+
     def __init__(self, *, lenient: bool) -> None:
         self._lenient = lenient
 
@@ -156,12 +158,14 @@ class Cloze(ListedInstrument):
         return ("responses__word", "slot__item__gap__question__task")
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        rows = norms.rows_of(
+        return (ExtraFile("cloze.csv", norms.COLUMNS, self._norms(assignments)),)
+
+    def _norms(self, assignments: Iterable[Assignment]) -> Iterator[Sequence[Any]]:
+        yield from norms.rows_of(
             norms.norms_of(assignments),
             lenient=self.options.normalisation == "lenient",
             smoothing=self.options.smoothing,
         )
-        return (ExtraFile("cloze.csv", norms.COLUMNS, rows),)
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.Reader:
         return people.Reader(study=self.study, seed=seed)

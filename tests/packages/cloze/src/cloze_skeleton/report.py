@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Count
+
 from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Report, Table
 from survey.exceptions import StateRefused
-from survey.models import Assignment
+from survey.services.answers.counting import counting, with_answers
 
 from .norms import COLUMNS, Norm, norms_of, rows_of
 
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
 
 class ClozeNorms(Report):
     def obstacle(self, study: "Study") -> str:
-        if _enough(study):
-            return ""
         least = instruments.of_study(study).options.least
+        by_gap = counting(study.main_stages()).order_by().values("slot__item").annotate(n=Count("pk"))
+        if by_gap.filter(n__gte=least).exists():
+            return ""
         return f"no gap of {study.slug} has {least} answers yet: collect more, or lower the option least"
 
     def make(self, study: "Study", arguments: Given) -> Findings:
@@ -36,9 +39,8 @@ class ClozeNorms(Report):
 
 def _enough(study: "Study") -> list[Norm]:
     instrument = instruments.of_study(study)
-    counted = Assignment.objects.filter(sitting__stage__study=study, state=Assignment.State.COUNTED)
     return [
         norm
-        for norm in norms_of(counted.prefetch_related(*instrument.prefetch()))
+        for norm in norms_of(with_answers(counting(study.main_stages()), study))
         if norm.n >= instrument.options.least
     ]

@@ -18,7 +18,7 @@ from survey.contracts.instruments import (
     Options,
     Place,
 )
-from survey.contracts.measures import Estimands, Measure
+from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import Column
@@ -68,6 +68,8 @@ class PreferenceControls(Controls):
 
 
 class PreferenceEstimates(Estimates):
+    units = {"first_better": SHARE}
+
     def __init__(self, scale: str) -> None:
         self._scale = scale
 

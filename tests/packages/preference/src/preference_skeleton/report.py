@@ -7,10 +7,13 @@ from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
+from survey.services.answers.counting import counting
 
 from .models import Rating
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from survey.models import Study
 
 WINS = (
@@ -32,7 +35,9 @@ class Preferences(Report):
     )
 
     def obstacle(self, study: "Study") -> str:
-        return "" if _ratings(study) else f"{study.slug} has no judgement yet: open a stage and wait for answers"
+        return (
+            "" if _counted(study).exists() else f"{study.slug} has no judgement yet: open a stage and wait for answers"
+        )
 
     def make(self, study: "Study", arguments: Given) -> Findings:
         scales = instruments.of_study(study).options.questions
@@ -62,11 +67,13 @@ class Preferences(Report):
         )
 
 
+def _counted(study: "Study") -> "QuerySet[Rating]":
+    counted = counting(study.main_stages())
+    return Rating.objects.filter(judgement__cannot_judge=False, judgement__response__assignment__in=counted)
+
+
 def _ratings(study: "Study") -> list[Rating]:
-    found = Rating.objects.filter(
-        judgement__cannot_judge=False,
-        judgement__response__assignment__state="counted",
-        judgement__response__assignment__sitting__stage__study=study,
-    )
     item = "judgement__response__assignment__slot__item__comparison"
-    return list(found.select_related(f"{item}__a__language_model", f"{item}__b__language_model").order_by("pk"))
+    return list(
+        _counted(study).select_related(f"{item}__a__language_model", f"{item}__b__language_model").order_by("pk")
+    )

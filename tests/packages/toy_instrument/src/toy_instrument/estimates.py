@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from survey.contracts.instruments import Estimates
-from survey.contracts.measures import Estimands, Measure
+from survey.contracts.measures import SHARE, Estimands, Measure
 
 from .labels import guesses_of, total_of, words_in
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class ToyEstimates(Estimates):
+    units = {"found": SHARE, "points": "points"}
+
     def outcomes(self, assignments: "Sequence[Assignment]") -> dict[str, np.ndarray]:
         points = np.asarray([float(total_of(assignment)) for assignment in assignments])
         return {"found": (points > 0).astype(float), "points": points}

@@ -35,7 +35,7 @@ class ToyLearning(Learning):
         scores: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         found, intervals = self._means(assignments, (self._labels(assignments) - scores) ** 2, weights, clusters, rng)
@@ -48,7 +48,7 @@ class ToyLearning(Learning):
         others: np.ndarray,
         *,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         labels = self._labels(assignments)
@@ -65,14 +65,16 @@ class ToyLearning(Learning):
         assignments: "Sequence[Assignment]",
         losses: np.ndarray,
         weights: np.ndarray | None,
-        clusters: np.ndarray,
+        clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
-        """The weighted mean of these losses (n,) in each part, and its interval over resampled respondents."""
+        """The weighted mean of these losses (n,) in each part, and its interval over resampled clusters."""
         weighing = np.ones(len(losses)) if weights is None else weights
         letters = np.asarray([row.numbers["letters"] for row in self.examples(assignments)[0]])
-        people, place = np.unique(clusters, return_inverse=True)
-        drawn = rng.multinomial(len(people), np.full(len(people), 1 / len(people)), size=SAMPLES)[:, place]
+        drawn = np.ones((SAMPLES, len(losses)))
+        for cluster in clusters:
+            names, place = np.unique(cluster, return_inverse=True)
+            drawn *= rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=SAMPLES)[:, place]
         found: dict[str, float | None] = {}
         intervals: dict[str, list[float] | None] = {}
         for part, where in (("all", np.ones(len(losses), dtype=bool)), ("long", letters > LONG)):

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 from survey.contracts.reports import Argument, Findings, Given, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
+from survey.services.answers.counting import counting
 
 from .models import Guess
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from survey.models import Study
 
 COLUMNS = (
@@ -23,7 +26,7 @@ class GuessedWords(Report):
     exported = {"guessed_words": COLUMNS}
 
     def obstacle(self, study: "Study") -> str:
-        return "" if _guesses(study) else f"{study.slug} has no guess yet: open a stage and wait for answers"
+        return "" if _counted(study).exists() else f"{study.slug} has no guess yet: open a stage and wait for answers"
 
     def make(self, study: "Study", arguments: Given) -> Findings:
         least = arguments.whole("least", lowest=1, highest=1_000_000)
@@ -40,8 +43,9 @@ class GuessedWords(Report):
         )
 
 
+def _counted(study: "Study") -> "QuerySet[Guess]":
+    return Guess.objects.filter(response__assignment__in=counting(study.main_stages()))
+
+
 def _guesses(study: "Study") -> list[str]:
-    counted = Guess.objects.filter(
-        response__assignment__sitting__stage__study=study, response__assignment__state="counted"
-    )
-    return list(counted.order_by("response_id").values_list("text", flat=True))
+    return list(_counted(study).order_by("response_id").values_list("text", flat=True))

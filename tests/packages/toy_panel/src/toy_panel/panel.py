@@ -5,9 +5,9 @@ from datetime import datetime
 
 from survey.contracts.panels import (
     PAY_KEYS,
-    Options,
     Panel,
     PanelIds,
+    PanelOptions,
     PostingState,
     SubmissionStatus,
     Verdict,
@@ -33,7 +33,7 @@ POSTINGS = {
 }
 
 
-class ToyOptions(Options):
+class ToyOptions(PanelOptions):
     """`crew`: whom the panel asks. `most_people`: how many may begin; 0 for any number."""
 
     crew: str

@@ -1,0 +1,427 @@
+"""Does a page cost more in a large study than in a small one? Do exports and plans cost twice for twice as much?
+
+    python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 60] [--linear 1000,10000,100000]
+
+Three studies lie in one database, with as many slots and as many stored responses each: half of the slots are
+answered, half are free. People begin in each in turn, claim their items and answer two of them, in this process.
+Printed is the median of each kind of page, and how many times that of the smallest study it is: at most 1.5.
+
+With --linear a stage of each of these sizes is planned, and the answers of one are exported and estimated: printed are
+microseconds a slot. --database takes the address of a database to use instead of a fresh PostgreSQL of its own; studies
+that an earlier run has left there are used again.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from _browsers import filled
+from _servers import ROOT, postgresql
+
+ITEMS = 10  # of a sitting
+QUESTIONS = 4000
+KINDS = ("welcome", "consent", "begin and claim", "item page", "item post")
+STUDY = """
+slug = "{slug}"
+title = "A study"
+bank = "flat"
+seed = 1
+[candidates]
+size = {candidates}
+[roles]
+holdout = 0
+controls = 0
+[sitting]
+items = {items}
+expires_after_minutes = 1000
+begins_per_address = 0
+[instrument]
+kind = "belief_update"
+[[stages]]
+sittings = {sittings}
+[[blocks]]
+kind = "consent"
+version = "1"
+text = "You may stop at any time."
+[[blocks]]
+kind = "items"
+[[blocks]]
+kind = "end"
+text = "Thank you."
+[data]
+retention_until = 2099-12-31
+[panel]
+kind = "open"
+"""
+
+
+def numbers(text: str) -> list[int]:
+    return [int(one) for one in text.split(",") if one]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slots", type=numbers, default=[1000, 100_000, 1_000_000])
+    parser.add_argument("--visits", type=int, default=60, help="people in each study")
+    parser.add_argument("--linear", type=numbers, default=[], help="slots of the stages that are planned and exported")
+    parser.add_argument("--database", help="such as sqlite:///PATH")
+    parser.add_argument("--explain", action="store_true", help="print the statements that take over a millisecond")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hunch-flat-") as name:
+        if options.database:
+            return measure(options, options.database, name)
+        with postgresql() as (url, _process):
+            return measure(options, url, name)
+
+
+def measure(options: argparse.Namespace, url: str, folder: str) -> int:
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "survey.settings",
+        "HUNCH_VAR": folder,
+        "DATABASE_URL": url,
+        "HUNCH_LOG_LEVEL": "ERROR",
+    }
+    sys.path.insert(0, str(ROOT))
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0, interactive=False)
+    from survey.models import Bank, Study
+
+    if not Bank.objects.filter(name="flat").exists():
+        make_bank()
+    report: dict[str, Any] = {}
+    for slots in options.slots:
+        if not Study.objects.filter(slug=f"s{slots}").exists():
+            begun = time.perf_counter()
+            make_study(f"s{slots}", slots)
+            tidy()
+            print(f"{slots:,} slots and responses written in {time.perf_counter() - begun:.0f} s", flush=True)
+    if options.slots and options.visits:
+        report["pages"] = pages(options.slots, options.visits)
+        if options.explain:
+            explain(options.slots[-1])
+    if options.linear:
+        report["linear"] = {slots: linear(slots, Path(folder)) for slots in options.linear}
+        for slots, one in report["linear"].items():
+            print(f"{slots:>9,} slots: " + ", ".join(f"{name} {micro:.0f} µs a slot" for name, micro in one.items()))
+    print(json.dumps(report))
+    return 0
+
+
+# Building
+
+
+def insert(model: Any, rows: int, **columns: str) -> None:
+    """So many rows in one statement. A column is an SQL expression of i, which counts from 1, or has its default."""
+    from django.db import connection
+
+    names, expressions, given = [], [], []
+    for field in model._meta.concrete_fields:
+        names.append(connection.ops.quote_name(field.column))
+        if field.attname in columns:
+            expressions.append(columns[field.attname].replace("%", "%%"))
+        else:
+            expressions.append("%s")
+            given.append(field.get_db_prep_save(field.get_default(), connection))
+    if connection.vendor == "postgresql":
+        source = f"generate_series(1, {rows}) AS counted(i)"
+    else:
+        source = (
+            f"(WITH RECURSIVE counted(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM counted WHERE i < {rows}) "  # noqa: S608
+            "SELECT i FROM counted)"
+        )
+    table, into = model._meta.db_table, ", ".join(names)
+    statement = f"INSERT INTO {table} ({into}) SELECT {', '.join(expressions)} FROM {source}"  # noqa: S608 - all ours
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+
+
+def make_bank() -> None:
+    from survey.models import Bank, Question, Task
+
+    bank = Bank.objects.create(name="flat", version=1, sha256="0" * 64, question_count=QUESTIONS)
+    tasks = Task.objects.bulk_create([Task(bank=bank, name=f"task {n}", domain=f"domain {n % 3}") for n in range(9)])
+    Question.objects.bulk_create(
+        [
+            Question(
+                bank=bank,
+                task=tasks[n % 9],
+                position=n,
+                external_id=f"q{n}",
+                text=f"What is {n} plus {3 * n}, and " + "how would one know " * 12 + "?",
+                answer=str(4 * n),
+            )
+            for n in range(QUESTIONS)
+        ],
+        batch_size=1000,
+    )
+
+
+def create(slug: str, slots: int) -> Any:
+    from survey.services.studies.creating import create_study
+
+    text = STUDY.format(slug=slug, sittings=slots // ITEMS, items=ITEMS, candidates=max(2000, 2 * slots))
+    return create_study(text=text, source_name=f"{slug}.toml")
+
+
+def make_study(slug: str, slots: int, *, people_per_item: int = 10) -> None:
+    """A study whose stage is open: half of the booklets are answered, half are free."""
+    from django.core.management.color import no_style
+    from django.db import connection, models, transaction
+    from django.utils import timezone
+
+    from survey.instruments.belief_update.models import Belief, Pair
+    from survey.models import Assignment, Booklet, Item, Question, Respondent, Response, Sitting, Slot, Stratum
+
+    now = timezone.now()
+    first_question = Question.objects.aggregate(least=models.Min("pk"))["least"]
+    is_server = connection.vendor == "postgresql"
+    when = f"'{now.isoformat(sep=' ')}'" + ("::timestamptz" if is_server else "")
+    booklets = slots // ITEMS
+    taken = booklets // 2
+    answered = taken * ITEMS
+    items = slots // people_per_item
+    made = (Item, Pair, Stratum, Booklet, Slot, Respondent, Sitting, Assignment, Response, Belief)
+    base = {model: (model.objects.aggregate(most=models.Max("pk"))["most"] or 0) for model in made}
+    with transaction.atomic(), connection.cursor() as cursor:
+        study = create(slug, 1000)  # What is drawn from it is written below, and not planned.
+        stage = study.stages.get()
+        indexes = _without_indexes(cursor, made) if is_server else []
+        if is_server:
+            cursor.execute("SET LOCAL session_replication_role = replica")  # All rows are made here: nothing to check.
+            cursor.execute("SET LOCAL synchronous_commit = off")
+        insert(Item, items, id=f"{base[Item]} + i", study_id=str(study.pk), key="'item ' || i")
+        insert(
+            Pair,
+            items,
+            item_id=f"{base[Item]} + i",
+            target_id=f"{first_question} + (i * 7) % {QUESTIONS}",
+            evidence_id=f"{first_question} + (i * 7 + 1 + (i / 13) % {QUESTIONS - 2}) % {QUESTIONS}",
+            outcome="i % 2 = 0",
+        )
+        insert(
+            Stratum,
+            1,
+            id=f"{base[Stratum]} + i",
+            stage_id=str(stage.pk),
+            name="'all'",
+            size=str(items),
+            slots=str(items),
+        )
+        insert(
+            Booklet,
+            booklets,
+            id=f"{base[Booklet]} + i",
+            stage_id=str(stage.pk),
+            number="i",
+            claimed_at=f"CASE WHEN i <= {taken} THEN {when} END",
+        )
+        insert(
+            Slot,
+            slots,
+            id=f"{base[Slot]} + i",
+            stage_id=str(stage.pk),
+            number="i",
+            item_id=f"{base[Item]} + 1 + (i - 1) % {items}",
+            replicate=f"1 + (i - 1) / {items}",
+            role="'sampled'",
+            control_kind="''",
+            stratum_id=f"{base[Stratum]} + 1",
+            inclusion_probability="0.5",
+            pool_probability="0.5",
+            booklet_id=f"{base[Booklet]} + 1 + (i - 1) / {ITEMS}",
+            position=f"1 + (i - 1) % {ITEMS}",
+        )
+        insert(
+            Respondent,
+            taken,
+            id=f"{base[Respondent]} + i",
+            study_id=str(study.pk),
+            pseudonym=f"'r-{study.pk}-' || i",
+            created_at=when,
+        )
+        insert(
+            Sitting,
+            taken,
+            id=f"{base[Sitting]} + i",
+            public_id="gen_random_uuid()" if is_server else "lower(hex(randomblob(16)))",
+            respondent_id=f"{base[Respondent]} + i",
+            stage_id=str(stage.pk),
+            booklet_id=f"{base[Booklet]} + i",
+            state="'complete'",
+            started_at=when,
+            last_seen_at=when,
+            ended_at=when,
+            step="24",
+            block="2",
+            study_sha256=f"'{study.source_sha256}'",
+        )
+        insert(
+            Assignment,
+            answered,
+            id=f"{base[Assignment]} + i",
+            sitting_id=f"{base[Sitting]} + 1 + (i - 1) / {ITEMS}",
+            slot_id=f"{base[Slot]} + i",
+            position=f"1 + (i - 1) % {ITEMS}",
+            state="'counted'",
+            assigned_at=when,
+            completed_at=when,
+        )
+        insert(
+            Response,
+            2 * answered,
+            id=f"{base[Response]} + i",
+            assignment_id=f"{base[Assignment]} + 1 + (i - 1) / 2",
+            number="1 + (i - 1) % 2",
+            screen="CASE WHEN i % 2 = 1 THEN 'prior' ELSE 'posterior' END",
+            screen_sha256="''",
+            answered_at=when,
+            server_ms="900",
+        )
+        insert(
+            Belief,
+            2 * answered,
+            response_id=f"{base[Response]} + i",
+            kind="CASE WHEN i % 2 = 1 THEN 'prior' ELSE 'posterior' END",
+            value="(i * 37) % 101",
+        )
+        for statement in [*indexes, *connection.ops.sequence_reset_sql(no_style(), made)]:
+            cursor.execute(statement)
+        stage.state, stage.plan_sha256, stage.arrivals = "open", "f" * 64, taken
+        stage.planned_at = stage.opened_at = now
+        stage.save()
+
+
+def _without_indexes(cursor: Any, models: Sequence[Any]) -> list[str]:
+    """Drop the indexes that hold no constraint, and give the statements that make them anew: that is quicker than to
+    add a million rows to each."""
+    cursor.execute(
+        "SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "JOIN pg_class t ON t.oid = i.indrelid WHERE t.relname = ANY(%s) AND NOT i.indisunique",
+        [[model._meta.db_table for model in models]],
+    )
+    found = cursor.fetchall()
+    for name, _definition in found:
+        cursor.execute(f'DROP INDEX "{name}"')
+    return [definition for _name, definition in found]
+
+
+def tidy() -> None:
+    """As autovacuum would some minutes later."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
+
+
+# Pages
+
+
+def pages(sizes: Sequence[int], visits: int) -> dict[str, dict[str, float]]:
+    times: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for number in range(visits + 3):
+        for slots in sizes:
+            for kind, seconds in visit(f"s{slots}"):
+                if number >= 3:  # The first ones compile statements and templates.
+                    times[kind, slots].append(seconds)
+    print(f"{'median, ms':<16}" + "".join(f"{slots:>12,}" for slots in sizes) + "   times the smallest")
+    report = {}
+    for kind in KINDS:
+        medians = [1000 * statistics.median(times[kind, slots]) for slots in sizes]
+        ratios = [one / medians[0] for one in medians]
+        words = " ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(f"{kind:<16}" + "".join(f"{one:>12.2f}" for one in medians) + f"   {words}")
+        report[kind] = {str(slots): round(ratio, 2) for slots, ratio in zip(sizes, ratios, strict=True)}
+    return report
+
+
+def visit(slug: str) -> list[tuple[str, float]]:
+    """One person who begins and answers two items, with the time of each page."""
+    from django.test import Client
+
+    browser, found = Client(headers={"host": "127.0.0.1"}), []
+
+    def timed(kind: str, ask: Any, *given: Any, **named: Any) -> Any:
+        begun = time.perf_counter()
+        page = ask(*given, **named)
+        found.append((kind, time.perf_counter() - begun))
+        if page.status_code >= 400:
+            raise RuntimeError(f"{slug}: {kind} was answered with {page.status_code}: {page.content.decode()[:300]}")
+        return page
+
+    timed("welcome", browser.get, f"/s/{slug}/")
+    page = timed("consent", browser.get, f"/s/{slug}/consent")
+    form = filled(page.content.decode(), set()) | {"consent": "yes"}
+    timed("begin and claim", browser.post, f"/s/{slug}/consent", form)
+    page = timed("item page", browser.get, f"/s/{slug}/sitting")
+    for _screen in range(4):
+        form = filled(page.content.decode(), set())
+        page = timed("item post", browser.post, f"/s/{slug}/sitting", form, headers={"X-Hunch-Exchange": "1"})
+    return found
+
+
+def explain(slots: int) -> None:
+    """The slowest statements of a visit in the largest study, with the database's plans of those that read."""
+    from django.db import connection
+
+    met: list[tuple[float, str, Any]] = []
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        begun = time.perf_counter()
+        result = execute(sql, params, many, context)
+        met.append((time.perf_counter() - begun, str(sql), params))
+        return result
+
+    with connection.execute_wrapper(watch):
+        visit(f"s{slots}")
+    how = "EXPLAIN ANALYZE" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    for seconds, sql, params in sorted(met, key=lambda one: -one[0])[:6]:
+        print(f"{1000 * seconds:.1f} ms: {sql[:300]}")
+        if sql.startswith("SELECT"):
+            with connection.cursor() as cursor:
+                cursor.execute(f"{how} {sql}", params)
+                print("\n".join(f"    {row[-1]}" for row in cursor.fetchall()))
+
+
+# Linear
+
+
+def linear(slots: int, folder: Path) -> dict[str, float]:
+    """Microseconds a slot of planning a stage, and of exporting and estimating a study whose half is answered."""
+    from survey.models import Stage
+    from survey.services.results import estimating
+    from survey.services.results.export.files import write_export
+    from survey.services.stages import lifecycle
+
+    planned = create(f"planned{slots}", slots)
+    slug = f"answered{slots}"
+    make_study(slug, slots, people_per_item=1)
+    study = Stage.objects.select_related("study__bank").get(study__slug=slug).study
+    work = {
+        "plan": lambda: lifecycle.plan_stage(planned.stages.get()),
+        "export": lambda: write_export(study, folder / slug),
+        "estimate": lambda: estimating.estimate(study),
+    }
+    found = {}
+    for name, run in work.items():
+        begun = time.process_time()
+        run()
+        found[name] = round(1e6 * (time.process_time() - begun) / slots, 1)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""What the respondent's pages may use in their templates, which are written in Jinja2.
+
+They are rendered at each step, and Jinja2 takes a fraction of the time of Django's own template language, which the
+admin has. An instrument may have either: templates in `jinja2/` are Jinja2's, those in `templates/` are Django's.
+"""
+
+from typing import Any
+
+from django.template.loader import get_template
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, gettext, ngettext
+from jinja2 import ChainableUndefined, Environment, pass_context
+from jinja2.runtime import Context
+
+from survey.contracts.screens import Screen
+
+from .templatetags.hunch_text import prose, question
+
+
+def environment(**options: Any) -> Environment:
+    """Jinja2 as `TEMPLATES` asks for it. A name that a page does not have is empty, as in Django's templates."""
+    made = Environment(  # noqa: S701 - Django's backend turns escaping on
+        **{**options, "undefined": ChainableUndefined}, extensions=["jinja2.ext.i18n"]
+    )
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
+    made.filters |= {"prose": prose, "question": question}
+    made.globals |= {"language": get_language, "shown": shown, "static": static, "url": address}
+    return made
+
+
+def address(name: str, *args: Any) -> str:
+    return reverse(name, args=args)
+
+
+@pass_context
+def shown(page: Context, screen: Screen, bank_language: str = "") -> SafeString:
+    """A screen by its instrument's own template, in either language of templates."""
+    given = {name: value for name, value in page.get_all().items() if name not in page.environment.globals}
+    request = given.pop("request", None)
+    given |= {"screen": screen, "parts": screen.parts, "bank_language": bank_language}
+    return mark_safe(get_template(screen.template).render(given, request))  # noqa: S308 - a template escapes

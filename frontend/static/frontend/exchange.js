@@ -1,0 +1,114 @@
+// Sends an answer and takes the next page in one exchange, in place of loading a document. What was typed stays until the
+// server has said that it is stored. Pages also work without this script: their form is then sent as any form is.
+"use strict";
+(() => {
+  if (!window.fetch || !window.DOMParser || !window.AbortController) return;
+  const HEADER = "X-Hunch-Exchange";
+  const PATIENCE = 30000; // ms until a connection counts as broken
+  let busy = false;
+
+  // As a browser sends a form: line breaks are two characters. Attributes are asked for, since a question may be called
+  // "action" and would hide the property form.action.
+  const fieldsOf = (form, button) => {
+    const fields = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) fields.append(name, String(value).replace(/\r\n|\r|\n/g, "\r\n"));
+    if (button && button.name) fields.append(button.name, button.value);
+    return fields;
+  };
+
+  // The reply and its text. Throws if the answer may not have arrived.
+  const exchange = async (address, fields) => {
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), PATIENCE);
+    try {
+      const reply = await fetch(address, {
+        method: "POST",
+        body: fields,
+        headers: { [HEADER]: "1" },
+        credentials: "same-origin",
+        signal: controller.signal,
+      });
+      if (reply.status >= 500 || reply.status === 429) throw new Error(`status ${reply.status}`);
+      return [reply, await reply.text()];
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  // Each page is an entry of the history, as it is when a document is loaded. The entry of a link inside a page has none.
+  const numberOf = (state) => (state && Number.isInteger(state.hunchPage) ? state.hunchPage : null);
+  let current = numberOf(history.state) ?? 0;
+  history.replaceState({ hunchPage: current }, "");
+  window.addEventListener("popstate", (event) => {
+    const number = numberOf(event.state);
+    if (number !== null && number !== current) location.reload(); // The page shows where the sitting is.
+  });
+
+  const show = (page, address, began) => {
+    current += 1;
+    history.pushState({ hunchPage: current }, "", address);
+    const known = new Set([...document.querySelectorAll("script[src]")].map((script) => script.src));
+    const wanted = [...page.querySelectorAll("script[src]")].map((script) => new URL(script.getAttribute("src"), address).href);
+    document.title = page.title;
+    document.documentElement.lang = page.documentElement.lang;
+    document.body.replaceChildren(...page.body.childNodes);
+    for (const source of wanted) {
+      if (known.has(source)) continue;
+      const script = document.createElement("script");
+      script.src = source;
+      document.head.append(script);
+    }
+    window.scrollTo(0, 0);
+    // A screen reader goes to a new document by itself; here the focus leads it there.
+    const first = document.querySelector("[autofocus]") || document.querySelector("h1");
+    if (first) {
+      if (!first.hasAttribute("tabindex")) first.setAttribute("tabindex", "-1");
+      first.focus({ preventScroll: true });
+    }
+    document.dispatchEvent(new CustomEvent("hunch:page", { detail: { began } }));
+  };
+
+  const send = async (form, button) => {
+    const address = new URL(form.getAttribute("action"), location.href).href;
+    const began = performance.now();
+    const notice = document.getElementById("unsent");
+    const main = document.querySelector("main");
+    busy = true;
+    main.setAttribute("aria-busy", "true");
+    notice.textContent = "";
+    notice.hidden = true;
+    let reply, text;
+    try {
+      [reply, text] = await exchange(address, fieldsOf(form, button));
+    } catch {
+      busy = false;
+      main.removeAttribute("aria-busy");
+      notice.textContent = notice.getAttribute("data-words");
+      notice.hidden = false;
+      notice.scrollIntoView({ block: "nearest" });
+      document.dispatchEvent(new CustomEvent("hunch:unsent"));
+      return;
+    }
+    busy = false;
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const next = page.getElementById("step-form");
+    if (new URL(reply.url).pathname !== new URL(address).pathname) {
+      location.assign(reply.url);
+    } else if (!page.querySelector("main")) {
+      HTMLFormElement.prototype.submit.call(form); // Not one of our pages: the browser shows what it is.
+    } else if (next && !next.hasAttribute("data-exchange")) {
+      location.assign(address); // Its scripts were written for a document of their own.
+    } else {
+      show(page, address, began);
+    }
+  };
+
+  document.addEventListener("submit", (event) => {
+    const { target: form, submitter: button } = event;
+    if (event.defaultPrevented || !form.hasAttribute("data-exchange")) return;
+    if (!("submitter" in event)) return; // An older browser: it would not say which button was pressed.
+    if (button && button.hasAttribute("formaction")) return; // A remark on the question, which stays as it is.
+    event.preventDefault();
+    if (!busy) send(form, button);
+  });
+})();

@@ -1,0 +1,166 @@
+"""The members of a study: who they are, what each may do, and links that invite others."""
+
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+
+from survey.exceptions import HunchError, NotFound
+from survey.models import Study, StudyMembership
+from survey.services.base import rights
+from survey.services.base.rights import Right
+from survey.services.studies import members
+
+from .study_file import StudyFilePages
+
+# What the page says about each role.
+ROLES = (
+    ("owner", "everything an editor may, and the members"),
+    ("editor", "run and amend the study, recruit, make links, see identities; all that an analyst may"),
+    ("analyst", "read and export answers by pseudonym; never a panel's ids"),
+    ("viewer", "see how it goes: stages, plans, predictors, estimates; no single person's answers"),
+)
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=StudyMembership.Role.choices, initial=StudyMembership.Role.VIEWER)
+    may_spend = forms.BooleanField(
+        required=False, label="May spend", help_text="Publish at a panel, approve, pay bonuses."
+    )
+
+
+class MemberPages(StudyFilePages):
+    """Mixed into the study's admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/members/", wrap(self.members_view), name="survey_study_members"),
+            path("<int:pk>/members/invite/", wrap(self.invite_view), name="survey_study_invite"),
+            path("<int:pk>/members/<int:member>/", wrap(self.member_view), name="survey_study_member"),
+            path(
+                "<int:pk>/invitations/<int:invitation>/revoke/",
+                wrap(self.revoke_view),
+                name="survey_study_revoke_invitation",
+            ),
+            # Who is not logged in is led to the login first, and comes back. The secret is in the query, which no log
+            # line holds.
+            path("invitation/", wrap(self.accept_view), name="survey_study_invitation"),
+            *super().get_urls(),
+        ]
+
+    def members_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Members see who else is one; owners change it from here."""
+        study = self._study(request, pk)
+        manages = rights.may(request.user, Right.MANAGE_MEMBERS, pk)
+        return self._page(
+            request,
+            "members.html",
+            title=f"Members of {study.slug}",
+            study=study,
+            rows=study.memberships.select_related("user").order_by("pk"),
+            roles=ROLES,
+            manages=manages,
+            invitations=members.open_invitations(study, timezone.now()) if manages else [],
+            form=RoleForm(),
+        )
+
+    def invite_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Shows the link in the answer itself, once: a redirect would mean that it is stored in between."""
+        study = self._study(request, pk, Right.MANAGE_MEMBERS)
+        form = RoleForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                made, secret = members.invite(study, **form.cleaned_data, by=request.user, now=timezone.now())
+            except HunchError as exc:
+                form.add_error(None, exc.message)
+            else:
+                page = reverse("admin:survey_study_invitation")
+                address = request.build_absolute_uri(f"{page}?{urlencode({'secret': secret})}")
+                return self._page(
+                    request, "invited.html", title="Invitation", study=study, invitation=made, address=address
+                )
+        return self._page(
+            request, "member.html", title=f"Invite to {study.slug}", study=study, form=form, label="Make a link"
+        )
+
+    def member_view(self, request: HttpRequest, pk: int, member: int) -> HttpResponse:
+        """Change a member's role, or remove them. Members may leave by themselves."""
+        study = self._study(request, pk)
+        found = study.memberships.select_related("user").filter(pk=member).first()
+        if found is None:
+            raise Http404
+        manages = rights.may(request.user, Right.MANAGE_MEMBERS, pk)
+        leaves = found.user_id == request.user.pk
+        if not leaves:
+            rights.require(request.user, Right.MANAGE_MEMBERS, pk)
+        form = RoleForm(
+            request.POST if request.method == "POST" and "remove" not in request.POST else None,
+            initial={"role": found.role, "may_spend": found.may_spend},
+        )
+        try:
+            if "remove" in request.POST:
+                members.remove_member(found, by=request.user, via="admin")
+                messages.success(request, f"{found.user} is no member of {study.slug} any more.")
+                still = rights.studies_with(request.user, Right.SEE)
+                to = "admin:survey_study_changelist" if leaves and still is not None else "admin:survey_study_members"
+                return HttpResponseRedirect(reverse(to, args=[] if to.endswith("changelist") else [pk]))
+            if request.method == "POST" and form.is_valid():
+                rights.require(request.user, Right.MANAGE_MEMBERS, pk)
+                members.set_member(study, user=found.user, **form.cleaned_data, by=request.user, via="admin")
+                messages.success(request, f"{found.user}: {form.cleaned_data['role']}.")
+                return HttpResponseRedirect(reverse("admin:survey_study_members", args=[pk]))
+        except HunchError as exc:
+            messages.error(request, exc.message)
+            return HttpResponseRedirect(reverse("admin:survey_study_members", args=[pk]))
+        return self._page(
+            request,
+            "member.html",
+            title=f"{found.user} in {study.slug}",
+            study=study,
+            form=form if manages else None,
+            label="Change",
+            member=found,
+            leaves=leaves,
+        )
+
+    def revoke_view(self, request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
+        study = self._study(request, pk, Right.MANAGE_MEMBERS)
+        found = study.invitations.filter(pk=invitation).first()
+        if found is None or request.method != "POST":
+            raise Http404
+        if members.revoke_invitation(found, now=timezone.now(), by=request.user):
+            messages.success(request, "The link lets nobody in any more.")
+        else:
+            messages.error(request, "It was accepted or revoked before.")
+        return HttpResponseRedirect(reverse("admin:survey_study_members", args=[pk]))
+
+    def accept_view(self, request: HttpRequest) -> HttpResponse:
+        """GET says what it is for, POST accepts: opening a link must not use it up."""
+        now = timezone.now()
+        try:
+            found = members.find_invitation(request.GET.get("secret", ""), now)
+            if request.method == "POST":
+                members.accept(found, user=request.user, now=now)
+                messages.success(request, f"You are a member of {found.study} now: {found.get_role_display()}.")
+                return self._first_page(found.study)
+        except NotFound as exc:
+            return self._page(request, "invitation.html", status=404, title="Invitation", problem=exc.message)
+        except HunchError as exc:
+            messages.error(request, exc.message)
+            return self._first_page(found.study)
+        return self._page(
+            request,
+            "invitation.html",
+            title=f"Invitation to {found.study}",
+            invitation=found,
+            role=dict(ROLES)[found.role],
+            cannot_see=not request.user.has_perm("survey.view_study"),
+        )
+
+    @staticmethod
+    def _first_page(study: Study) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:survey_study_change", args=[study.pk]))

@@ -1,0 +1,121 @@
+"""Flags in the list of sittings and on the study page; on a sitting's page its times, and why it is excluded."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.core.cache import cache
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+
+from survey.models import Exclusion, ScreenTiming, Sitting, Study, UnfinishedScreen
+from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
+from survey.services.answers.sitting_flags import flags_of, marks_of, rules_in_words
+from survey.study_file import FLAGS
+
+KEPT_SECONDS = 60
+ANY, NONE, EXCLUDED = "any", "none", "excluded"
+OF_SITTING = ("sitting__respondent", "sitting__stage__study")
+
+
+class FlagFilter(admin.SimpleListFilter):
+    """By the flags as they are now. No table stores them: they are computed for all sittings that are left to show."""
+
+    title = "flag"
+    parameter_name = "flag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            *((name, name.replace("_", " ")) for name in FLAGS),
+            (ANY, "any flag"),
+            (NONE, "no flag"),
+            (EXCLUDED, "excluded when frozen"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value == EXCLUDED:
+            return queryset.filter(exclusion__isnull=False)
+        if value not in (*FLAGS, ANY, NONE):
+            return queryset
+        found = flags_of(queryset.order_by().values_list("pk", flat=True))
+        if value in (ANY, NONE):
+            wanted = [pk for pk, flags in found.items() if bool(flags) == (value == ANY)]
+        else:
+            wanted = [pk for pk, flags in found.items() if value in flags]
+        return queryset.filter(pk__in=wanted)
+
+
+class FlaggedSittings(ReadOnlyAdmin):
+    """Base of the sittings' admin: reads the flags of all rows of a list at once."""
+
+    # A study's rules are read together with the rows, not in a separate query.
+    deferred = ("stage__study__source_text",)
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        rows = list(changelist.result_list)
+        studies = {row.stage.study_id: row.stage.study for row in rows}
+        for pk, study in studies.items():
+            own = [row for row in rows if row.stage.study_id == pk]
+            found = marks_of(study, [row.pk for row in own])
+            for row in own:
+                row.known_flags = found.get(row.pk, ())
+        changelist.result_list = rows  # Django only iterates over it.
+        return changelist
+
+    @admin.display(description="flags")
+    def flags(self, sitting: Sitting) -> str:
+        known = getattr(sitting, "known_flags", None)
+        flags = flags_of([sitting.pk])[sitting.pk] if known is None else known
+        return ", ".join(name.replace("_", " ") for name in flags) or "–"
+
+
+class ExclusionInline(ReadOnlyInline):
+    model = Exclusion
+    fields = ("flags", "decided_at", "stage")
+    related = (*OF_SITTING, "stage__study")
+
+
+class ScreenTimingInline(ReadOnlyInline):
+    model = ScreenTiming
+    fields = ("step", "kind", "name", "taken_at", "server_ms", "client")
+    related = OF_SITTING
+
+
+class UnfinishedScreenInline(ReadOnlyInline):
+    model = UnfinishedScreen
+    fields = ("step", "number", "kind", "name", "left_at", "client")
+    related = OF_SITTING
+
+
+@dataclass(frozen=True)
+class FlagLine:
+    """One rule of a study: whom it flags, how many sittings it flags now, and whether their answers are excluded."""
+
+    name: str
+    rule: str
+    sittings: int
+    excludes: bool
+
+
+def flag_lines(study: Study) -> list[FlagLine]:
+    """A line for each rule; cached for a minute, since it needs all answers of the study."""
+    rules = rules_in_words(study)
+    if not rules:
+        return []
+
+    def count() -> dict[str, int]:
+        sittings = Sitting.objects.filter(stage__study=study).order_by("pk").values_list("pk", flat=True)
+        return Counter(name for flags in marks_of(study, list(sittings)).values() for name in flags)
+
+    counts = cache.get_or_set(f"survey.flags:{study.pk}:{study.source_sha256}", count, timeout=KEPT_SECONDS) or {}
+    reasons = study.config.exclusions.flags
+    return [FlagLine(name, sentence, counts.get(name, 0), name in reasons) for name, sentence in rules]
+
+
+def excluded_by_stage(study: Study) -> list[tuple[int, int]]:
+    """(stage, sittings whose answers it excludes), of frozen stages that exclude any."""
+    stages = study.stages.annotate(n=Count("exclusions")).filter(n__gt=0).order_by("index")
+    return list(stages.values_list("index", "n"))

@@ -1,0 +1,115 @@
+"""How long PostgreSQL waits for us, and how many connections we need. Imports Django alone.
+
+Pages wait briefly: a lock that somebody holds for ever must not take the whole site. Jobs (commands, workers, exports)
+may take long. Every process begins with the limits of jobs; the web process takes those of pages (survey/wsgi.py).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+# Connections beside those of the threads that serve pages: the pools of the workers (default, train and score,
+# collect), their parents, and some for commands and health checks.
+WORKERS = 2 + 1 + 2
+PARENTS = 3
+COMMANDS = 5
+
+
+def is_postgresql() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def serve_pages() -> None:
+    """Give this process the limits of pages. Called before its first connection."""
+    if is_postgresql():
+        options = settings.DATABASES["default"]["OPTIONS"]
+        options["options"] = options.get("options", "") + settings.HUNCH_PAGE_LIMITS.as_options()
+
+
+@contextmanager
+def patiently() -> Iterator[None]:
+    """The limits of jobs for what runs inside: an export in a web process."""
+    if not is_postgresql():
+        yield
+        return
+    limits = settings.HUNCH_JOB_LIMITS.milliseconds
+    with connection.cursor() as cursor:
+        for name, value in limits.items():
+            cursor.execute("SELECT set_config(%s, %s, false)", [name, str(value)])
+    try:
+        yield
+    finally:
+        if connection.connection is not None and not connection.needs_rollback and connection.is_usable():
+            with connection.cursor() as cursor:
+                for name in limits:
+                    cursor.execute(f"RESET {name}")
+
+
+def written_patiently(lines: Iterable[str]) -> Iterator[str]:
+    """The same lines, each read with the limits of jobs."""
+    with patiently():
+        yield from lines
+
+
+def forget_broken_connection() -> None:
+    """Let the next statement connect anew if the database has ended this thread's connection, as by a restart.
+
+    Django does it between two requests or tasks; long work does it in between.
+    """
+    if not connection.in_atomic_block and connection.connection is not None and not connection.is_usable():
+        connection.close()
+
+
+def connections_needed() -> int:
+    """How many connections everything that runs on one machine opens at most."""
+    return int(settings.HUNCH_WEB_WORKERS * settings.HUNCH_WEB_THREADS) + WORKERS + PARENTS + COMMANDS
+
+
+@dataclass(frozen=True)
+class Room:
+    """Connections: how many PostgreSQL allows us, how many others hold now, how many we need."""
+
+    allowed: int
+    held_by_others: int
+    needed: int
+
+    @property
+    def is_impossible(self) -> bool:
+        return self.needed > self.allowed
+
+    @property
+    def is_short(self) -> bool:
+        return self.needed + self.held_by_others > self.allowed
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"PostgreSQL allows us {self.allowed} connections, other programs hold {self.held_by_others} of them, and "
+            f"Hunch needs up to {self.needed} (HUNCH_WEB_WORKERS={settings.HUNCH_WEB_WORKERS}, "
+            f"HUNCH_WEB_THREADS={settings.HUNCH_WEB_THREADS})."
+        )
+
+
+def room() -> Room | None:
+    """Counted on a connection of its own, so that a process may fork afterwards; None where the database is no server.
+
+    Raises django.db.Error or psycopg.Error where it cannot be reached.
+    """
+    if not is_postgresql():
+        return None
+    params: Mapping[str, Any] = connection.get_connection_params()
+    params = {name: value for name, value in params.items() if name not in ("cursor_factory", "context")}
+    with connection.Database.connect(**params) as server:  # type: ignore[attr-defined]
+        (allowed,) = server.execute(
+            "SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END) FROM pg_settings "
+            "WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+        ).fetchone()
+        (others,) = server.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> %s",
+            [settings.HUNCH_APPLICATION_NAME],
+        ).fetchone()
+    return Room(allowed=int(allowed), held_by_others=int(others), needed=connections_needed())

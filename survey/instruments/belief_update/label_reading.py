@@ -1,0 +1,49 @@
+"""What labels read of many answers, with few objects: a large study would spend most of an estimate on making them."""
+
+from collections.abc import Collection, Sequence
+
+from survey.models import Assignment, Item, Question
+
+from .labels import KNOWN, Beliefs
+from .models import Belief, Pair
+
+AT_ONCE = 5000  # rows: databases limit the number of values in one statement
+
+
+def read_pairs(items: Sequence[Item]) -> None:
+    """Give each item its pair, and the pairs their questions with their tasks, without any text."""
+    pairs: dict[int, Pair] = {}
+    for start in range(0, len(items), AT_ONCE):
+        keys = [item.pk for item in items[start : start + AT_ONCE]]
+        pairs |= {pair.pk: pair for pair in Pair.objects.filter(pk__in=keys).order_by()}
+    questions = _questions({key for pair in pairs.values() for key in (pair.target_id, pair.evidence_id) if key})
+    for item in items:
+        if (pair := pairs.get(item.pk)) is None:
+            continue
+        # Into the cache, as `prefetch_related` does. Its way, by the descriptors, takes as long as the reading.
+        known = pair._state.fields_cache
+        known["item"], known["target"] = item, questions[pair.target_id]
+        known["evidence"] = None if pair.evidence_id is None else questions[pair.evidence_id]
+        item._state.fields_cache["pair"] = pair
+
+
+def _questions(keys: Collection[int]) -> dict[int, Question]:
+    wanted = list(keys)
+    found: dict[int, Question] = {}
+    for start in range(0, len(wanted), AT_ONCE):
+        rows = Question.objects.filter(pk__in=wanted[start : start + AT_ONCE]).select_related("task")
+        found |= {row.pk: row for row in rows.only("task__name", "task__domain").order_by()}
+    return found
+
+
+def read_beliefs(answers: Sequence[Assignment]) -> None:
+    """Give each answer its beliefs, without its responses."""
+    for start in range(0, len(answers), AT_ONCE):
+        part = answers[start : start + AT_ONCE]
+        values: dict[int, dict[str, int]] = {answer.pk: {} for answer in part}
+        stated = Belief.objects.filter(response__assignment__in=[*values]).order_by()
+        for answer, kind, value in stated.values_list("response__assignment", "kind", "value"):
+            values[answer][kind] = value
+        for one in part:
+            found = values[one.pk]
+            one.__dict__[KNOWN] = Beliefs(prior=found.get("prior"), posterior=found.get("posterior"))

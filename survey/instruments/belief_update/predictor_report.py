@@ -1,0 +1,163 @@
+"""What `evaluate_predictors` prints and writes: table 1's layout, differences, tables 3 and 4, files."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.comparison import GROUPINGS, PredictorComparison
+from predictors.datasets import PairTable
+from predictors.evaluation import METRICS
+from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
+from predictors.evaluation.intervals import Interval, PartMetricsWithIntervals
+from survey.console.text_tables import decimal, table
+
+from .figures import predictors as figures
+
+GROUPS_SHOWN = 12
+TITLES = {
+    "evidence_task": "by the task generalized from",
+    "target_task": "by the task generalized to",
+    "task_pair": "by the pair of tasks",
+}
+PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "belief_change")
+
+
+def sections(found: PredictorComparison, seconds: Mapping[str, float]) -> Iterator[str]:
+    """The parts of the report, one by one."""
+    yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
+    yield f"{found['n']} rows; below each value its 95 % interval"
+    yield table_1(found["metrics"])
+    if found["differences"]:
+        yield f"\nDifference from {found['reference']}, on the same resamples (NLL: negative is better)"
+        yield _differences(found)
+    if (fresh := found["question_disjoint"]) is not None:
+        n = next(iter(fresh.values()))["n"]
+        yield f"\nQuestion-disjoint: the {n} test rows none of whose questions is in a training row"
+        yield table_1(fresh)
+    if "counts" in found:
+        yield "\nLikelihood of the counts: NLL per single answer"
+        rows = [[name, str(one["answers"]), decimal(one["nll_per_answer"], 3)] for name, one in found["counts"].items()]
+        yield table(["predictor", "answers", "NLL"], rows)
+    yield "\nExpected calibration error (10 bins of equal weight), and seconds to train and predict"
+    errors = {name: one["calibration"]["expected_calibration_error"] for name, one in found["curves"].items()}
+    yield table(["predictor", "ECE", "seconds"], [[n, decimal(e, 3), f"{seconds[n]:.1f}"] for n, e in errors.items()])
+    for grouping in GROUPINGS:
+        yield from _groups(found, grouping)
+
+
+def table_1(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
+    """One row for each predictor as in table 1 of the paper, with its intervals in the row below."""
+    header = ["predictor"] + [
+        f"{metric.upper()}{part}" for metric in METRICS for part in ("", " correct", " incorrect")
+    ]
+    rows = []
+    for name, one in metrics.items():
+        rows.append([name, *[decimal(one[metric][part], 3) for metric in METRICS for part in PARTS]])
+        rows.append(["", *[_interval(one["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
+    return table(header, rows)
+
+
+def writers_of(
+    found: PredictorComparison,
+    test: PairTable,
+    predictions: Mapping[str, NDArray[np.float64]],
+    facts: Mapping[str, Any],
+) -> list[tuple[str, Callable[[Path], None]]]:
+    """Every file of tables and figures by name, with the function that writes it."""
+    metrics = {
+        name: {"nll": one["nll"], "auc": one["auc"], "intervals": one["intervals"]}
+        for name, one in found["metrics"].items()
+    }
+    curves = found["curves"]
+    rest = {
+        **facts,
+        "n": found["n"],
+        "reference": found["reference"],
+        "differences": found["differences"],
+        "question_disjoint": found["question_disjoint"],
+        "counts": found.get("counts"),
+        "calibration": {name: one["calibration"] for name, one in curves.items()},
+        "rank_curve": {name: one["rank"] for name, one in curves.items()},
+    }
+    return [
+        ("metrics.json", lambda path: _write_json(path, metrics)),
+        ("comparison.json", lambda path: _write_json(path, rest)),
+        ("predictions.csv", lambda path: _write_rows(path, _prediction_rows(test, predictions))),
+        ("auc_by_group.csv", lambda path: _write_rows(path, _group_rows(found))),
+        ("auc.svg", lambda path: figures.auc_figure(found["metrics"], path)),
+        ("roc.svg", lambda path: figures.roc_figure(curves, path)),
+        ("calibration.svg", lambda path: figures.calibration_figure(curves, path)),
+        ("rank_curve.svg", lambda path: figures.rank_figure(curves, path)),
+    ]
+
+
+def _interval(bounds: Interval) -> str:
+    return "-" if bounds is None else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
+
+
+def _differences(found: PredictorComparison) -> str:
+    rows = []
+    for name, one in found["differences"].items():
+        row = [name]
+        for metric in METRICS:
+            cell = one[metric]["overall"]
+            signed = "-" if cell["difference"] is None else f"{cell['difference']:+.3f}"
+            row += [signed, _interval(cell["interval"]), decimal(cell["p"], 3)]
+        rows.append(row)
+    return table(["predictor", "NLL", "interval", "p", "AUC", "interval", "p"], rows)
+
+
+def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:
+    """The areas by group of the reference predictor: tables 3 and 4."""
+    areas = found["groups"][found["reference"]][grouping]
+    yield f"\nAUC of {found['reference']} {TITLES[grouping]} (tables 3 and 4)"
+    shown = list(areas["groups"].items())
+    if shown:
+        rows = [[_group_name(group), str(one["n"]), f"{one['auc']:.3f}"] for group, one in shown[:GROUPS_SHOWN]]
+        yield table(["group", "rows", "AUC"], rows)
+    more = f"{len(shown) - GROUPS_SHOWN} more in auc_by_group.csv; " if len(shown) > GROUPS_SHOWN else ""
+    yield f"{more}left out: {areas['too_small']} groups of under five rows, {areas['one_class']} of one class"
+
+
+def _group_name(group: Any) -> str:
+    return " -> ".join(group) if isinstance(group, tuple) else str(group)
+
+
+def _prediction_rows(test: PairTable, predictions: Mapping[str, NDArray[np.float64]]) -> Iterator[list[Any]]:
+    yield [*PREDICTION_COLUMNS, *predictions]
+    columns = [column.tolist() for column in predictions.values()]
+    for index, (pair, questions, label) in enumerate(
+        zip(test.pairs, test.questions, test.labels.tolist(), strict=True)
+    ):
+        shown = f"{label:.12g}"
+        tasks = (pair.evidence_task, pair.target_task)
+        yield [*questions, *tasks, pair.outcome, shown, *[repr(column[index]) for column in columns]]
+
+
+def _group_rows(found: PredictorComparison) -> Iterator[list[Any]]:
+    yield ["predictor", "grouping", "evidence_task", "target_task", "rows", "auc"]
+    for name, groupings in found["groups"].items():
+        for grouping, areas in groupings.items():
+            for group, one in areas["groups"].items():
+                yield [name, grouping, *_tasks(grouping, group), one["n"], repr(one["auc"])]
+
+
+def _tasks(grouping: str, group: Any) -> tuple[str, str]:
+    """Evidence task and target task of a group, empty where it has all of them."""
+    if grouping == "task_pair":
+        return group[0], group[1]
+    return (group, "") if grouping == "evidence_task" else ("", group)
+
+
+def _write_rows(path: Path, rows: Iterator[list[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,22 @@
+"""How often something was done at the entrance, by span of time. No row says who somebody is."""
+
+from django.db import models
+
+
+class DoorCount(models.Model):
+    """A count that ends with its span. `who` is a keyed hash that differs by span; it is empty where all are counted
+    together, or the name of what is closed until then."""
+
+    what = models.CharField(max_length=40)
+    who = models.CharField(max_length=64, blank=True)
+    until = models.DateTimeField(help_text="The end of the span. The row is deleted afterwards.")
+    count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["what", "who", "until"], name="door_count_once_a_span"),
+        ]
+        indexes = [models.Index(fields=["until"], name="door_count_by_end")]
+
+    def __str__(self) -> str:
+        return f"{self.what} until {self.until:%Y-%m-%d %H:%M:%S}"

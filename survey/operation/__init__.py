@@ -1,0 +1,1 @@
+"""Running the service: finding what is wrong, sending alerts, pausing postings. Imports panels and services."""

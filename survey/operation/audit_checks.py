@@ -1,0 +1,68 @@
+"""The audit's chain is checked once a day. What was found is an entry of the audit itself.
+
+A check goes on where the last one that found no fault ended. The whole chain is checked once a week, by the command,
+and for as long as there is a fault.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from survey.models import AuditEntry, AuditSeal
+from survey.services.base import audit_chain
+from survey.services.base.audit_chain import ChainCheck
+from survey.services.base.auditing import record
+
+ACTION, SUBJECT = "verify_audit", "audit"
+EVERY = timedelta(days=1)
+WHOLE_EVERY = timedelta(days=7)
+OVERDUE = timedelta(days=2)
+
+
+def last_check() -> AuditEntry | None:
+    return _checks().first()
+
+
+def check_if_due(*, now: datetime | None = None) -> bool:
+    """Check the chain if that was not done for a day; whether it was done now."""
+    now = now or timezone.now()
+    last = last_check()
+    if last is not None and now - last.at < EVERY:
+        return False
+    without_fault = _checks().filter(detail__faults=0)
+    is_whole = not without_fault.filter(detail__whole=True, at__gt=now - WHOLE_EVERY).exists()
+    check(whole=is_whole or last is None or last.detail["faults"] > 0)
+    return True
+
+
+def check(*, whole: bool = True, expected: str = "", via: str = "worker") -> ChainCheck:
+    """Check the chain, and record what was found.
+
+    Args:
+        expected: as for `audit_chain.verify`; whether it was seen is not recorded.
+    """
+    last = _checks().filter(detail__faults=0, detail__number__gt=0).first()
+    checked = None
+    if last is not None:
+        checked = AuditSeal.objects.filter(number=last.detail["number"], sha256=last.detail["sha256"]).first()
+    found = audit_chain.verify(expected, after=None if whole else checked)
+    if last is not None and checked is None:
+        found.add(
+            f"seal {last.detail['number']} is not the one that was checked before: the chain was cut or made anew"
+        )
+    record(
+        ACTION,
+        SUBJECT,
+        via=via,
+        number=found.number,
+        sha256=found.sha256,
+        faults=found.fault_count,
+        whole=whole or checked is None,
+    )
+    return found
+
+
+def _checks() -> QuerySet[AuditEntry]:
+    """The newest one first. Entries of no study are few, and found by an index: the watch asks each minute."""
+    return AuditEntry.objects.filter(study="", action=ACTION, subject=SUBJECT).order_by("-pk")

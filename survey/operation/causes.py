@@ -1,0 +1,117 @@
+"""What may be wrong with studies and the machine, each looked at in a few statements."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+
+from survey.contracts.panels import PostingState
+from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage
+from survey.panels.money import committed
+from survey.panels.postings import postings_in
+
+from . import audit_checks, site_health
+from .alerting import Cause, Trouble
+from .pausing import subject_of
+
+MOST = 50  # rows of a cause; more say nothing new
+
+
+def failed_steps(now: datetime) -> Iterator[Trouble]:
+    rows = JobStep.objects.filter(state=JobStep.State.FAILED).select_related("stage__study").defer("result", "error")
+    for step in rows.order_by("-pk")[:MOST]:
+        # Not the error itself: an exception's words may hold what a person wrote.
+        message = (
+            f"{step} failed, and the study does not go on. Read why on the study's page, mend it, then run "
+            f"hunch retry_steps {step.stage.study.slug}."
+        )
+        yield Trouble(Cause.STEP_FAILED, f"step {step.pk} of {step.stage}", message, step.stage.study_id)
+
+
+def full_stages(now: datetime) -> Iterator[Trouble]:
+    for stage in _open_stages().filter(~_has_room())[:MOST]:
+        message = "All booklets are taken: whoever comes now is turned away, unless somebody inside gives up. "
+        message += "Close the stage, or stop what sends people to it."
+        yield Trouble(Cause.STAGE_FULL, str(stage), message, stage.study_id)
+
+
+def no_arrivals(now: datetime) -> Iterator[Trouble]:
+    minutes = settings.HUNCH_NO_ARRIVALS_MINUTES
+    if not minutes:
+        return
+    since = now - timedelta(minutes=minutes)
+    began = Sitting.objects.filter(stage=OuterRef("stage"), started_at__gte=since)
+    in_open_stages = Exists(_open_stages().filter(_has_room(), pk=OuterRef("stage")))
+    quiet = _active().filter(~Exists(began), in_open_stages, published_at__lt=since)
+    for posting in quiet.exclude(changed_at__gte=since)[:MOST]:
+        message = (
+            f"The posting is active at {posting.panel}, and nobody has begun for {minutes} minutes. Open its link "
+            "yourself; look at its filters and its pay."
+        )
+        yield Trouble(Cause.NO_ARRIVALS, subject_of(posting.pk, posting.study.slug), message, posting.study_id)
+
+
+def caps_near(now: datetime) -> Iterator[Trouble]:
+    seen: set[int] = set()
+    for posting in _active()[:MOST]:
+        cap = posting.study.config.panel.spending_cap
+        if cap is None or posting.study_id in seen:
+            continue
+        seen.add(posting.study_id)
+        spent = committed(posting.study)
+        if 100 * spent >= cap * settings.HUNCH_CAP_ALERT_PERCENT:
+            message = f"{spent / 100:.2f} of {cap / 100:.2f} {posting.currency} (panel.spending_cap) are committed."
+            yield Trouble(Cause.CAP_NEAR, posting.study.slug, message, posting.study_id)
+
+
+def low_disk(now: datetime) -> Iterator[Trouble]:
+    free = site_health.free_megabytes()
+    if free < settings.HUNCH_DISK_ALERT_MB:
+        message = f"{free} MB are left, and at least {settings.HUNCH_DISK_ALERT_MB} MB should be (HUNCH_DISK_ALERT_MB)."
+        yield Trouble(Cause.DISK_LOW, "the disk of HUNCH_VAR", message)
+
+
+def still_paused(now: datetime) -> Iterator[Trouble]:
+    """An alert for each posting that the watch has paused, until a person has started or stopped it."""
+    alerts = list(Alert.objects.filter(cause=Cause.POSTING_PAUSED, resolved_at__isnull=True))
+    if alerts:
+        paused = postings_in(PostingState.PAUSED).values_list("pk", "study__slug")
+        subjects = {subject_of(pk, slug) for pk, slug in paused}
+        for row in alerts:
+            if row.subject in subjects:
+                yield Trouble(Cause.POSTING_PAUSED, row.subject, row.message, row.study_id)
+
+
+def broken_audit(now: datetime) -> Iterator[Trouble]:
+    last = audit_checks.last_check()
+    if last is not None and last.detail["faults"]:
+        message = (
+            f"By the check of {last.at:%Y-%m-%d %H:%M} UTC, entries of the audit were changed, removed or inserted "
+            f"(faults in its chain: {last.detail['faults']}). Run hunch verify_audit, which names them, and look who "
+            "can write to the database."
+        )
+        yield Trouble(Cause.UNHEALTHY, "audit", message)
+
+
+def _open_stages() -> QuerySet[Stage]:
+    return Stage.objects.filter(state=Stage.State.OPEN).select_related("study").order_by("pk")
+
+
+def _has_room() -> Exists:
+    return Exists(Booklet.objects.filter(stage=OuterRef("pk"), claimed_at__isnull=True))
+
+
+def _active() -> QuerySet[Posting]:
+    return postings_in(PostingState.ACTIVE).select_related("study", "stage__study").order_by("pk")
+
+
+LOOKS: dict[Alert.Cause, Callable[[datetime], Iterator[Trouble]]] = {
+    Cause.STEP_FAILED: failed_steps,
+    Cause.STAGE_FULL: full_stages,
+    Cause.NO_ARRIVALS: no_arrivals,
+    Cause.CAP_NEAR: caps_near,
+    Cause.DISK_LOW: low_disk,
+    Cause.POSTING_PAUSED: still_paused,
+    Cause.UNHEALTHY: broken_audit,
+}

@@ -1,0 +1,200 @@
+"""Statements that are compiled once instead of at each use. Imports Django alone.
+
+Django builds and compiles a queryset, or the saving of a row, anew each time. For the few statements that every page of
+a respondent needs, that takes longer than the database takes to answer them.
+"""
+
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import AutoField, Field, Model, QuerySet
+from django.db.models.query import get_related_populators
+from django.db.models.sql import InsertQuery
+from django.db.transaction import TransactionManagementError
+
+Row = TypeVar("Row", bound=Model)
+Value = int | str | uuid.UUID
+FIRST_MARK = 2**52 + 11  # Stands for a value while a queryset is compiled. No key of ours is as large.
+
+
+class CompiledQuery(Generic[Row]):
+    """A queryset of which nothing but values differs from use to use.
+
+        sittings = CompiledQuery(lambda number: Sitting.objects.filter(pk=number), number=int)
+        sittings.rows(number=12)
+
+    `build` must give the same queryset each time, apart from the values of its arguments: ints, texts or UUIDs that it
+    compares with fields of that type. The rows are those that the queryset would give, with the relations of its
+    `select_related` and its annotations; `prefetch_related` has no effect.
+    """
+
+    def __init__(self, build: Callable[..., QuerySet[Row]], **types: type[Value]) -> None:
+        self._build = build
+        self._types = types
+
+    def rows(self, **values: Value) -> list[Row]:
+        return list(_compiled(self, self._compile).rows(values))
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> "_Compiled":
+        marks = {name: _mark(place, kind) for place, (name, kind) in enumerate(self._types.items())}
+        return _Compiled(self._build(**marks), connection, marks)
+
+    def first(self, **values: Value) -> Row | None:
+        """The first row; None if there is none."""
+        return next(iter(self.rows(**values)), None)
+
+
+def insert(row: Row) -> Row:
+    """Insert a row as `save` does, and return it with its key. No signal is sent."""
+    _compiled(("insert", type(row)), lambda connection: _Insert(type(row), connection)).write(row)
+    return row
+
+
+def update(row: Model, *names: str) -> None:
+    """Update these fields of a row as `save(update_fields=names)` does. No signal is sent.
+
+    Raises:
+        DatabaseError: the row is not there.
+    """
+    _compiled(("update", type(row), names), lambda connection: _Update(type(row), names, connection)).write(row)
+
+
+def _compiled(key: Hashable, compile_for: Callable[[BaseDatabaseWrapper], Any]) -> Any:
+    """What was compiled for the connection of this thread. The connection holds it: both go together."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    known: dict[Hashable, Any] = connection.__dict__.setdefault("hunch_compiled", {})
+    if key not in known:
+        known[key] = compile_for(connection)
+    return known[key]
+
+
+def _mark(place: int, kind: type[Value]) -> Value:
+    number = FIRST_MARK + place
+    return uuid.UUID(int=number) if kind is uuid.UUID else f"mark {number}" if kind is str else number
+
+
+class _Statement:
+    """What all of them do: execute."""
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self.connection = connection
+        self.cursor_class: Any = (
+            _binding_cursor() if "prepare_threshold" in connection.settings_dict["OPTIONS"] else None
+        )
+
+    def cursor(self) -> Any:
+        """Where statements are prepared, one that sends values beside the statement: PostgreSQL then plans it once for
+        a connection, and planning is most of what such a statement costs it. Django's own cursor writes values into the
+        statement, which makes each a new one."""
+        if self.cursor_class is None:
+            return self.connection.cursor()
+        connection: Any = self.connection
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            return connection._prepare_cursor(self.cursor_class(connection.connection))
+
+
+class _Compiled(_Statement):
+    """A compiled queryset, and how its rows become objects: what Django works out at each use."""
+
+    def __init__(self, queryset: QuerySet[Any], connection: BaseDatabaseWrapper, marks: Mapping[str, Value]) -> None:
+        super().__init__(connection)
+        self.locks = queryset.query.select_for_update
+        self.compiler: Any = queryset.query.get_compiler(connection=connection)
+        self.sql, given = self.compiler.as_sql()
+        self.params = list(given)
+        # SQLite stores a UUID as its digits.
+        names = {mark: name for name, mark in marks.items()} | {_digits(mark): name for name, mark in marks.items()}
+        self.places = [
+            (place, names[value])
+            for place, value in enumerate(self.params)
+            if isinstance(value, int | str | uuid.UUID) and value in names
+        ]
+        if {name for _place, name in self.places} != set(marks):
+            raise ValueError(f"not every one of {', '.join(marks)} is a value of the statement: {self.sql}")
+        select, info = self.compiler.select, self.compiler.klass_info
+        fields = info["select_fields"]
+        self.model: type[Model] = info["model"]
+        self.own = slice(fields[0], fields[-1] + 1)
+        self.names = [column[0].target.attname for column in select[self.own]]
+        self.populators = get_related_populators(info, select, connection.alias)  # type: ignore[call-arg]  # of Django 6
+        self.annotations = list(self.compiler.annotation_col_map.items())
+        self.converters = self.compiler.get_converters([column[0] for column in select])
+
+    def rows(self, values: Mapping[str, Value]) -> Iterator[Any]:
+        if self.locks and not self.connection.in_atomic_block:
+            raise TransactionManagementError("rows are locked inside a transaction only")
+        params = self.params.copy()
+        for place, name in self.places:
+            params[place] = _digits(values[name]) if isinstance(params[place], str) else values[name]
+        with self.cursor() as cursor:
+            cursor.execute(self.sql, params)
+            found: Any = cursor.fetchall()
+        if self.converters:
+            found = self.compiler.apply_converters(found, self.converters)
+        return map(self._object, found)
+
+    def _object(self, row: Sequence[Any]) -> Model:
+        made = self.model.from_db(self.connection.alias, self.names, row[self.own])
+        for populator in self.populators:
+            populator.populate(row, made)
+        for name, column in self.annotations:
+            setattr(made, name, row[column])
+        return made
+
+
+class _Insert(_Statement):
+    def __init__(self, model: type[Model], connection: BaseDatabaseWrapper) -> None:
+        super().__init__(connection)
+        meta: Any = model._meta
+        self.fields: list[Field[Any, Any]] = [
+            field for field in meta.local_concrete_fields if not (field.generated or isinstance(field, AutoField))
+        ]
+        query = InsertQuery(model)
+        query.insert_values(self.fields, [model()], raw=True)
+        compiler: Any = query.get_compiler(connection=connection)
+        compiler.returning_fields = self.returned = meta.db_returning_fields
+        ((self.sql, params),) = compiler.as_sql()
+        if self.sql.count("%s") != len(self.fields) or len(params) != len(self.fields):
+            raise ValueError(f"a value of {model.__name__} is no plain value of its statement: {self.sql}")
+
+    def write(self, row: Model) -> None:
+        params = [field.get_db_prep_save(field.pre_save(row, True), self.connection) for field in self.fields]
+        with self.cursor() as cursor:
+            cursor.execute(self.sql, params)
+            for field, value in zip(self.returned, cursor.fetchone() if self.returned else (), strict=True):
+                setattr(row, field.attname, value)
+        row._state.adding, row._state.db = False, self.connection.alias
+
+
+class _Update(_Statement):
+    def __init__(self, model: type[Model], names: Sequence[str], connection: BaseDatabaseWrapper) -> None:
+        super().__init__(connection)
+        meta: Any = model._meta
+        quote = connection.ops.quote_name
+        self.fields: list[Any] = [meta.get_field(name) for name in names]
+        sets = ", ".join(f"{quote(field.column)} = %s" for field in self.fields)
+        self.sql = f"UPDATE {quote(meta.db_table)} SET {sets} WHERE {quote(meta.pk.column)} = %s"  # noqa: S608 - names
+        self.key = meta.pk
+
+    def write(self, row: Model) -> None:
+        values = [(field, field.pre_save(row, False)) for field in self.fields]
+        params = [field.get_db_prep_save(value, self.connection) for field, value in values]
+        with self.cursor() as cursor:
+            cursor.execute(self.sql, [*params, self.key.get_db_prep_save(row.pk, self.connection)])
+            if cursor.rowcount != 1:
+                raise DatabaseError(f"{row!r} is not there to be updated")
+
+
+def _binding_cursor() -> Any:
+    from django.db.backends.postgresql.base import ServerBindingCursor  # needs psycopg, which SQLite does not
+
+    return ServerBindingCursor
+
+
+def _digits(value: Value) -> str:
+    return value.hex if isinstance(value, uuid.UUID) else str(value)

@@ -1,0 +1,134 @@
+"""The rows of a stage that estimates read, each of them once: slots, what became of them, and the answers that count.
+
+A large study has tens of thousands of them, and most of the time of an estimate goes into objects. So nothing is read
+twice: answers get the slots, items and sittings that are known already, and what is only counted is read without
+objects.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from survey.contracts import instruments
+from survey.contracts.instruments import Instrument
+from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Slot, Stage
+from survey.services.answers.conditions import has_levels
+from survey.services.answers.counting import ALL_ROLES, ESTIMATED, counting
+
+ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
+LOST, OPEN = "lost", "open"
+STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SlotRow:
+    """A slot that counts in estimates: what became of it, its position, and the part that its item is in by the first
+    division of the instrument ("" if it has none)."""
+
+    slot: Slot
+    state: str
+    position: int | None
+    part: str
+
+
+@dataclass(frozen=True, eq=False)
+class StageRows:
+    """`slots` are those with a role that estimates use, `answers` all that count, of every role; both in the plan's
+    order. `divisions` has the part of each of the slots."""
+
+    stage: Stage
+    slots: list[SlotRow]
+    answers: list[Assignment]
+    divisions: Mapping[str, np.ndarray]
+
+    def answers_to(self, role: str) -> list[Assignment]:
+        return [answer for answer in self.answers if answer.slot.role == role]
+
+    def divisions_of(self, answers: Sequence[Assignment]) -> dict[str, np.ndarray]:
+        """The part of each of these answers, which are to slots that estimates use."""
+        place = {row.slot.pk: index for index, row in enumerate(self.slots)}
+        chosen = np.array([place[answer.slot_id] for answer in answers], dtype=np.int64)
+        return {name: labels[chosen] for name, labels in self.divisions.items()}
+
+
+def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) -> StageRows:
+    """The rows of one stage.
+
+    Args:
+        levels: only the answers under these levels of the study's factors. The slots are all there are.
+    """
+    slots = _slots(stage)
+    given = list(counting([stage], roles=ALL_ROLES).order_by())
+    _attach(given, slots, stage)
+    answers = sorted((one for one in given if has_levels(one, levels)), key=lambda one: one.slot.number)
+    estimated = [slot for slot in slots.values() if slot.role in ESTIMATED]
+    instrument.read_labels([slot.item for slot in slots.values()], answers)
+    divisions = instruments.estimates_of(instrument).divisions([slot.item for slot in estimated])
+    rows = _outcomes(stage, estimated, {one.pk for one in given}, next(iter(divisions.values()), None))
+    return StageRows(stage, rows, answers, divisions)
+
+
+def _slots(stage: Stage) -> dict[int, Slot]:
+    """Every slot of the stage by its key, in the plan's order, with its item and stratum."""
+    strata = {stratum.pk: stratum for stratum in stage.strata.all()}
+    found = {slot.pk: slot for slot in stage.slots.select_related("item").order_by("number")}
+    for slot in found.values():
+        slot._state.fields_cache["stage"] = stage  # Without the checks of the descriptor, which take longer than this.
+        if slot.stratum_id is not None:
+            slot._state.fields_cache["stratum"] = strata[slot.stratum_id]
+    return found
+
+
+def _outcomes(stage: Stage, slots: Sequence[Slot], counted: Collection[int], parts: np.ndarray | None) -> list[SlotRow]:
+    rows = Assignment.objects.filter(slot__stage=stage)
+    complete = set(
+        rows.filter(state=Assignment.State.LATE, completed_at__isnull=False).order_by().values_list("pk", flat=True)
+    )
+    given: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
+    for of, key, state, position in rows.order_by("pk").values_list("slot", "pk", "state", "position"):
+        given[of].append((key, state, position))
+    is_frozen = stage.state == Stage.State.FROZEN
+    labels = [""] * len(slots) if parts is None else [str(part) for part in parts]
+    found = []
+    for slot, part in zip(slots, labels, strict=True):
+        of_slot = given.get(slot.pk, [])
+        holding = [one for one in of_slot if one[1] == Assignment.State.COUNTED]
+        late = [one for one in of_slot if one[0] in complete]
+        if holding:
+            state = ANSWERED if holding[0][0] in counted else EXCLUDED
+        elif late:
+            state = LATE
+        elif is_frozen and any(one[1] == Assignment.State.WITHDRAWN for one in of_slot):
+            state = WITHDRAWN
+        else:
+            state = LOST if is_frozen else OPEN
+        taken = holding or late or of_slot
+        found.append(SlotRow(slot, state, taken[-1][2] if taken else slot.position, part))
+    return found
+
+
+def _attach(answers: Sequence[Assignment], slots: Mapping[int, Slot], stage: Stage) -> None:
+    """Give the answers their slots, sittings and levels. Many answers share a sitting."""
+    sittings = {sitting.pk: sitting for sitting in Sitting.objects.filter(stage=stage).order_by()}
+    of_sitting, of_item = _levels(stage) if stage.study.config.conditions else ({}, {})
+    for pk, sitting in sittings.items():
+        sitting.known_levels = of_sitting.get(pk, {})
+    for answer in answers:
+        known = answer._state.fields_cache
+        known["slot"], known["sitting"] = slots[answer.slot_id], sittings[answer.sitting_id]
+        answer.known_levels = of_item.get(answer.pk, {})
+
+
+def _levels(stage: Stage) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]]]:
+    """Factor to level, by sitting and by assignment."""
+    of_sitting: dict[int, dict[str, str]] = defaultdict(dict)
+    of_item: dict[int, dict[str, str]] = defaultdict(dict)
+    for found, rows, owner in (
+        (of_sitting, ConditionLevel.objects.filter(sitting__stage=stage), "sitting"),
+        (of_item, AssignmentCondition.objects.filter(assignment__sitting__stage=stage), "assignment"),
+    ):
+        for key, factor, level in rows.order_by().values_list(owner, "factor", "level"):
+            found[key][factor] = level
+    return of_sitting, of_item

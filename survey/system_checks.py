@@ -1,0 +1,86 @@
+"""System checks for what `settings` cannot check while it is read. Imports Django and database.
+
+Each has an id `hunch.…` and a hint that says what to do.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DEFAULT_DB_ALIAS
+
+from survey import database
+
+SOCKET_PATH_LIMIT = 107  # bytes: sockaddr_un.sun_path holds 108 with its closing zero
+
+
+@register()
+def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
+    probe = Path(settings.HUNCH_VAR) / ".writable"
+    try:
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as exc:
+        return [
+            Error(
+                f"HUNCH_VAR: {settings.HUNCH_VAR} cannot be written ({exc.strerror}).",
+                hint="Set HUNCH_VAR to a folder that this user may write.",
+                id="hunch.E001",
+            )
+        ]
+    return []
+
+
+@register()
+def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
+    """Keys are made with mode 0600 on the first run; a copied or restored folder may have lost that mode."""
+    return [
+        Error(f"{path} can be read by other users.", hint=f"Run: chmod 600 {path}", id="hunch.E002")
+        for path in (Path(settings.HUNCH_VAR) / "secret_key", Path(settings.HUNCH_VAR) / "identity_key")
+        if path.exists() and path.stat().st_mode & 0o077
+    ]
+
+
+@register()
+def redis_socket_path_fits(**_kwargs: Any) -> list[CheckMessage]:
+    url = urlsplit(settings.REDIS_URL)
+    size = len(url.path.encode())
+    if url.scheme == "unix" and size > SOCKET_PATH_LIMIT:
+        return [
+            Error(
+                f"REDIS_URL: the socket path has {size} bytes; the system allows {SOCKET_PATH_LIMIT}.",
+                hint="Put the socket into a folder with a shorter path.",
+                id="hunch.E003",
+            )
+        ]
+    return []
+
+
+@register(Tags.database)
+def connections_suffice(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """`migrate` runs this, and so does the web process when it starts."""
+    if not databases or DEFAULT_DB_ALIAS not in databases:
+        return []
+    room = database.room()
+    hint = "Raise max_connections of PostgreSQL, or lower HUNCH_WEB_WORKERS or HUNCH_WEB_THREADS."
+    if room is None or not room.is_short:
+        return []
+    if room.is_impossible:
+        return [Error(room.sentence, hint=hint, id="hunch.E004")]
+    return [Warning(room.sentence, hint=hint, id="hunch.W002")]
+
+
+@register(deploy=True)
+def proxy_header_is_set_behind_a_proxy(**_kwargs: Any) -> list[CheckMessage]:
+    if settings.SECURE_SSL_REDIRECT and not settings.SECURE_PROXY_SSL_HEADER:
+        return [
+            Warning(
+                "HUNCH_BEHIND_PROXY is off: behind a proxy that ends TLS every page would redirect to itself.",
+                hint="Set HUNCH_BEHIND_PROXY=true if a proxy sets X-Forwarded-Proto and X-Forwarded-For.",
+                id="hunch.W001",
+            )
+        ]
+    return []

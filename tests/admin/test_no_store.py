@@ -1,0 +1,72 @@
+"""No browser and no proxy keeps a page, an answer of the API or an export."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.admindocs.views import simplify_regex
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.resolvers import RegexPattern
+
+from survey.models import Study
+
+FILLED = {"app_label": "survey", "name": "answers.csv", "file": "words.csv", "index": "1", "panel": "prolific"}
+
+
+def routes(patterns: list[Any], before: str = "/") -> Iterator[str]:
+    """Every address of the URL configuration, with its placeholders."""
+    for one in patterns:
+        route = str(one.pattern)
+        if isinstance(one.pattern, RegexPattern):
+            route = simplify_regex(route).lstrip("/")
+        if isinstance(one, URLResolver):
+            yield from routes(one.url_patterns, before + route)
+        elif isinstance(one, URLPattern):
+            yield before + route
+
+
+def addresses(study: Study) -> list[str]:
+    return sorted({filled(route, study) for route in routes(get_resolver().url_patterns)})
+
+
+def filled(route: str, study: Study) -> str:
+    """The route with a value in each placeholder. A model's pages lead to its first row, whatever its number is."""
+    if page := re.match(r"/admin/(\w+)/(\w+)/<", route):
+        row = apps.get_model(page[1], page[2])._default_manager.order_by("pk").first()
+        route = re.sub(r"<[^>]+>", str(row.pk if row else 1), route, count=1)
+    values = {**FILLED, "slug": study.slug}
+    return re.sub(r"<(?:\w+:)?(\w+)>", lambda place: values.get(place[1], "1"), route)
+
+
+def is_kept(response: Any) -> bool:
+    return "no-store" not in response.headers.get("Cache-Control", "")
+
+
+@pytest.mark.slow
+def test_no_address_answers_with_what_may_be_kept(study: Study, as_superuser: Client, superuser: Any) -> None:
+    walked = addresses(study)
+    for part in ("/admin/survey/study/", "/s/cast/sitting", "/api/v1/sitting/", "/api/v1/studies/cast/answers.csv"):
+        assert part in walked
+    stranger, opened = Client(), 0
+    for address in walked:
+        seen = as_superuser.get(address)
+        opened += seen.status_code == 200
+        answers = {"seen": seen, "asked": stranger.get(address), "sent": stranger.post(address)}
+        assert [name for name, response in answers.items() if is_kept(response)] == [], address
+    assert opened > 90
+
+
+def test_an_export_is_not_kept(study: Study, as_superuser: Client) -> None:
+    for name in ("answers.csv", "codebook.md", "forms.csv"):
+        response = as_superuser.post(f"/admin/survey/study/{study.pk}/export/{name}")
+        assert response.status_code == 200 and not is_kept(response)
+
+
+def test_a_refused_body_and_an_unknown_page_are_not_kept(db: None, settings: Any) -> None:
+    settings.HUNCH_MAX_BODY = 10
+    client = Client()
+    assert not is_kept(client.post("/api/v1/sitting/", "x" * 100, content_type="text/plain"))
+    assert not is_kept(client.get("/nowhere"))

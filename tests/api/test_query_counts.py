@@ -1,0 +1,87 @@
+"""The statements of every endpoint, as query_counts.json has them."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.api import urls
+from survey.models import ApiToken, Sitting
+from survey.services.sittings.flow import check_questions
+from tests import cast
+from tests.statements import QueryCounts
+
+pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
+MOST = 9  # An answer and the step after it are one request.
+
+
+def reader() -> Client:
+    user = User.objects.create_user("reader")
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
+    client = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+    client.get("/api/v1/studies/")  # The token's time of use is written once a minute.
+    return client
+
+
+def answer(counts: QueryCounts) -> None:
+    """A respondent's whole sitting by the API."""
+    client = Client()
+    begin = partial(client.post, "/api/v1/studies/cast/sittings/", {"consent": True}, content_type="application/json")
+    token = counts.count("POST sittings", begin).json()["token"]
+    client = Client(headers={"X-Sitting-Token": token})
+    step: dict[str, Any] = counts.count("GET sitting", partial(client.get, "/api/v1/sitting/")).json()
+    while step["kind"] != "end":
+        data = {"step": step["number"], "first_check": 1, "second_check": 1, "value": 60, "direction": "higher"}
+        if step["kind"] == "checks":
+            data |= right_options()
+        elif step["kind"] == "item" and step["screen"]["name"] == "posterior":
+            data["value"] = 70
+        elif step["kind"] == "form":
+            data = {"step": step["number"], "age": 30, "use": "never"}
+        name = f"POST sitting: {step['kind']}" + (f", {step['screen']['name']}" if step.get("screen") else "")
+        post = partial(client.post, "/api/v1/sitting/", data, content_type="application/json")
+        response = counts.count(name, post)
+        assert response.status_code == 200, response.json()
+        step = response.json()
+
+
+def right_options() -> dict[str, int]:
+    """The places at which the sitting that was begun last is shown the right options."""
+    sitting = Sitting.objects.select_related("stage__study").latest("pk")
+    questions = check_questions(sitting, sitting.current_block)
+    return {check.name: check.order.index(0) + 1 for check in questions}
+
+
+def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: QueryCounts) -> None:
+    study = cast.open_study()
+    count, anybody, researcher = query_counts.count, Client(), reader()
+    anybody.get("/api/v1/studies/cast/")  # Once, so that this process keeps the study's file.
+    count("GET study", partial(anybody.get, "/api/v1/studies/cast/"))
+    answer(query_counts)
+    inside = cast.begin(study)
+    step = cast.walk(inside, until="item")
+    person = Client(headers={"X-Sitting-Token": inside.token})
+    send = partial(person.post, content_type="application/json")
+    count("POST sitting-left", partial(send, "/api/v1/sitting/left/", {"step": step.number}))
+    remark = {"position": 1, "screen": "prior", "report": "It is cut off."}
+    assert count("POST sitting-report", partial(send, "/api/v1/sitting/report/", remark)).status_code == 200
+    researcher.get("/api/v1/studies/cast/estimates/")  # Once, so that they are stored.
+    for name, path in (
+        ("studies", "/api/v1/studies/"),
+        ("stages", "/api/v1/studies/cast/stages/"),
+        ("answers", "/api/v1/studies/cast/answers/"),
+        ("reports", "/api/v1/studies/cast/reports/"),
+        ("leaderboard", "/api/v1/studies/cast/leaderboard/"),
+        ("estimates", "/api/v1/studies/cast/estimates/"),
+        ("report", "/api/v1/studies/cast/reports/alignment/"),
+    ):
+        count(f"GET {name}", partial(researcher.get, path))
+    count("GET answers-csv", lambda: researcher.get("/api/v1/studies/cast/answers.csv").getvalue())
+    for pattern in urls.urlpatterns:
+        assert any(name.split(" ")[1].rstrip(":") == pattern.name for name in query_counts.rows), pattern.name
+    for name, number in query_counts.rows.items():
+        if name.startswith(("POST sitting:", "GET sitting", "GET study")) and name != "POST sitting: checks":
+            assert number <= MOST, (name, number)

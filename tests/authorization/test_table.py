@@ -1,0 +1,291 @@
+"""Every address of the URL configuration, asked by every kind of visitor, answers as authorization.json says.
+
+    python -m pytest tests/authorization --rewrite-authorization
+
+writes the file anew. A new address without a row fails, and so does an answer that is another one than the committed.
+What no committed file may allow stands below it: who is no member learns nothing, and a higher role is never refused
+what a lower one may read.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import Group, Permission, User
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import Model
+from django.template.backends.django import Template
+from django.template.response import SimpleTemplateResponse
+from django.test import Client
+from django.urls import URLResolver, get_resolver
+from django.utils import timezone
+
+from survey.models import (
+    ApiToken,
+    Evaluation,
+    PaymentBatch,
+    Posting,
+    PredictorRun,
+    Respondent,
+    Study,
+    StudyInvitation,
+    StudyMembership,
+    Submission,
+)
+from survey.services.base import rights
+from survey.services.studies import members
+from tests import cast
+from tests.admin.conftest import study_in_its_second_stage
+from tests.admin.test_pages import one_row_of_everything
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database]
+
+FILE = Path(__file__).with_name("authorization.json")
+MISSING, MISSING_SLUG = str(10**9), "no-such-study"
+# Other people's packages are installed for the tests alone.
+NOT_OURS = re.compile(r"admin/(toy|cloze|preference)\w*/")
+MODEL_OF_ADMIN = re.compile(r"admin/(?P<app>[a-z_]+)/(?P<model>[a-z]+)/")
+# One for all: making one takes longer than most requests.
+CLIENT = Client(raise_request_exception=False)
+ROLES = ("viewer", "analyst", "editor", "owner")
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """What is sent with each request, and with what it was logged in."""
+
+    cookies: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, address: str) -> int:
+        """The status. Nothing that the request changed stays."""
+        CLIENT.cookies = SimpleCookie(self.cookies)
+        with transaction.atomic():
+            content_type = _content_type(address)
+            response = CLIENT.generic(method, address, b"{}", content_type=content_type, headers=self.headers)
+            if response.streaming:  # To its end: closing it early would close the test's connection.
+                response.getvalue()
+            transaction.set_rollback(True)
+        return int(response.status_code)
+
+
+def _content_type(address: str) -> str:
+    return "application/json" if address.startswith("/api/") else "application/x-www-form-urlencoded"
+
+
+# Addresses
+
+
+def routes(patterns: Any = None, before: str = "") -> Iterator[str]:
+    """Every address as the URL configuration writes it."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        whole = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, whole)
+        elif not NOT_OURS.match(whole):
+            yield whole
+
+
+# By the beginning of an address and the name in it: what stands there. The longest beginning that fits counts.
+FILLED = {
+    ("", "slug"): "cast",
+    ("hooks/", "panel"): "prolific",
+    ("admin/r/", "rest"): "1/1/",
+    ("admin/r/", "content_type_id"): "1",
+    ("admin/r/", "object_id"): "1",
+    ("admin/survey/study/<int:pk>/stages/", "index"): "2",
+    ("admin/survey/study/<int:pk>/stages/", "name"): "pause",
+    ("admin/survey/study/<int:pk>/export/", "name"): "answers.csv",
+    ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
+    ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
+    ("admin/survey/posting/<int:pk>/do/", "name"): "pay",
+    ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
+}
+# What a name stands for, and how it leads to the study.
+BY_NAME: dict[str, tuple[type[Model], str]] = {
+    "row": (Submission, "posting__study"),
+    "batch": (PaymentBatch, "posting__study"),
+    "member": (StudyMembership, "study"),
+    "invitation": (StudyInvitation, "study"),
+}
+# Addresses that Django writes as expressions.
+EXPRESSIONS = {"admin/^(?P<app_label>": "/admin/survey/", "admin/(?P<url>.*)$": "/admin/nothing-is-here"}
+PART = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+def address_of(route: str, study: Study) -> str:
+    """The address of the route about this study; MISSING keys where there is no study."""
+    for beginning, address in EXPRESSIONS.items():
+        if route.startswith(beginning):
+            return address
+    query = "?said=paid" if "/payment/" in route else ""
+    return "/" + PART.sub(lambda part: _value(route, part[1], study), route) + query
+
+
+def _value(route: str, name: str, study: Study) -> str:
+    fitting = [beginning for beginning, named in FILLED if named == name and route.startswith(beginning)]
+    if fitting:
+        value = FILLED[max(fitting, key=len), name]
+        return MISSING_SLUG if name == "slug" and study.pk is None else value
+    if name in BY_NAME:
+        model, path = BY_NAME[name]
+        row = model._default_manager.filter(**{path: study.pk}).order_by("pk").first() if study.pk else None
+        return str(row.pk) if row else MISSING
+    found = MODEL_OF_ADMIN.match(route)
+    assert found is not None and name in ("pk", "object_id", "id"), f"{route}: say in FILLED what {name} may be"
+    if study.pk is None:
+        return MISSING
+    model = apps.get_model(found["app"], found["model"])
+    path = rights.path_to_study(model)
+    rows = model._default_manager.filter(**{path: study.pk}) if path else model._default_manager.all()
+    row = rows.order_by("pk").first()
+    assert row is not None, f"{route}: the test needs a row of {model.__name__}"
+    return str(row.pk)
+
+
+# Visitors
+
+
+def account(name: str, *, permissions: bool = True, **flags: bool) -> User:
+    """An account that may do everything that an account may be permitted: only its role decides."""
+    user = User.objects.create_user(name, is_staff=True, **flags)
+    if permissions:
+        user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=OURS))
+    return user
+
+
+OURS = ("survey", "belief_update", "own_answers")
+
+
+def logged_in(user: User) -> Visitor:
+    client = Client()
+    client.force_login(user)
+    return Visitor(cookies={name: morsel.value for name, morsel in client.cookies.items()})
+
+
+def respondent(sitting: Any) -> Visitor:
+    return Visitor(cookies={"hunch_sitting": sitting.token}, headers={"X-Sitting-Token": sitting.token})
+
+
+def with_token(secret: str) -> Visitor:
+    return Visitor(headers={"Authorization": f"Token {secret}"})
+
+
+def visitors(study: Study, other: Study) -> dict[str, Visitor]:
+    found = {
+        "stranger": Visitor(),
+        "respondent of this study": respondent(study.respondents.get(sittings__state="live").sittings.get()),
+        "respondent of another": respondent(cast.begin(other)),
+    }
+    outsider = account("outsider")
+    cast.join(outsider, other)
+    found["no member"] = logged_in(outsider)
+    for role in ROLES:
+        user = account(role)
+        cast.join(user, study, role, may_spend=False)
+        found[role] = logged_in(user)
+    spender = account("spender")
+    cast.join(spender, study)
+    found["owner who may spend"] = logged_in(spender)
+    unpermitted = account("unpermitted", permissions=False)
+    cast.join(unpermitted, study)
+    found["owner without permissions"] = logged_in(unpermitted)
+    found["superuser"] = logged_in(User.objects.get(username="super"))
+    found["token to read"] = with_token(ApiToken.issue(user=spender)[1])
+    found["token to run"] = with_token(ApiToken.issue(user=spender, scope=ApiToken.Scope.RUN)[1])
+    expired, secret = ApiToken.issue(user=spender, scope=ApiToken.Scope.RUN)
+    ApiToken.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    found["token that expired"] = with_token(secret)
+    cast.join(spender, other)
+    found["token for another study"] = with_token(ApiToken.issue(user=spender, studies=[other])[1])
+    found["superuser's token for another study"] = with_token(
+        ApiToken.issue(user=User.objects.get(username="super"), studies=[other])[1]
+    )
+    return found
+
+
+OUTSIDE = ("no member", "token for another study", "superuser's token for another study")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Study, dict[str, Visitor]]]:
+    cache.clear()
+    logging.disable(logging.CRITICAL)  # Thousands of requests are refused, each with its traceback.
+    # What a page says is no part of the table, and writing it would take most of the time.
+    monkeypatch.setattr(SimpleTemplateResponse, "rendered_content", property(lambda _response: ""))
+    monkeypatch.setattr(Template, "render", lambda *_given, **_named: " ")
+    app_list = AdminSite.get_app_list
+    monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])
+    settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"  # One statement less a request.
+    study = study_in_its_second_stage()
+    superuser = User.objects.create_superuser("super")
+    one_row_of_everything(study, superuser)
+    other = cast.open_study(slug="other", bank=cast.bank(name="other").name)
+    members.invite(study, role="viewer", may_spend=False, by=superuser, now=timezone.now())
+    Group.objects.create(name="some")
+    cast.join(User.objects.create_user("somebody else"), study)  # The member whom the addresses are about.
+    Evaluation.objects.create(
+        predictor_run=PredictorRun.objects.filter(stage__study=study)[0],
+        stage=study.stages.get(index=2),
+        metrics={"naive": {"n": 1}},
+    )
+    # There are postings and people to ask about.
+    assert Posting.objects.filter(study=study).exists() and Respondent.objects.filter(study=study).exists()
+    yield study, visitors(study, other)
+    logging.disable(logging.NOTSET)
+
+
+def test_every_address_answers_every_visitor_as_the_table_says(
+    world: tuple[Study, dict[str, Visitor]], request: pytest.FixtureRequest
+) -> None:
+    study, everybody = world
+    asked = [(route, address_of(route, study), address_of(route, Study())) for route in dict.fromkeys(routes())]
+    table: dict[str, str] = {}
+    wrong: list[str] = []
+    for route, address, elsewhere in asked:
+        for method in ("GET", "POST"):
+            answers = {name: visitor.ask(method, address) for name, visitor in everybody.items()}
+            table[f"{method} {route}"] = " ".join(map(str, answers.values()))
+            wrong += problems(f"{method} {address}", answers)
+            if address != elsewhere and is_of_a_study(route):
+                wrong += [
+                    f"{method} {address}: {name} learns whether it exists"
+                    for name in OUTSIDE
+                    if everybody[name].ask(method, elsewhere) != answers[name]
+                ]
+    found = {"visitors": list(everybody), "answers": table}
+    if request.config.getoption("--rewrite-authorization"):
+        FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    stored: Any = json.loads(FILE.read_text(encoding="utf-8"))
+    assert stored["visitors"] == found["visitors"]
+    assert sorted(stored["answers"]) == sorted(table), "a route without a row: say who may what"
+    assert {name: row for name, row in table.items() if stored["answers"][name] != row} == {}
+    assert not wrong, "\n".join(wrong)
+
+
+def problems(asked: str, answers: dict[str, int]) -> list[str]:
+    """What no table may say."""
+    found = [f"{asked}: {name} gets {status}" for name, status in answers.items() if status >= 500 and status != 503]
+    ladder = [*ROLES, "owner who may spend", "superuser"]
+    read = [name for name in ladder if answers[name] == 200]
+    if read and any(answers[name] != 200 for name in ladder[ladder.index(read[0]) :]):
+        found.append(f"{asked}: {read[0]} may, and a higher role may not")
+    return found
+
+
+def is_of_a_study(route: str) -> bool:
+    """Whether the address names a study or something of it to researchers."""
+    if route.startswith("api/v1/studies/<slug:slug>/"):
+        return route not in ("api/v1/studies/<slug:slug>/", "api/v1/studies/<slug:slug>/sittings/")
+    found = MODEL_OF_ADMIN.match(route)
+    return found is not None and rights.is_ruled(apps.get_model(found["app"], found["model"]))

@@ -1,0 +1,139 @@
+"""What a page of an item costs: at most 7 statements a POST and 4 a GET, however large the study is."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from survey.models import Bank, QuestionReport, Score, Study
+from survey.services.studies.amending import amend
+from tests import cast
+from tests.frontend.pages import Page, arrive, fields_for, get, read
+from tests.statements import counted
+
+pytestmark = pytest.mark.django_db
+MOST = {"GET": 4, "POST": 7, "POST that ends an item": 8}
+CHECK = {"name": "read", "kind": "nonsense", "text": "Have you been on the moon?", "options": ["No", "Yes"]}
+BLOCKS = [
+    {"kind": "consent", "text": "We ask for your consent."},
+    {"kind": "items"},
+    {"kind": "debriefing", "text": "It was about expectations."},
+    {"kind": "end", "text": "Thanks."},
+]
+MODES = ("direction", "blank", "keep_button", "prefilled")
+CONDITIONS = [
+    {"factor": "framing", "levels": ["plain", "warm"]},
+    {
+        "factor": "mode",
+        "levels": list(MODES),
+        "per": "item",
+        "options": {mode: {"answer_mode": mode} for mode in MODES},
+    },
+    {"factor": "sound", "levels": ["on", "off"], "per": "item"},
+]
+OWN = {"kind": "own_answers"}
+LANGUAGES = {"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3}
+IN_TWO = [
+    {**block, "text": {"en": block["text"], "de": block["text"]}} if "text" in block else block for block in BLOCKS
+]
+STUDIES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "conditions": {"conditions": CONDITIONS},
+    "attention": {"conditions": CONDITIONS, "checks": 2},
+    "reasons": {"instrument": {"kind": "belief_update", "options": {"explanation": "all", "own_answer": True}}},
+    "languages": {"texts": LANGUAGES, "blocks": IN_TWO, "title": {"en": "A study", "de": "Eine Studie"}},
+    "score": {"instrument": OWN},
+}
+
+
+def open_study(items: int, *, checks: int = 0, **overrides: Any) -> Study:
+    asked = [{**CHECK, "name": f"read_{number}", "after_item": number} for number in range(1, checks + 1)]
+    sitting = {"items": items, **({"attention_checks": asked} if asked else {})}
+    if not Bank.objects.exists():
+        cast.bank(400)
+    given = {"blocks": BLOCKS, "sitting": sitting, "stages": [{"sittings": 8}], "candidates": {"size": 400}}
+    return cast.open_study(**{**given, **overrides})
+
+
+def answers(page: Page) -> dict[str, Any]:
+    if page.main["data-kind"] == "attention":
+        (name,) = {field["name"] for field in page.inputs}
+        return {**page.hidden, name: page.value_of("No")}
+    given = fields_for(page) if page.main["data-kind"] == "item" else dict(page.hidden)
+    if page.form.get("data-screen") in ("answer", "own_answer"):
+        given |= {"answer": "A", "confidence": "50", "value": ""}
+    return {**given, "explanation": "So it seemed."}
+
+
+def walk(client: Client, *, slug: str = "cast", remark: str = "", exchange: bool = False) -> dict[str, set[int]]:
+    """Answer a whole sitting; the statements that its items took, by what was sent."""
+    address, headers = f"/s/{slug}/sitting", {"X-Hunch-Exchange": "1"} if exchange else {}
+    found: dict[str, set[int]] = {"GET": set(), "POST": set(), "POST that ends an item": set()}
+    page = get(client, address)
+    while page.main["data-kind"] != "end":
+        given = {**answers(page), "report": remark}
+        response, posted = counted(partial(client.post, address, given, headers=headers))
+        assert response.status_code == (200 if exchange else 303), response.content.decode()
+        if exchange:
+            following = read(response.content.decode())
+        else:
+            response, got = counted(partial(client.get, address))
+            following = read(response.content.decode())
+            if following.main["data-kind"] == "item":
+                found["GET"].add(len(got))
+        if page.main["data-kind"] == "item":
+            ended = following.text.split(" of ")[0] != page.text.split(" of ")[0]
+            found["POST that ends an item" if ended else "POST"].add(len(posted))
+        page = following
+    return found
+
+
+def most(found: dict[str, set[int]], *, more: int = 0) -> None:
+    for what, limit in MOST.items():
+        assert max(found[what], default=0) <= limit + (more if what != "GET" else 0), found
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_an_items_pages_take_as_few_statements_with_fifteen_items_as_with_two(kind: str) -> None:
+    found = []
+    for items, slug in ((2, "short"), (15, "long")):
+        open_study(items, **STUDIES[kind], slug=slug)
+        client = Client()
+        arrive(client, slug)
+        found.append(walk(client, slug=slug))
+        most(found[-1], more=1 if kind == "score" else 0)
+    short, long = found
+    for what in ("GET", "POST that ends an item"):
+        assert max(short[what]) == max(long[what])
+    assert Score.objects.exists() == (kind == "score")
+
+
+def test_amendments_cost_nothing(client: Client) -> None:
+    study = open_study(2)
+    arrive(client)
+    texts = cast.BASE["texts"]
+    for number in range(3):
+        changed = {"blocks": BLOCKS, "sitting": {"items": 2}, "stages": [{"sittings": 8}], "candidates": {"size": 400}}
+        text = cast.study_text(**changed, texts={**texts, "welcome": f"Welcome {number}."})
+        amend(study, text=text, source_name="cast.toml", reason="A better word.")
+        study = Study.objects.get(pk=study.pk)
+    most(walk(client))
+
+
+def test_a_remark_costs_two(client: Client) -> None:
+    open_study(2)
+    arrive(client)
+    most(walk(client, remark="It is cut off."), more=2)
+    assert QuestionReport.objects.count() == 4
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_an_exchange_costs_less_than_a_post_and_a_get(kind: str) -> None:
+    open_study(2, **STUDIES[kind])
+    in_two, in_one = Client(), Client()
+    for client in (in_two, in_one):
+        arrive(client)
+    two, one = walk(in_two), walk(in_one, exchange=True)
+    for what in ("POST", "POST that ends an item"):
+        assert not one[what] or max(one[what]) < max(two[what]) + max(two["GET"])

@@ -1,0 +1,192 @@
+"""`tools/verify_study.py` on exported studies: what is right passes, and what somebody has changed is found."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from survey.models import AuditEntry, Stage
+from survey.services.base import audit_chain, auditing
+from survey.services.base.hashing import digest
+from survey.services.results.export import files
+from survey.services.stages import jobs, lifecycle
+from tests import cast
+from tests.golden.test_golden import STUDIES, golden, loaded, study_of
+from tools import verify_study
+
+pytestmark = pytest.mark.django_db
+__all__ = ["golden", "loaded"]
+
+
+@pytest.fixture
+def beliefs(golden: None, tmp_path: Path) -> Path:
+    """The export of the study with four stages, with a sealed audit and one entry that is not sealed."""
+    audit_chain.seal_entries()
+    study = study_of("beliefs")
+    auditing.record("export_answers", study)
+    files.write_export(study, tmp_path)
+    return tmp_path
+
+
+def change(folder: Path, name: str, changed: Callable[[list[dict[str, str]]], Any]) -> None:
+    """Change the rows of one file of an export."""
+    rows = verify_study.read(folder, name)
+    columns = list(rows[0])
+    changed(rows)
+    with (folder / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def faults(folder: Path) -> list[str]:
+    return verify_study.verify(folder).faults
+
+
+@pytest.mark.parametrize("slug", STUDIES)
+def test_what_earlier_code_stored_is_right(golden: None, slug: str, tmp_path: Path) -> None:
+    audit_chain.seal_entries()
+    files.write_export(study_of(slug), tmp_path)
+    found = verify_study.verify(tmp_path, audit_chain.head().sha256)
+    assert found.faults == []
+    stages = Stage.objects.filter(study__slug=slug).count()
+    assert sum("the hash of a plan" in line for line in found.checked) == stages
+    assert sum("probabilities to 1e-12" in line for line in found.checked) == stages
+
+
+def test_it_says_what_it_checked_and_what_it_cannot(beliefs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify_study.main([str(beliefs)]) == 0
+    printed = capsys.readouterr().out
+    assert "checked: stage 3: the hash of a plan of 60 slots" in printed
+    assert "scores and strata of 40 sampled slots among 600 candidates" in printed
+    assert "not checked: the snapshots' hashes of answers, which are keyed" in printed
+    assert f"head: seal 30, {audit_chain.head().sha256}; not sealed: 1" in printed
+    assert printed.endswith("nothing is wrong\n")
+
+
+@pytest.mark.parametrize("role", ["sampled", "holdout"])
+def test_one_changed_digit_of_a_probability_is_found(beliefs: Path, role: str) -> None:
+    def add_a_little(rows: list[dict[str, str]]) -> None:
+        row = next(row for row in rows if row["stage"] == "3" and row["role"] == role)
+        row["inclusion_probability"] = repr(float(row["inclusion_probability"]) + 1e-11)
+
+    change(beliefs, "answers.csv", add_a_little)
+    found = faults(beliefs)
+    assert any("inclusion_probability is" in fault for fault in found)
+    assert any("the plan's hash" in fault for fault in found)
+
+
+def test_a_probability_that_was_changed_everywhere_is_found(beliefs: Path) -> None:
+    """Also where the hashes of the plan were made anew with it."""
+
+    def halve(rows: list[dict[str, str]]) -> None:
+        for row in rows:
+            if row["stage"] == "3" and row["stratum"] == "top":
+                row["inclusion_probability"] = repr(float(row["inclusion_probability"]) / 2)
+
+    change(beliefs, "answers.csv", halve)
+    rows = [row for row in verify_study.read(beliefs, "answers.csv") if row["stage"] == "3"]
+    firsts = {int(row["slot"]): row for row in reversed(rows) if row["booklet_kind"] == "main"}
+    sha256 = digest([verify_study.facts_of(firsts[slot]) for slot in sorted(firsts)])
+
+    def with_hash(stages: list[dict[str, str]]) -> None:
+        manifest = {**json.loads(stages[2]["manifest"]), "plan_sha256": sha256}
+        stages[2] |= {"plan_sha256": sha256, "manifest": json.dumps(manifest)}
+
+    change(beliefs, "stages.csv", with_hash)
+    found = faults(beliefs)
+    assert not any("the plan's hash" in fault for fault in found)
+    assert any("inclusion_probability is" in fault for fault in found)
+    assert any("plan_sha256 is not what the audit's entry" in fault for fault in found)
+
+
+def test_a_removed_slot_is_found(beliefs: Path) -> None:
+    def remove(rows: list[dict[str, str]]) -> None:
+        rows[:] = [row for row in rows if (row["stage"], row["slot"]) != ("2", "60")]
+
+    change(beliefs, "answers.csv", remove)
+    assert any(fault.startswith("stage 2: the plan's hash") for fault in faults(beliefs))
+
+
+def test_an_item_in_the_wrong_stratum_is_found(beliefs: Path) -> None:
+    answers = verify_study.read(beliefs, "answers.csv")
+    low = next(row for row in answers if (row["stage"], row["stratum"]) == ("3", "rest"))
+
+    def lift(rows: list[dict[str, str]]) -> None:
+        for row in rows:
+            if (row["stage"], row["item"]) == ("3", low["item"]):
+                row["score"] = "0.99"
+
+    change(beliefs, "candidates.csv", lift)
+    assert any("its score is not the candidate's" in fault for fault in faults(beliefs))
+    change(beliefs, "answers.csv", lift)
+    assert any("does not lie in the stratum rest" in fault for fault in faults(beliefs))
+
+
+@pytest.mark.parametrize("column", ["at", "actor", "via", "action", "subject", "detail", "salt"])
+def test_an_edited_row_of_the_audit_is_found(beliefs: Path, column: str) -> None:
+    value = {"detail": '{"now": true}', "at": "2026-01-01T00:00:00.000000+00:00"}.get(column, "another")
+    change(beliefs, "audit.csv", lambda rows: rows[5].update({column: value}))
+    assert any("has another hash than its row makes" in fault for fault in faults(beliefs))
+
+
+@pytest.mark.parametrize("place", [3, 10])
+def test_a_removed_row_of_the_audit_is_found(beliefs: Path, place: int) -> None:
+    change(beliefs, "audit.csv", lambda rows: rows.pop(place))
+    assert any("were removed or inserted" in fault for fault in faults(beliefs))
+
+
+def test_a_head_that_is_not_in_the_chain_is_said(beliefs: Path) -> None:
+    (fault,) = verify_study.verify(beliefs, "f" * 64).faults
+    assert "is no seal" in fault
+
+
+def test_entries_of_other_studies_are_there_as_hashes_alone(beliefs: Path) -> None:
+    text = (beliefs / "audit.csv").read_text(encoding="utf-8")
+    assert "beliefs stage 1" in text and "real stage 1" not in text and "answers stage 1" not in text
+    rows = verify_study.read(beliefs, "audit.csv")
+    assert len([row for row in rows if row["number"]]) == AuditEntry.objects.count() - 1
+
+
+def test_assignments_and_exclusions_are_checked_against_the_audit(tmp_path: Path) -> None:
+    study = cast.open_study(flags={"same_answers": {"items": 3, "share": 1.0}}, exclusions={"flags": ["same_answers"]})
+    for _person in range(2):
+        cast.walk(cast.begin(study))
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    audit_chain.seal_entries()
+    files.write_export(study, tmp_path)
+    found = verify_study.verify(tmp_path)
+    assert found.faults == []
+    assert {"stage 1: 2 assignments against the audit", "stage 1: 2 exclusions against the audit"} <= set(found.checked)
+
+    def swap(rows: list[dict[str, str]]) -> None:
+        people = sorted({row["respondent"] for row in rows if row["respondent"]})
+        one, two = (next(row for row in rows if row["respondent"] == person) for person in people)
+        one["respondent"], two["respondent"], one["excluded"] = two["respondent"], one["respondent"], "speeder"
+
+    change(tmp_path, "answers.csv", swap)
+    swapped = faults(tmp_path)
+    assert any(fault.endswith("are not those that the audit has a hash of") for fault in swapped)
+    assert any(fault.endswith("are in the audit and not in answers.csv") for fault in swapped)
+    assert not any("before the audit" in line for line in verify_study.verify(tmp_path).unchecked)
+    change(tmp_path, "answers.csv", lambda rows: [row.update(excluded="speeder") for row in rows if row["excluded"]])
+    assert any("is left out, and the audit has no hash" in fault for fault in faults(tmp_path))
+
+
+def test_it_needs_nothing_of_hunch(beliefs: Path) -> None:
+    """As somebody runs it who has the file and numpy alone."""
+    script = Path(settings.BASE_DIR) / "tools" / "verify_study.py"
+    ran = subprocess.run(
+        [sys.executable, "-P", str(script), str(beliefs)], capture_output=True, text=True, check=False, cwd=beliefs
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.split() for line in script.read_text(encoding="utf-8").splitlines()]
+    imported = {words[1].partition(".")[0] for words in lines if words[:1] in (["import"], ["from"])}
+    assert imported - sys.stdlib_module_names == {"numpy"}
+    assert verify_study.main([str(beliefs / "nowhere")]) == 2

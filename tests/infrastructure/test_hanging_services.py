@@ -1,0 +1,110 @@
+"""The process manager ends and restarts a child that still runs and does nothing; who computes makes way for pages."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from survey import background, health, process_manager, queues
+from survey.process_manager import ProcessManager, Service
+from tests.infrastructure.test_compose import OURS
+from tests.infrastructure.test_process_manager import eventually
+
+ROOT = Path(__file__).parents[2]
+BEATS = "import os, time\nwhile True:\n    open(os.environ['HUNCH_HEARTBEAT'], 'w').close()\n    time.sleep(0.1)"
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_manager, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(process_manager, "HANGS_AFTER", 1.0)
+    monkeypatch.setattr(health, "HEARTBEAT_MAX_AGE", 2.0)
+
+
+def beating(manager: ProcessManager) -> list[Service]:
+    return [
+        Service("beating", [sys.executable, "-c", BEATS], heartbeat=manager.run / "beating.heartbeat"),
+    ]
+
+
+def stopped(manager: ProcessManager) -> int:
+    """The id of the child, which still exists and does nothing from now on."""
+    manager.wait_healthy(timeout=60)
+    assert eventually(lambda: manager._services[0].was_well)
+    child = manager.process_ids()["beating"]
+    os.kill(child, signal.SIGSTOP)
+    return child
+
+
+@pytest.mark.slow
+def test_a_child_that_hangs_is_ended_and_started_again(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: beating(self))
+    monkeypatch.setattr(health, "broker_answers", lambda: True)
+    said: list[str] = []
+    with ProcessManager(say=said.append) as manager:
+        child = stopped(manager)
+        assert eventually(lambda: manager.process_ids().get("beating") not in (None, child))
+        manager.wait_healthy(timeout=60)
+        assert not psutil.pid_exists(child)
+    assert any("no sign of life" in line for line in said)
+
+
+@pytest.mark.slow
+def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: beating(self))
+    monkeypatch.setattr(health, "broker_answers", lambda: False)
+    with ProcessManager() as manager:
+        child = stopped(manager)
+        assert not eventually(lambda: manager.process_ids().get("beating") != child, seconds=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_its_own_session", [True, False])
+@pytest.mark.parametrize("nice_already", [0, 15, 17])
+def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int, in_its_own_session: bool) -> None:
+    """To other sessions too, as those of the other services: without its own, the session is nobody's to slow down."""
+    code = (
+        "import os, survey.celery\nfrom celery.signals import celeryd_init\n"
+        "for _ in range(2):\n    celeryd_init.send(sender='test')\n"
+        "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), survey.background.AUTOGROUP.exists() "
+        "and survey.background.AUTOGROUP.read_text().split()[-1])"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "HUNCH_BACKGROUND": "true"}
+    now = os.getpriority(os.PRIO_PROCESS, 0)  # Of the tests.
+    run = subprocess.run(
+        ["nice", "-n", str(max(0, nice_already - now)), sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        start_new_session=in_its_own_session,
+    )
+    cores = len(os.sched_getaffinity(0))
+    group = background.AUTOGROUP
+    before = group.read_text().split()[-1] if group.exists() else "False"
+    of_group = "15" if in_its_own_session and group.exists() else before
+    assert run.stdout.split() == [str(max(15, nice_already, now)), str(max(1, cores - 1)), of_group], run.stderr
+
+
+def test_the_workers_that_compute_run_in_the_background_and_no_other() -> None:
+    services = ProcessManager()._describe_services(0)
+    behind = [one.name for one in services if one.environment.get("HUNCH_BACKGROUND") == "true"]
+    assert behind == ["worker-ml", "worker-collect"]
+    of_compose = {name for name, one in OURS.items() if one["environment"].get("HUNCH_BACKGROUND") == "true"}
+    assert of_compose == {*behind, "worker-ml-gpu", "worker-collect-gpu"}
+
+
+def queues_of(command: list[str]) -> list[str]:
+    return command[command.index("-Q") + 1].split(",") if "-Q" in command else []
+
+
+def test_every_queue_is_served_by_one_service_and_a_collection_never_waits_behind_a_training() -> None:
+    started = {one.name: queues_of(one.command) for one in ProcessManager()._describe_services(0)}
+    served = {name: taken for name, taken in started.items() if taken}
+    assert served == {"worker": ["default"], "worker-ml": ["train", "score", "ml"], "worker-collect": ["collect"]}
+    assert {queue for taken in served.values() for queue in taken} == {*queues.ALL, queues.BEFORE}
+    assert served == {name: queues_of(one["command"]) for name, one in OURS.items() if name in served}

@@ -1,0 +1,262 @@
+"""The proxy of docker-compose.yml: its own files, run by an nginx of this machine in front of our web process.
+
+Only paths, ports and the address of web are local. The nginx of a distribution may be older than the image's and lacks
+the module that fetches certificates, so what only newer ones know is left out here, line by line.
+"""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from survey import gunicorn_config, settings
+from tests.conftest import unavailable
+from tests.infrastructure.test_request_worker import (
+    PATIENCE,
+    Server,
+    eventually,
+    make_certificate,
+    read_all,
+    serving,
+)
+
+ROOT = Path(__file__).parents[2]
+PROXY = ROOT / "proxy"
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICE = COMPOSE["services"]["proxy"]
+NAMES = "localhost,study.example.org"
+NEWER_ONLY = re.compile(r"(?m)^(load_module .*|\s*http2 on;|\s*resolver .*)$")
+
+
+@dataclass
+class Proxy:
+    tls: int
+    plain: int
+    health: int
+    folder: Path
+    web: Server
+    certificate: Path
+
+    def connect(self, name: str = "localhost") -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        context.check_hostname = False
+        sock = socket.create_connection(("127.0.0.1", self.tls), timeout=PATIENCE)
+        return context.wrap_socket(sock, server_hostname=name)
+
+    def ask(self, path: str, method: str = "GET", **given: Any) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("localhost", timeout=PATIENCE)
+        connection.sock = self.connect()
+        try:
+            connection.request(method, path, **given)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.headers), answer.read()
+        finally:
+            connection.close()
+
+
+def free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def filled(text: str, variables: dict[str, str]) -> str:
+    """As the image's entry point does it: only variables that the filter lets through."""
+    let_through = re.compile(SERVICE["environment"]["NGINX_ENVSUBST_FILTER"])
+    return re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]] if let_through.search(found[1]) else found[0], text)
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with started(tmp_path_factory.mktemp("proxy")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_proxy(tmp_path: Path) -> Iterator[Proxy]:
+    """For a test that uses up its address's requests or ends web: no other test may meet that."""
+    with started(tmp_path) as running:
+        yield running
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Proxy]:
+    nginx = shutil.which("nginx")
+    if nginx is None:
+        unavailable("the proxy of docker-compose.yml: install nginx")
+    folder.chmod(0o755)
+    certificate, key = make_certificate(folder)
+    tls, plain, health = free_ports(3)
+    with serving(folder) as web:
+        local = {
+            "/etc/nginx/mime.types": str(Path("/etc/nginx/mime.types")),
+            "/etc/nginx/conf.d": str(folder / "conf.d"),
+            "/etc/nginx/certificates/fullchain.pem": str(certificate),
+            "/etc/nginx/certificates/privkey.pem": str(key),
+            "/run/nginx.pid": str(folder / "nginx.pid"),
+            "/dev/stdout": str(folder / "access.log"),
+            "/dev/stderr": str(folder / "error.log"),
+            "server web:8000 resolve;": f"server 127.0.0.1:{web.address[1]};",
+            "listen 443": f"listen 127.0.0.1:{tls}",
+            "listen 80": f"listen 127.0.0.1:{plain}",
+            "listen 127.0.0.1:8080": f"listen 127.0.0.1:{health}",
+            "client_header_timeout 10s": "client_header_timeout 1s",
+        }
+        names = NAMES.replace(",", " ")
+        (folder / "conf.d" / "tls").mkdir(parents=True)
+        for source, name in [
+            ("nginx.conf", "nginx.conf"),
+            ("hunch.conf.template", "conf.d/hunch.conf"),
+            ("files/certificate.inc.template", "conf.d/tls/certificate.inc"),
+        ]:
+            text = filled((PROXY / source).read_text(encoding="utf-8"), {"HUNCH_NAMES": names})
+            for ours, theirs in local.items():
+                text = text.replace(ours, theirs)
+            (folder / name).write_text(NEWER_ONLY.sub("", text), encoding="utf-8")
+        user = f"user {'root' if os.getuid() == 0 else ''};" if os.getuid() == 0 else ""
+        command = [nginx, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", f"daemon off; {user}"]
+        check = subprocess.run([*command, "-t"], capture_output=True, text=True)
+        assert check.returncode == 0, check.stderr
+        tether = [sys.executable, "-I", "-S", str(ROOT / "survey/tether.py"), str(os.getpid())]
+        process = subprocess.Popen([*tether, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        running = Proxy(tls, plain, health, folder, web, certificate)
+        try:
+            assert eventually(lambda: is_well(running)), (folder / "error.log").read_text()
+            yield running
+        finally:
+            process.terminate()
+            process.wait(timeout=PATIENCE)
+
+
+def is_well(proxy: Proxy) -> bool:
+    with suppress(OSError):
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.health, timeout=5)
+        connection.request("GET", "/")
+        return connection.getresponse().status == 204
+    return False
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_request_arrives_over_tls_with_the_clients_own_address(proxy: Proxy) -> None:
+    status, _headers, body = proxy.ask("/a?PROLIFIC_PID=5f1a2b3c", headers={"X-Forwarded-For": "203.0.113.9"})
+    said = json.loads(body)
+    assert (status, said["path"], said["forwarded"]) == (200, "/a", ["https", "127.0.0.1", "localhost"])
+    assert eventually(lambda: '"GET /a" 200' in (proxy.folder / "access.log").read_text())
+    logs = (proxy.folder / "access.log").read_text() + (proxy.folder / "error.log").read_text()
+    assert "5f1a2b3c" not in logs
+
+
+def test_a_body_is_passed_on_whole_and_within_the_limits_of_web(proxy: Proxy) -> None:
+    status, _headers, body = proxy.ask("/s/demo/", "POST", body=iter([b"a" * 60_000] * 3), encode_chunked=True)
+    assert (status, json.loads(body)["length"]) == (200, "180000")
+    assert proxy.ask("/s/demo/", "POST", body=b"a" * 300_000)[0] == 413
+    status, headers, body = proxy.ask("/api/v1/sittings/", "POST", body=b"a" * 300_000)
+    assert (status, headers["Content-Type"]) == (413, "application/json")
+    assert json.loads(body)["error"]["code"] == "too_large"
+    assert str(settings.HUNCH_MAX_BODY) in json.loads(body)["error"]["message"]
+    status, _headers, body = proxy.ask("/admin/survey/bank/", "POST", body=b"a" * 300_000)
+    assert (status, json.loads(body)["size"]) == (200, 300_000)
+
+
+def test_without_tls_one_is_sent_to_it_and_other_names_are_refused(proxy: Proxy) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=PATIENCE)
+    connection.request("GET", "/s/demo/?a=1", headers={"Host": "study.example.org"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Location"]) == (308, "https://study.example.org/s/demo/?a=1")
+    answer.read()
+    connection.request("GET", "/", headers={"Host": "elsewhere.example.org"})
+    assert connection.getresponse().status == 421
+    with pytest.raises(ssl.SSLError):
+        proxy.connect("elsewhere.example.org")
+
+
+def test_a_header_that_does_not_come_ends_the_connection(proxy: Proxy) -> None:
+    with proxy.connect() as sock, suppress(ConnectionResetError):
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: local")
+        assert read_all(sock).startswith((b"HTTP/1.1 408", b""))
+
+
+def test_one_address_may_not_send_as_many_requests_as_it_likes(own_proxy: Proxy) -> None:
+    with own_proxy.connect() as sock:
+        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
+        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answers = read_all(sock)
+    assert 200 <= answers.count(b"HTTP/1.1 200") < 400
+    assert answers.count(b"HTTP/1.1 429") > 0 and b"Retry-After: 5" in answers
+
+
+def test_where_web_is_down_a_page_says_when_to_try_again(own_proxy: Proxy) -> None:
+    assert own_proxy.ask("/")[0] == 200
+    own_proxy.web.process.kill()
+    own_proxy.web.process.wait()
+    _status, headers, body = eventually(lambda: (found := own_proxy.ask("/s/demo/"))[0] == 503 and found)
+    assert (headers["Retry-After"], headers["Cache-Control"]) == ("10", "no-store")
+    assert b"Wait ten seconds" in body
+    assert own_proxy.ask("/api/v1/sittings/")[0] == 503
+
+
+# The files, without an nginx
+
+
+def directive(name: str, text: str | None = None) -> list[str]:
+    text = (PROXY / "hunch.conf.template").read_text(encoding="utf-8") if text is None else text
+    return re.findall(rf"(?m)^\s*{name} ([^;]+);", text)
+
+
+def test_it_agrees_with_the_web_process_about_limits_and_time() -> None:
+    assert directive("client_max_body_size") == ["256k", "1m"]
+    assert (settings.HUNCH_MAX_BODY, settings.HUNCH_MAX_ADMIN_BODY) == (256 * 1024, 1024 * 1024)
+    assert [int(one.removesuffix("s")) for one in directive("keepalive_timeout")][1] < gunicorn_config.keepalive
+
+
+def test_every_file_that_the_service_mounts_is_there() -> None:
+    mounted = [volume.rsplit(":", 2)[0] for volume in SERVICE["volumes"] if volume.startswith("./")]
+    assert len(mounted) == 4
+    for path in mounted:
+        for kind in ("acme", "files"):
+            assert (ROOT / re.sub(r"\$\{HUNCH_TLS[^}]*\}", kind, path)).exists(), path
+    script = PROXY / "17-names.envsh"
+    assert script.stat().st_mode & stat.S_IXUSR  # The entry point sources only what may be executed.
+    names = subprocess.run(
+        ["sh", "-c", f'. {script}; printf %s "$HUNCH_NAMES"'],
+        env={"HUNCH_HOSTS": NAMES, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert names.stdout == "localhost study.example.org"
+
+
+def test_every_variable_of_the_templates_is_given_to_the_container() -> None:
+    named = {
+        name
+        for path in PROXY.rglob("*.template")
+        for name in re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8"))
+    }
+    assert named == (set(SERVICE["environment"]) - {"NGINX_ENVSUBST_FILTER", "HUNCH_HOSTS"}) | {"HUNCH_NAMES"}
+
+
+def test_every_image_that_is_not_ours_is_pinned_by_its_digest() -> None:
+    images = [service["image"] for service in COMPOSE["services"].values() if not service["image"].startswith("hunch-")]
+    images += re.findall(r"(?m)^FROM (\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    assert len(images) == 4
+    assert all(re.fullmatch(r"[a-z]+:[\d.]+[\w.-]*@sha256:[0-9a-f]{64}", image) for image in images), images

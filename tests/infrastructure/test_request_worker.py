@@ -1,0 +1,452 @@
+"""gunicorn with our worker, as a real process: slow clients hold no thread, and every request gets its answer.
+
+How long an answer takes is measured in benchmarks/slow_connections.py. Here a slow client is still connected when the
+others have been answered, which no thread that waits for it would allow.
+"""
+
+import hashlib
+import http.client
+import inspect
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import gunicorn.http
+import gunicorn.http.wsgi
+import gunicorn.sock
+import pytest
+from gunicorn.workers.base import Worker
+
+ROOT = Path(__file__).parents[2]
+APP = "tests.infrastructure.serving_app"
+TETHER = ROOT / "survey/tether.py"
+PATIENCE = 60.0  # seconds for what happens at once on a machine that is not busy
+SLOW = pytest.mark.slow
+
+
+@dataclass
+class Server:
+    process: "subprocess.Popen[bytes]"
+    address: tuple[str, int]
+    log: Path
+
+    def connect(self, *, receive_buffer: int | None = None) -> socket.socket:
+        sock = socket.socket()
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.settimeout(PATIENCE)
+        sock.connect(self.address)
+        return sock
+
+    def ask(self, path: str = "/", method: str = "GET", **given: Any) -> dict[str, Any]:
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
+        try:
+            connection.request(method, path, **given)
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
+            return json.loads(answer.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(folder: Path, *options: str, deadline: float = 60.0) -> Iterator[Server]:
+    """gunicorn with one process of two threads, and with `options`. A slow client has `deadline` seconds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = probe.getsockname()
+    log = folder / "gunicorn.log"
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "survey.settings",
+        "HUNCH_VAR": str(folder),
+        "HUNCH_WEB_WORKERS": "1",
+        "SERVING_DEADLINE": str(deadline),
+    }
+    environment.pop("DATABASE_URL", None)
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:survey.gunicorn_config"]
+    bind = ["--bind", f"{address[0]}:{address[1]}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command, *bind, *options, APP],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    server = Server(process, address, log)
+    try:
+        if "--certfile" in options:
+            assert eventually(lambda: is_listening(address)), log.read_text()
+        else:
+            assert eventually(lambda: with_suppressed(server.ask)), log.read_text()
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+
+
+def with_suppressed(call: Callable[[], Any]) -> Any:
+    with suppress(OSError):
+        return call()
+
+
+def is_listening(address: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(address, timeout=1):
+        return True
+    return False
+
+
+def eventually(happens: Callable[[], Any], *, seconds: float = PATIENCE) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := happens()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def read_all(sock: socket.socket) -> bytes:
+    """Until the server closes."""
+    return b"".join(iter(lambda: sock.recv(1 << 20), b""))
+
+
+def read_answers(sock: socket.socket, count: int) -> list[dict[str, Any]]:
+    file = sock.makefile("rb")
+    found = []
+    for _ in range(count):
+        assert file.readline().startswith(b"HTTP/1.1 200")
+        headers = dict(line.split(b": ", 1) for line in iter(file.readline, b"\r\n"))
+        found.append(json.loads(file.read(int(headers[b"Content-Length"]))))
+    return found
+
+
+def is_open(sock: socket.socket) -> bool:
+    """Whether the server has neither closed nor answered."""
+    sock.setblocking(False)
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        sock.settimeout(PATIENCE)
+    return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("serving")) as running:
+        yield running
+
+
+# What reaches the application
+
+
+def request(body: bytes = b"", *headers: str, method: str = "POST", path: str = "/", version: str = "1.1") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/{version}", "Host: localhost", *headers, "", ""]).encode() + body
+
+
+@SLOW
+def test_requests_on_one_connection_are_answered_in_order_however_they_are_cut(server: Server) -> None:
+    bodies = [b"", b"a" * 100, b"b" * 300_000, b"c" * 7]
+    sent = (
+        request(method="GET", path="/0")
+        + request(bodies[1], "Content-Length: 100", path="/1")
+        # Over the limit of the survey's pages, below that of the admin's, and too much to be kept in memory.
+        + request(bodies[2], "Content-Length: 300000", path="/admin/2")
+        + request(b"3\r\nccc\r\n4;x=y\r\ncccc\r\n0\r\nEnd: 1\r\n\r\n", "Transfer-Encoding: chunked", path="/3")
+    )
+    with server.connect() as sock:
+        for start in range(0, len(sent), 37_111):
+            sock.sendall(sent[start : start + 37_111])
+            time.sleep(0.01)
+        answers = read_answers(sock, 4)
+    assert [answer["path"] for answer in answers] == ["/0", "/1", "/admin/2", "/3"]
+    assert [answer["sha256"] for answer in answers] == [hashlib.sha256(body).hexdigest() for body in bodies]
+    assert (answers[3]["length"], answers[3]["encoding"]) == ("7", "")  # As if it had come with a length.
+
+
+@SLOW
+@pytest.mark.parametrize("headers", [["Content-Length: 300000"], ["Transfer-Encoding: chunked"]])
+def test_a_body_over_the_limit_is_not_read_and_the_connection_ends(server: Server, headers: list[str]) -> None:
+    with server.connect() as sock:
+        sock.sendall(request(b"493e0\r\n", *headers))
+        head, _, body = read_all(sock).partition(b"\r\n\r\n")
+    assert b"Connection: close" in head
+    assert json.loads(body)["refused"] and json.loads(body)["length"] == "300000"
+
+
+@SLOW
+def test_the_word_to_go_on_is_sent_once_and_the_answer_follows(server: Server) -> None:
+    with server.connect() as sock:
+        sock.sendall(request(b"", "Expect: 100-continue", "Content-Length: 3", "Connection: close"))
+        assert sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        sock.sendall(b"abc")
+        answer = read_all(sock)
+    assert answer.startswith(b"HTTP/1.1 200") and b"100 Continue" not in answer
+
+
+@SLOW
+def test_an_older_client_and_one_that_asks_for_the_head_alone(server: Server) -> None:
+    with server.connect() as sock:
+        sock.sendall(request(method="GET", version="1.0"))
+        assert read_all(sock).startswith(b"HTTP/1.0 200")  # read_all returns: the server closed.
+    with server.connect() as sock:
+        sock.sendall(request(method="HEAD") + request(method="HEAD", path="/2", version="1.0"))
+        heads = read_all(sock)
+    assert heads.count(b"Content-Length: ") == 2 and heads.endswith(b"\r\n\r\n") and b"{" not in heads
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/9.9\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nA: " + b"x" * 40_000, 431),
+        (request(b"zz\r\n", "Transfer-Encoding: chunked"), 400),
+        (request(b"", "Transfer-Encoding: gzip, chunked"), 501),
+    ],
+)
+def test_what_is_not_http_is_refused(server: Server, sent: bytes, status: int) -> None:
+    with server.connect() as sock:
+        sock.sendall(sent)
+        assert read_all(sock).startswith(b"HTTP/1.1 %d " % status)
+
+
+@SLOW
+def test_an_error_is_answered_and_one_in_the_middle_of_an_answer_breaks_it_off(server: Server) -> None:
+    with server.connect() as sock:
+        sock.sendall(request(method="GET", path="/broken"))
+        assert read_all(sock).startswith(b"HTTP/1.1 500 ")
+    with server.connect() as sock:
+        sock.sendall(request(method="GET", path="/breaks-off"))
+        head, _, body = read_all(sock).partition(b"\r\n\r\n")
+    assert b"Content-Length: 1000000" in head and set(body) <= set(b"x") and len(body) < 1_000_000
+    assert "in the middle" in server.log.read_text()
+    assert server.ask()["path"] == "/"
+
+
+# Slow clients
+
+
+def slow_header(server: Server) -> socket.socket:
+    sock = server.connect()
+    sock.sendall(b"GET / HTTP/1.1\r\nHost: local")
+    return sock
+
+
+def slow_body(server: Server) -> socket.socket:
+    sock = server.connect()
+    sock.sendall(request(b"a=", "Content-Length: 100"))
+    return sock
+
+
+def idle(server: Server) -> socket.socket:
+    return server.connect()
+
+
+def never_reading(server: Server) -> socket.socket:
+    sock = server.connect(receive_buffer=4096)
+    sock.sendall(request(method="GET", path="/large"))
+    return sock
+
+
+@SLOW
+def test_200_slow_connections_hold_no_thread(server: Server) -> None:
+    with ExitStack() as stack:
+        slow = [
+            stack.enter_context(kind(server))
+            for kind in (slow_header, slow_body, idle, never_reading)
+            for _ in range(50)
+        ]
+        for number in range(20):
+            assert server.ask(f"/{number}")["path"] == f"/{number}"
+        # The first hundred are still at it, and the last fifty still have something to read.
+        assert all(is_open(sock) for sock in slow[:100])
+        slow[0].sendall(b"host\r\nConnection: close\r\n\r\n")
+        assert read_all(slow[0]).startswith(b"HTTP/1.1 200")
+        slow[50].sendall(b"x" * 98)
+        assert read_answers(slow[50], 1)[0]["size"] == 100
+
+
+@SLOW
+def test_a_large_answer_reaches_who_reads_it_late(server: Server) -> None:
+    with never_reading(server) as sock:
+        assert server.ask("/behind")["path"] == "/behind"
+        file = sock.makefile("rb")
+        while file.readline() != b"\r\n":
+            pass
+        body = file.read(12_000_000)
+    assert body == b"".join(b"%08d" % number * 1000 for number in range(1500))
+
+
+@SLOW
+def test_who_is_too_slow_is_refused_and_who_never_reads_is_cut_off(tmp_path: Path) -> None:
+    with serving(tmp_path, deadline=1.0) as server:
+        for kind in (slow_header, slow_body):
+            with kind(server) as sock:
+                assert read_all(sock).startswith(b"HTTP/1.1 408 ")
+        with slow_header(server) as sock, suppress(OSError):
+            for _ in range(200):  # A byte now and then earns no more time.
+                sock.sendall(b"a")
+                time.sleep(0.05)
+            pytest.fail("still connected")
+        with never_reading(server) as sock:
+            assert eventually(lambda: is_cut_off(sock))
+        assert server.ask()["path"] == "/"
+
+
+def is_cut_off(sock: socket.socket) -> bool:
+    """Whether the server has reset the connection, seen without reading from it."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+
+@SLOW
+def test_where_there_are_too_many_connections_the_idle_ones_make_room(tmp_path: Path) -> None:
+    with serving(tmp_path, "--worker-connections", "20") as server, ExitStack() as stack:
+        unfinished = [stack.enter_context(slow_header(server)) for _ in range(10)]
+        waiting = [stack.enter_context(idle(server)) for _ in range(30)]
+        assert server.ask()["path"] == "/"
+        assert all(is_open(sock) for sock in unfinished)
+        assert not all(is_open(sock) for sock in waiting)
+
+
+# Ending
+
+
+@SLOW
+def test_a_worker_that_stops_answers_what_it_has(tmp_path: Path) -> None:
+    with serving(tmp_path) as server, server.connect() as sock, slow_header(server) as unfinished:
+        sock.sendall(request(method="GET", path="/sleep/1.5"))
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        answer = read_all(sock)
+        assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer
+        assert server.process.wait(timeout=PATIENCE) == 0
+        assert not is_open(unfinished)
+
+
+@SLOW
+def test_workers_that_are_replaced_after_some_requests_lose_none(tmp_path: Path) -> None:
+    with serving(tmp_path, "--max-requests", "15", "--max-requests-jitter", "0", "--workers", "2") as server:
+        found: list[int] = []
+
+        def visit() -> None:
+            found.extend(server.ask()["pid"] for _ in range(10))
+
+        visitors = [threading.Thread(target=visit) for _ in range(4)]
+        for visitor in visitors:
+            visitor.start()
+        for visitor in visitors:
+            visitor.join()
+        assert len(found) == 40
+        assert len(set(found)) > 2  # Two at the start.
+
+
+@SLOW
+def test_a_worker_whose_threads_all_hang_is_replaced(tmp_path: Path) -> None:
+    with serving(tmp_path, "--timeout", "2") as server, ExitStack() as stack:
+        before = server.ask()["pid"]
+        for _ in range(2):
+            sock = stack.enter_context(server.connect())
+            sock.sendall(request(method="GET", path="/sleep/600"))
+        assert eventually(lambda: other_than(server, before))
+
+
+def other_than(server: Server, pid: int) -> int:
+    found = with_suppressed(lambda: server.ask()["pid"])
+    return found if found and found != pid else 0
+
+
+# TLS, and what we use of gunicorn
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return paths
+
+
+@SLOW
+def test_it_speaks_tls_where_gunicorn_is_given_a_certificate(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    context = ssl.create_default_context(cafile=str(certificate))
+    with (
+        serving(tmp_path, "--certfile", str(certificate), "--keyfile", str(key)) as server,
+        ExitStack() as stack,
+    ):
+        for _ in range(5):  # More than there are threads, in the middle of the handshake.
+            stack.enter_context(server.connect()).sendall(b"\x16\x03\x01")
+        plain = server.connect()
+        sock = stack.enter_context(context.wrap_socket(plain, server_hostname="localhost"))
+        body = b"x" * 200_000
+        sock.sendall(request(method="GET", path="/1") + request(body, "Content-Length: 200000", path="/2"))
+        answers = read_answers(sock, 2)
+        assert [(answer["path"], answer["scheme"], answer["size"]) for answer in answers] == [
+            ("/1", "https", 0),
+            ("/2", "https", 200_000),
+        ]
+        sock.sendall(request(method="GET", path="/large"))
+        file = sock.makefile("rb")
+        while file.readline() != b"\r\n":
+            pass
+        assert len(file.read(12_000_000)) == 12_000_000
+
+
+def test_settings_that_the_worker_cannot_serve_are_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:survey.gunicorn_config", "--protocol", "uwsgi"]
+    run = subprocess.run(
+        [*command, "--bind", "127.0.0.1:0", APP],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "survey.settings", "HUNCH_VAR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert run.returncode != 0
+    assert "leave protocol and proxy_protocol unset" in run.stdout + run.stderr
+
+
+def test_gunicorn_still_has_what_the_worker_uses() -> None:
+    def parameters(call: Any) -> list[str]:
+        return list(inspect.signature(call).parameters)
+
+    assert parameters(Worker.handle_error) == ["self", "req", "client", "addr", "exc"]
+    assert parameters(gunicorn.http.get_parser)[:3] == ["cfg", "source", "source_addr"]
+    assert parameters(gunicorn.http.wsgi.create)[:5] == ["req", "sock", "client", "server", "cfg"]
+    assert parameters(gunicorn.sock.ssl_context) == ["conf"]
+    assert {"write", "close", "force_close", "should_close", "start_response"} <= set(dir(gunicorn.http.wsgi.Response))

@@ -1,0 +1,301 @@
+"""The watch finds what is wrong, tells people, and pauses each posting once in an outage."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.db import DatabaseError
+from django.utils import timezone
+
+from survey.contracts import panels
+from survey.models import Alert, AuditEntry, Booklet, JobStep, Posting, Sitting, WatchRecord
+from survey.operation import causes, pausing, site_health, watch
+from survey.operation.alerting import Cause
+from survey.operation.watch import Watch
+from survey.panels import postings
+from survey.panels.postings import Move
+from survey.panels.prolific.account import ProlificAccount
+from survey.panels.prolific.fake import FakeProlific
+from tests import cast
+from tests.panels.world import posted
+
+from .conftest import PING, Outside
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def minute(number: float) -> datetime:
+    return timezone.now() + timedelta(minutes=number)
+
+
+def looks(one: Watch, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        one.look(now=minute(number))
+
+
+def open_causes() -> set[str]:
+    return set(Alert.objects.filter(resolved_at__isnull=True).values_list("cause", flat=True))
+
+
+def subjects() -> list[str]:
+    return [letter.subject for letter in mail.outbox]
+
+
+# Pausing
+
+
+def test_a_posting_is_paused_once_when_the_site_has_failed_for_some_minutes(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str]
+) -> None:
+    posting = posted()
+    at_panel = fake.studies[posting.external_id]
+    broken["queue"] = "Redis does not answer."
+    one = Watch()
+    looks(one, 0, 4)
+    assert at_panel["status"] == "ACTIVE"
+    looks(one, 5, 5)
+    posting.refresh_from_db()
+    assert at_panel["status"] == posting.state == "PAUSED"
+    (entry,) = AuditEntry.objects.filter(action="pause_posting")
+    assert entry.via == "watch" and "Redis does not answer." in entry.detail["why"]
+    alert = Alert.objects.get(cause=Cause.POSTING_PAUSED)
+    assert alert.study == posting.study and "hunch posting cast start" in alert.message
+    assert any("posting paused" in subject for subject in subjects())
+
+
+def test_it_is_not_started_again_and_the_alert_stays_until_a_person_starts_it(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str]
+) -> None:
+    posting = posted()
+    one = Watch()
+    broken["disk"] = "full."
+    looks(one, 0, 6)
+    broken.clear()
+    looks(one, 7, 20)
+    assert fake.studies[posting.external_id]["status"] == "PAUSED"
+    assert open_causes() == {"posting_paused"}
+    postings.change(posting, Move.START)
+    looks(one, 21, 30)
+    assert open_causes() == set() and "Hunch: over: posting paused: " in subjects()[-1]
+    assert fake.studies[posting.external_id]["status"] == "ACTIVE"
+
+
+def test_who_starts_it_during_the_outage_is_not_overruled(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str]
+) -> None:
+    posting = posted()
+    one = Watch()
+    broken["queue"] = "gone."
+    looks(one, 0, 6)
+    postings.change(Posting.objects.get(), Move.START)
+    looks(one, 7, 12)
+    assert fake.studies[posting.external_id]["status"] == "ACTIVE"
+    broken.clear()
+    looks(one, 13, 13)
+    broken["queue"] = "gone again."
+    looks(one, 14, 19)
+    assert fake.studies[posting.external_id]["status"] == "PAUSED"
+
+
+def test_what_a_person_has_paused_at_the_panel_is_left_as_it_is(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str]
+) -> None:
+    posting = posted()
+    fake.studies[posting.external_id]["status"] = "PAUSED"  # Our row still says that it is active.
+    broken["queue"] = "gone."
+    looks(Watch(), 0, 7)
+    assert not AuditEntry.objects.filter(action="pause_posting").exists()
+    assert "posting_paused" not in open_causes()
+
+
+def test_postings_are_paused_while_the_database_is_away_and_that_is_stored_later(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting = posted()
+    one = Watch()
+    looks(one, 0, 0)
+    broken["database"] = "No row can be written."
+
+    def away(*_args: Any, **_kwargs: Any) -> Any:
+        raise AssertionError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pausing, "under_way", away)
+        patch.setattr(watch, "store_pause", away)
+        patch.setattr(watch.WatchRecord.objects, "update_or_create", away)
+        patch.setattr(watch.alerting, "store", away)
+        patch.setattr(watch.alerting, "add", away)
+        looks(one, 1, 9)
+    assert fake.studies[posting.external_id]["status"] == "PAUSED"
+    posting.refresh_from_db()
+    assert posting.state == "ACTIVE" and not Alert.objects.exists()
+    told = [subject for subject in subjects() if "posting paused" in subject]
+    assert len(told) == 1 and len(subjects()) == 2  # That the database is away, and what was paused.
+    broken.clear()
+    looks(one, 10, 10)
+    posting.refresh_from_db()
+    assert posting.state == "PAUSED" and AuditEntry.objects.filter(action="pause_posting").count() == 1
+    assert open_causes() == {"posting_paused"}
+
+
+def test_a_pause_that_is_stored_late_does_not_hide_a_later_start(fake: FakeProlific) -> None:
+    posting = posted()
+    postings.change(posting, Move.PAUSE)
+    postings.change(posting, Move.START)
+    postings.store_pause(posting.pk, "PAUSED", at=timezone.now() - timedelta(hours=1), why="")
+    assert Posting.objects.get().state == "ACTIVE"
+
+
+def test_a_pause_whose_answer_was_lost_is_tried_again(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str]
+) -> None:
+    posting = posted()
+    broken["queue"] = "gone."
+    one = Watch()
+    looks(one, 0, 4)
+    fake.lose_next_answer("/transition/")
+    looks(one, 5, 5)
+    assert fake.studies[posting.external_id]["status"] == "PAUSED" and "not_paused" in open_causes()
+    looks(one, 6, 6)
+    assert "posting_paused" in open_causes() and Posting.objects.get().state == "PAUSED"
+
+
+def test_where_the_panel_cannot_be_asked_people_are_told_and_nothing_breaks(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted()
+    monkeypatch.setattr(ProlificAccount, "posting", lambda *_args: 1 / 0)
+    broken["queue"] = "gone."
+    looks(Watch(), 0, 6)
+    alert = Alert.objects.get(cause=Cause.NOT_PAUSED)
+    assert "ZeroDivisionError, which is no error of the panel" in alert.message
+    assert WatchRecord.objects.get().unhealthy_since is not None
+
+
+def test_a_panel_that_cannot_pause_is_told_of(outside: Outside, broken: dict[str, str]) -> None:
+    study = cast.open_study(panel={"kind": "generic", "completion_url": "https://panel.example/{code}"})
+    assert panels.of_study(study).client is None
+    broken["queue"] = "gone."
+    looks(Watch(), 0, 5)
+    alert = Alert.objects.get(cause=Cause.NOT_PAUSED)
+    assert alert.subject == "study cast" and "pause it on the panel's own pages" in alert.message
+
+
+def test_nothing_is_paused_where_that_is_turned_off(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str], settings: Any
+) -> None:
+    settings.HUNCH_PAUSE_AFTER_MINUTES = 0
+    posting = posted()
+    broken["queue"] = "gone."
+    looks(Watch(), 0, 60)
+    assert fake.studies[posting.external_id]["status"] == "ACTIVE" and "unhealthy" in open_causes()
+
+
+def test_a_new_beat_takes_up_since_when_the_site_is_unhealthy(outside: Outside, broken: dict[str, str]) -> None:
+    broken["queue"] = "gone."
+    Watch().look(now=minute(0))
+    since = WatchRecord.objects.get().unhealthy_since
+    other = Watch()
+    other.resume(now=minute(1))
+    assert other.unhealthy_since == since
+    late = Watch()
+    late.resume(now=minute(30))
+    assert late.unhealthy_since is None
+
+
+# Telling
+
+
+def test_a_restart_is_not_told(outside: Outside, broken: dict[str, str]) -> None:
+    one = Watch()
+    broken["queue"] = "gone."
+    looks(one, 0, 1)
+    broken.clear()
+    looks(one, 2, 3)
+    assert mail.outbox == [] and not Alert.objects.exists()
+    assert outside.pinged == [f"{PING}/fail", f"{PING}/fail", PING, PING]
+
+
+def test_a_queue_without_a_worker_is_told_and_pauses_nothing(
+    outside: Outside, broken: dict[str, str], fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting = posted()
+    monkeypatch.setattr(site_health, "queues_with_a_worker", lambda: {"default", "train"})
+    looks(Watch(), 0, 6)
+    silent = Alert.objects.filter(cause=Cause.WORKER_SILENT).order_by("subject")
+    assert list(silent.values_list("subject", flat=True)) == ["collect", "score"]
+    assert fake.studies[posting.external_id]["status"] == "ACTIVE" and outside.pinged[0].endswith("/fail")
+
+
+def test_one_cause_that_cannot_be_looked_at_silences_no_other(
+    outside: Outside, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    def fail(_now: datetime) -> Any:
+        raise DatabaseError
+
+    settings.HUNCH_DISK_ALERT_MB = 10**9
+    monkeypatch.setitem(causes.LOOKS, Cause.STEP_FAILED, fail)
+    looks(Watch(), 0, 0)
+    assert open_causes() == {"disk_low"}
+
+
+def test_a_worker_tells_that_the_watch_is_silent_and_the_watch_that_it_is_back(
+    outside: Outside, broken: dict[str, str]
+) -> None:
+    assert watch.look_at_the_watch(running_since=minute(0), now=minute(4))
+    assert not watch.look_at_the_watch(running_since=minute(0), now=minute(6))
+    assert not watch.look_at_the_watch(running_since=minute(0), now=minute(7))
+    assert subjects() == ["Hunch: beat silent: beat"]
+    looks(Watch(), 20, 20)
+    assert watch.look_at_the_watch(running_since=minute(0), now=minute(21))
+    assert open_causes() == set()
+
+
+# What is found
+
+
+def test_failed_work_is_told_until_it_is_done_again_and_its_error_is_not_repeated(
+    outside: Outside, broken: dict[str, str]
+) -> None:
+    stage = cast.open_study().stages.get(index=1)
+    step = JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64, state="failed", error="SECRET")
+    one = Watch()
+    looks(one, 0, 0)
+    alert = Alert.objects.get()
+    assert (alert.cause, alert.study) == ("step_failed", stage.study) and "SECRET" not in mail.outbox[0].body
+    step.state = "queued"
+    step.save()
+    looks(one, 10, 10)
+    assert open_causes() == set()
+
+
+def test_a_full_stage_a_quiet_posting_and_a_cap_that_is_near_are_told(
+    fake: FakeProlific, outside: Outside, broken: dict[str, str], settings: Any
+) -> None:
+    posting = posted(spending_cap=700)  # 600 are committed.
+    settings.HUNCH_CAP_ALERT_PERCENT = 86
+    one = Watch()
+    looks(one, 0, 0)
+    assert open_causes() == set()
+    settings.HUNCH_CAP_ALERT_PERCENT = 85
+    looks(one, 61, 61)
+    assert open_causes() == {"cap_near", "no_arrivals"}
+    assert "6.00 of 7.00 USD" in Alert.objects.get(cause=Cause.CAP_NEAR).message
+    sitting = cast.begin(posting.study, None)
+    Sitting.objects.filter(pk=sitting.pk).update(started_at=minute(61))
+    looks(one, 70, 70)
+    assert open_causes() == {"cap_near"}
+    Booklet.objects.update(claimed_at=timezone.now())
+    looks(one, 200, 200)
+    assert open_causes() == {"cap_near", "stage_full"}
+
+
+def test_looking_takes_few_statements_however_many_studies_there_are(
+    broken: dict[str, str], django_assert_max_num_queries: Any
+) -> None:
+    for number in range(3):
+        cast.open_study(slug=f"cast-{number}", panel=cast.PROLIFIC)
+    with django_assert_max_num_queries(16):
+        Watch().look()

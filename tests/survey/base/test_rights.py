@@ -1,0 +1,101 @@
+"""Who may do what in a study, and which rows they see."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission, User
+
+from survey.models import AnswerCollection, ApiToken, AuditEntry, Bank, LanguageModel, ModelAnswer, Question, Study
+from survey.services.base import auditing, rights
+from survey.services.base.rights import GATES, Right
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def mine() -> Study:
+    return cast.study()
+
+
+@pytest.fixture
+def theirs() -> Study:
+    return cast.study(slug="theirs", bank=cast.bank(name="their-bank").name)
+
+
+def member(study: Study, role: str, *, may_spend: bool = False, permitted: bool = True) -> Any:
+    user = User.objects.create_user(f"{role} {may_spend} {permitted}")
+    if permitted:
+        user.user_permissions.set(Permission.objects.filter(content_type__app_label="survey"))
+    cast.join(user, study, role, may_spend=may_spend)
+    return User.objects.get(pk=user.pk)
+
+
+def given(user: Any, study: Study) -> set[Right]:
+    return {right for right in Right if rights.may(user, right, study.pk)}
+
+
+def test_each_role_adds_to_the_one_below_and_spending_stands_beside_them(mine: Study, theirs: Study) -> None:
+    roles = ("viewer", "analyst", "editor", "owner")
+    viewer, analyst, editor, owner = (given(member(mine, role), mine) for role in roles)
+    assert viewer == {Right.SEE}
+    assert analyst == viewer | {Right.READ_ANSWERS, Right.EXPORT}
+    assert editor > analyst and owner == editor | {Right.MANAGE_MEMBERS}
+    assert not (editor | owner) & {Right.SPEND, Right.PAY}
+    assert given(member(mine, "viewer", may_spend=True), mine) == viewer | rights.SPENDING
+    assert given(User.objects.create_superuser("super"), mine) == set(Right)
+    for user in (User.objects.get(username="owner False True"), AnonymousUser()):
+        assert given(user, theirs) == set()
+
+
+def test_an_accounts_permissions_limit_every_role(mine: Study) -> None:
+    unpermitted = member(mine, "owner", may_spend=True, permitted=False)
+    assert given(unpermitted, mine) == set(Right) - set(GATES)
+
+
+def test_who_was_deactivated_may_nothing(mine: Study) -> None:
+    user = member(mine, "owner")
+    user.is_active = False
+    assert given(user, mine) == set()
+
+
+def test_rows_of_other_studies_are_not_there(mine: Study, theirs: Study) -> None:
+    user = member(mine, "owner")
+    for rows in (Study.objects.all(), mine.stages.model.objects.all(), Bank.objects.all(), Question.objects.all()):
+        seen = rights.visible(user, rows)
+        assert 0 < seen.count() < rows.count(), rows.model
+    assert not rights.visible(user, User.objects.all()).exists(), "what belongs to no study is for superusers"
+
+
+def test_language_models_are_seen_by_the_banks_they_answered(mine: Study, theirs: Study) -> None:
+    for study in (mine, theirs):
+        asked = LanguageModel.objects.create(name=f"asked of {study.slug}")
+        ModelAnswer.objects.create(language_model=asked, question=study.bank.questions.all()[0])
+        waiting = LanguageModel.objects.create(name=f"to be asked of {study.slug}")
+        AnswerCollection.objects.create(language_model=waiting, bank=study.bank, model="m")
+    names = rights.visible(member(mine, "viewer"), LanguageModel.objects.all()).values_list("name", flat=True)
+    assert set(names) == {"asked of cast", "to be asked of cast"}
+
+
+def test_a_token_for_some_studies_limits_even_a_superuser(mine: Study, theirs: Study) -> None:
+    user = User.objects.create_superuser("super")
+    rights.limit(user, [mine.pk])
+    assert (given(user, mine), given(user, theirs)) == (set(Right), set())
+    assert list(rights.visible(user, Study.objects.all())) == [mine]
+
+
+def test_memberships_are_read_once_a_request(mine: Study, django_assert_num_queries: Any) -> None:
+    user = member(mine, "owner")
+    user.has_perm("survey.run_study")  # Django reads the permissions once as well.
+    with django_assert_num_queries(1):
+        for right in Right:
+            rights.may(user, right, mine.pk)
+
+
+def test_the_audit_knows_the_study_of_what_was_done(mine: Study) -> None:
+    sitting = cast.begin(cast.open_study(slug="open"))
+    token = ApiToken.issue(user=User.objects.create_user("ada"))[0]
+    expected = [(mine, mine.slug), (mine.stages.all()[0], mine.slug), (sitting.respondent, "open")]
+    for subject, study in [*expected, (token, ""), ("a text", "")]:
+        auditing.record("test", subject)
+        assert AuditEntry.objects.get(action="test", subject=str(subject)).study == study

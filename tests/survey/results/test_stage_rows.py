@@ -1,0 +1,89 @@
+"""What estimates read with few objects is what the rows say."""
+
+import pytest
+
+from survey.contracts import instruments
+from survey.instruments.belief_update.labels import beliefs_of
+from survey.models import Assignment, Stage
+from survey.services.answers.counting import ALL_ROLES, counted_answers
+from survey.services.results.stage_rows import read_stage
+from survey.services.stages import lifecycle
+from tests import cast
+from tests.kept import kept
+from tests.survey import filled
+
+pytestmark = pytest.mark.django_db
+
+
+@kept
+def stage_of_every_role() -> Stage:
+    made = cast.study(
+        stages=[{"sittings": 6}, {"sittings": 2}],
+        sitting={"items": 5},
+        roles={"holdout": 0.34, "controls": 0.4},
+        conditions=[
+            {"factor": "framing", "levels": ["plain", "warm"]},
+            {"factor": "order", "levels": ["first", "last"], "per": "item"},
+        ],
+    )
+    stage = filled.answer(lifecycle.open_stage(cast.stage_of(made, 1)), lose=2, late=1)
+    drawn = {"probability": 0.5, "seed": 1}
+    for place, sitting in enumerate(stage.sittings.order_by("pk")):
+        sitting.conditions.create(factor="framing", level=("plain", "warm")[place % 2], **drawn)
+        for number, assignment in enumerate(sitting.assignments.order_by("position")):
+            assignment.conditions.create(factor="order", level=("first", "last")[number % 2], **drawn)
+    return stage
+
+
+@pytest.fixture
+def stage(db: None) -> Stage:
+    return cast.stage_of(stage_of_every_role().study, 1)
+
+
+def facts_of(answer: Assignment) -> list[object]:
+    pair = answer.slot.item.pair
+    return [
+        answer.pk,
+        beliefs_of(answer),
+        answer.levels(),
+        answer.sitting.respondent_id,
+        answer.slot.stage.pk,
+        answer.slot.stratum and answer.slot.stratum.name,
+        pair.outcome,
+        pair.target.task.name,
+        pair.evidence and (pair.evidence.pk, pair.evidence.task.domain),
+    ]
+
+
+def test_answers_are_those_that_count_with_all_that_labels_read(stage: Stage) -> None:
+    rows = read_stage(stage, instruments.of_study(stage.study), {})
+    assert {answer.slot.role for answer in rows.answers} == {"sampled", "holdout", "control", "repeat"}
+    assert [*map(facts_of, rows.answers)] == [*map(facts_of, counted_answers(stage, roles=ALL_ROLES))]
+
+
+def test_nothing_is_read_one_by_one(stage: Stage, django_assert_num_queries: object) -> None:
+    instrument = instruments.of_study(stage.study)
+    rows = read_stage(stage, instrument, {})
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        list(map(facts_of, rows.answers))
+        instruments.estimates_of(instrument).item_features([row.slot.item for row in rows.slots])
+
+
+def test_the_parts_of_answers_are_those_of_their_items(stage: Stage) -> None:
+    instrument = instruments.of_study(stage.study)
+    rows = read_stage(stage, instrument, {})
+    answers = [*rows.answers_to("sampled"), *rows.answers_to("holdout")]
+    direct = instruments.estimates_of(instrument).divisions([answer.slot.item for answer in answers])
+    found = rows.divisions_of(answers)
+    assert found.keys() == direct.keys()
+    assert all(found[name].tolist() == direct[name].tolist() for name in direct)
+
+
+def test_answers_under_a_level_are_taken_and_all_slots(stage: Stage) -> None:
+    instrument = instruments.of_study(stage.study)
+    everything = read_stage(stage, instrument, {})
+    warm = read_stage(stage, instrument, {"framing": "warm", "order": "last"})
+    expected = [one.pk for one in everything.answers if one.levels() == {"framing": "warm", "order": "last"}]
+    assert 0 < len(expected) < len(everything.answers)
+    assert [one.pk for one in warm.answers] == expected
+    assert [row.state for row in warm.slots] == [row.state for row in everything.slots]

@@ -1,0 +1,519 @@
+"""A backup of a running study, restored on another machine: same exports, same hashes, nobody takes part twice."""
+
+import csv
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from survey.backups import archive, making, restoring, rows, sealing
+from survey.contracts.panels import PanelIds
+from survey.exceptions import EntryRefused, HunchError
+from survey.models import (
+    AuditEntry,
+    Bank,
+    Erasure,
+    PanelIdentity,
+    Respondent,
+    Response,
+    Restore,
+    Stage,
+    Study,
+)
+from survey.panels import purging
+from survey.services.base import erasures, files, keys
+from survey.services.results.export.files import write_export
+from survey.services.sittings import identities
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.withdrawal import withdraw
+from survey.services.stages.verifying import verify_stage
+from tests import cast, databases
+from tests.golden import store
+
+from . import filled
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PASSPHRASE = "correct horse battery staple"
+OTHER_IDENTITY = "b3RoZXIta2V5LW90aGVyLWtleS1vdGhlci1rZXktMDE="
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cheap_scrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "COST", 4)
+
+
+@pytest.fixture(autouse=True)
+def first_machine(settings: Any, tmp_path: Path) -> None:
+    move_to(tmp_path / "first", settings)
+
+
+def move_to(folder: Path, settings: Any) -> None:
+    """Another folder for the run-time files."""
+    folder.mkdir()
+    settings.HUNCH_VAR = folder
+    settings.HUNCH_RUN = folder / "run"
+    settings.HUNCH_ERASURES = folder / "erasures.jsonl"
+    settings.HUNCH_KEYS_SET = []
+    location = {**settings.STORAGES["default"]["OPTIONS"], "location": folder / "files"}
+    settings.STORAGES = {**settings.STORAGES, "default": {**settings.STORAGES["default"], "OPTIONS": location}}
+
+
+class OtherMachine:
+    """Its own folder, a database with tables and no rows, and keys that it has made itself."""
+
+    def __init__(self, folder: Path, settings: Any) -> None:
+        self._first = connection.settings_dict["NAME"]
+        move_to(folder, settings)
+        self._name = str(folder / "hunch.sqlite3")
+        if connection.vendor == "postgresql":
+            self._name = f"other_{uuid.uuid4().hex[:12]}"
+        databases.copy_template(self._name)
+        settings.SECRET_KEY = "made on the other machine " * 3
+        settings.HUNCH_IDENTITY_KEY = OTHER_IDENTITY
+        restoring.write_key(folder / "secret_key", settings.SECRET_KEY)
+        restoring.write_key(folder / "identity_key", settings.HUNCH_IDENTITY_KEY)
+        databases.lead_to(self._name)
+
+    def leave(self) -> None:
+        databases.lead_to(self._first)
+        if connection.vendor == "postgresql":
+            self._execute(f'DROP DATABASE "{self._name}" WITH (FORCE)')
+
+    def _execute(self, statement: str) -> None:
+        with connection.creation._nodb_cursor() as cursor:
+            cursor.execute(statement)
+
+
+@pytest.fixture
+def other_machine(settings: Any, tmp_path: Path) -> Iterator[Any]:
+    made: list[OtherMachine] = []
+
+    def move() -> OtherMachine:
+        made.append(OtherMachine(tmp_path / f"other{len(made)}", settings))
+        return made[-1]
+
+    yield move
+    for machine in reversed(made):
+        machine.leave()
+
+
+def restore(path: Path, listed: Path | None = None, **options: Any) -> restoring.Restored:
+    found = erasures.read_list(listed) if listed else []
+    return restoring.restore(path, PASSPHRASE, listed=found, **options)
+
+
+def verified(slug: str) -> list[Any]:
+    return [
+        [stage.plan_sha256, stage.snapshot_sha256, verify_stage(stage).differences]
+        for stage in Stage.objects.select_related("study__bank").filter(study__slug=slug).order_by("index")
+    ]
+
+
+def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    settings.HUNCH_IDENTITY_KEY, secret = store.IDENTITY_KEY, settings.SECRET_KEY
+    store.load_database()
+    keys.check()
+    erasures.write_list()
+    made = making.make(tmp_path / "a.backup", PASSPHRASE)
+    assert made.missing_files == [] and len(made.files) > 5
+    listed = settings.HUNCH_ERASURES
+    other_machine()
+    done = restore(tmp_path / "a.backup", listed)
+    assert done.new_keys == ["SECRET_KEY", "HUNCH_IDENTITY_KEY"] and not done.erased_again
+    assert (store.IDENTITY_KEY, secret) == (settings.HUNCH_IDENTITY_KEY, settings.SECRET_KEY)
+    assert (settings.HUNCH_VAR / "identity_key").read_text().strip() == store.IDENTITY_KEY
+    assert (settings.HUNCH_VAR / "identity_key").stat().st_mode & 0o077 == 0
+    keys.check()
+    for slug in ("answers", "beliefs", "real"):
+        stored = store.read_results(slug)
+        study = Study.objects.select_related("bank").get(slug=slug)
+        folder = tmp_path / slug
+        folder.mkdir()
+        write_export(study, folder)
+        exported = {f"export/{path.name}": path.read_bytes() for path in folder.iterdir()}
+        # Later versions write more files.
+        before = {name: content for name, content in stored.items() if name.startswith("export/")}
+        assert before and {name: exported.get(name) for name in before} == before
+        assert all(differences == [] for _plan, _snapshot, differences in verified(slug))
+    ids = PanelIds("prolific", "P0003", "S1", "SUB0003")
+    beliefs = Study.objects.get(slug="beliefs")
+    assert identities.find_respondent(beliefs, ids) is not None
+    assert identities.unseal(bytes(PanelIdentity.objects.filter(study=beliefs)[0].ids_encrypted).decode()) is not None
+    # The next rows get keys of their own.
+    Bank.objects.create(name="new", version=1, sha256="0" * 64, question_count=0)
+
+
+def test_who_took_part_is_refused_after_a_restore(tmp_path: Path, other_machine: Any) -> None:
+    study = cast.open_stage(panel=cast.PROLIFIC).study
+    first = begin_sitting(study=study, ids=PanelIds("prolific", "P1", "S1", "SUB1"))
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    other_machine()
+    restore(tmp_path / "a.backup")
+    study = Study.objects.get(slug=study.slug)
+    again = begin_sitting(study=study, ids=PanelIds("prolific", "P1", "S1", "SUB1"))
+    assert (again.pk, again.is_new, again.token) == (first.pk, False, first.token)
+    with pytest.raises(EntryRefused) as refusal:
+        begin_sitting(study=study, ids=PanelIds("prolific", "P1", "S1", "SUB2"))
+    assert refusal.value.code not in ("closed", "full")
+    assert begin_sitting(study=study, ids=PanelIds("prolific", "P2", "S1", "SUB3")).is_new
+
+
+def test_every_value_is_restored_as_it_was(tmp_path: Path, other_machine: Any) -> None:
+    filled.run_study()
+    erasures.write_list()
+    before = everything()
+    assert sum(map(len, before.values())) > 300
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    other_machine()
+    restore(tmp_path / "a.backup")
+    after = everything()
+    for table in ("survey_restore", "survey_auditentry"):
+        after[table] = before[table]
+    assert after == before
+
+
+def everything() -> dict[str, list[Any]]:
+    from django.apps import apps
+
+    return {
+        table: list(model._base_manager.order_by("pk").values_list(*[f.attname for f in rows.fields_of(model)]))
+        for table, model in rows.tables_of(apps).items()
+    }
+
+
+def test_what_was_erased_after_the_backup_is_erased_again(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    study = cast.open_stage().study
+    gone, purged, stays = [cast.Visitor(study).finish().sitting.respondent for _ in range(3)]
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    withdraw(respondent=gone, now=timezone.now())
+    purging.remove_ids(PanelIdentity.objects.filter(respondent=purged), purging.Submission.objects.none())
+    listed = settings.HUNCH_ERASURES
+    text = listed.read_text()
+    assert gone.pseudonym not in text and purged.pseudonym not in text and len(text.splitlines()) == 3
+    answers = Response.objects.count()
+    other_machine()
+    done = restore(tmp_path / "a.backup", listed)
+    assert done.erased_again == {"answers": 1, "ids": 1}
+    assert Response.objects.count() == answers
+    assert not Response.objects.filter(assignment__sitting__respondent__pseudonym=gone.pseudonym).exists()
+    of = {identity.respondent.pseudonym: bytes(identity.ids_encrypted) for identity in PanelIdentity.objects.all()}
+    assert of[purged.pseudonym] == b"" and of[stays.pseudonym]
+    assert AuditEntry.objects.filter(action="restore").count() == 1
+    # It is in this machine's own list as well.
+    assert {entry.what for entry in erasures.read_list(settings.HUNCH_ERASURES)} == {"answers", "ids"}
+
+
+def test_hashes_that_were_removed_do_not_come_back(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    cast.Visitor(cast.open_stage().study).finish()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    none = purging.Submission.objects.none()
+    purging.remove_ids(PanelIdentity.objects.all(), none, with_hashes=True)
+    listed = settings.HUNCH_ERASURES
+    other_machine()
+    assert restore(tmp_path / "a.backup", listed).erased_again == {"hashes": 1}
+    assert not PanelIdentity.objects.exists() and Respondent.objects.exists()
+
+
+def test_a_list_older_than_the_backup_is_refused(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    study = cast.open_stage().study
+    erasures.write_list()
+    old = tmp_path / "old.jsonl"
+    old.write_bytes(settings.HUNCH_ERASURES.read_bytes())
+    withdraw(respondent=cast.Visitor(study).finish().sitting.respondent, now=timezone.now())
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    other_machine()
+    with pytest.raises(HunchError, match="older than the backup"):
+        restore(tmp_path / "a.backup", old)
+    assert not Study.objects.exists()
+
+
+def test_the_list_catches_up_when_it_could_not_be_written(settings: Any, caplog: Any) -> None:
+    respondent = cast.Visitor(cast.open_stage().study).finish().sitting.respondent
+    erasures.write_list()
+    whole = settings.HUNCH_ERASURES.read_text()
+    settings.HUNCH_ERASURES.chmod(0o600)
+    right, settings.HUNCH_ERASURES = settings.HUNCH_ERASURES, settings.HUNCH_ERASURES / "below a file" / "list"
+    withdraw(respondent=respondent, now=timezone.now())
+    assert "cannot be written" in caplog.text and Erasure.objects.get().listed_at is None
+    settings.HUNCH_ERASURES = right
+    right.write_text(whole + '{"id": "half a li')
+    assert erasures.write_list() == 1 and erasures.write_list() == 0
+    assert [entry.what for entry in erasures.read_list(right)] == ["answers"]
+
+
+def test_a_backup_is_of_one_moment_and_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_stage().study
+    cast.Visitor(study).finish()
+    answers = Response.objects.count()
+    plain = rows.tables_of
+
+    def meanwhile() -> None:
+        try:
+            cast.Visitor(Study.objects.get(pk=study.pk)).finish()
+        finally:
+            connection.close()
+
+    def tables_of(apps: Any) -> Any:
+        found = plain(apps)
+        for table, model in found.items():
+            if table == "survey_response":
+                other = threading.Thread(target=meanwhile)
+                other.start()
+                other.join(60)
+                assert not other.is_alive()
+            yield table, model
+
+    class Tables:
+        def __init__(self, apps: Any) -> None:
+            self.items = lambda: tables_of(apps)
+
+        def __iter__(self) -> Any:
+            return iter(())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "rows", _with(rows, tables_of=Tables, unknown_tables=lambda apps: []))
+        made = making.make(tmp_path / "a.backup", PASSPHRASE)
+    assert made.tables["survey_response"].rows == answers
+    assert Response.objects.count() == 2 * answers
+
+
+def _with(module: Any, **replaced: Any) -> Any:
+    from types import SimpleNamespace
+
+    return SimpleNamespace(**{**vars(module), **replaced})
+
+
+def test_nothing_is_readable_without_the_passphrase(tmp_path: Path, settings: Any) -> None:
+    cast.open_stage()
+    made = tmp_path / "a.backup"
+    making.make(made, PASSPHRASE)
+    content = made.read_bytes()
+    assert b"survey_study" not in content and settings.HUNCH_IDENTITY_KEY.encode() not in content
+    assert made.stat().st_mode & 0o077 == 0
+    with pytest.raises(HunchError, match="passphrase"):
+        archive.verified(made, "another passphrase")
+
+
+@pytest.mark.parametrize("change", ["flip", "cut", "longer"])
+def test_a_damaged_backup_is_refused_before_anything_is_written(
+    change: str, tmp_path: Path, other_machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "PIECE", 1024)
+    cast.open_stage()
+    path = tmp_path / "a.backup"
+    making.make(path, PASSPHRASE)
+    content = bytearray(path.read_bytes())
+    assert len(content) > 5 * 1024
+    if change == "flip":
+        content[len(content) // 2] ^= 1
+    elif change == "cut":
+        # At the end of a piece, where each piece by itself is whole.
+        content = content[: sealing.HEADER.size + 3 * (1024 + sealing.TAG)]
+    else:
+        content += content[-100:]
+    path.write_bytes(content)
+    other_machine()
+    with pytest.raises(HunchError, match="damaged"):
+        restore(path)
+    assert not Study.objects.exists()
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast.open_stage()
+    folder = tmp_path / "backups"
+    folder.mkdir()
+
+    def full(*_args: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(making.os, "fsync", full)
+    with pytest.raises(HunchError, match=r"No space left on device; nothing was left there"):
+        making.make(folder / "a.backup", PASSPHRASE)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_is_missing_or_changed_is_named(tmp_path: Path) -> None:
+    filled.run_study()
+    made = making.make(tmp_path / "a.backup", PASSPHRASE)
+    lost, changed = made.files[:2]
+    default_storage.delete(files.name_of(lost))
+    Path(default_storage.path(files.name_of(changed))).write_bytes(b"other")
+    again = making.make(tmp_path / "b.backup", PASSPHRASE)
+    assert set(again.missing_files) == {lost, changed}
+    assert archive.verified(tmp_path / "b.backup", PASSPHRASE)[0].files == made.files[2:]
+
+
+def test_a_database_with_rows_is_replaced_only_where_it_is_said(tmp_path: Path) -> None:
+    study = cast.open_stage().study
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    cast.Visitor(study).finish()
+    with pytest.raises(HunchError, match="not empty"):
+        restore(tmp_path / "a.backup")
+    assert Response.objects.exists()
+    restore(tmp_path / "a.backup", replace=True)
+    assert not Response.objects.exists() and Study.objects.count() == 1
+
+
+def test_a_restore_that_fails_leaves_the_old_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.open_stage().study
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    cast.Visitor(study).finish()
+    monkeypatch.setattr(rows, "go_on_counting", lambda models: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        restore(tmp_path / "a.backup", replace=True)
+    assert Response.objects.exists() and not Restore.objects.exists()
+
+
+def test_one_that_was_cut_off_before_the_end_lets_nothing_start_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.open_stage()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "_erase_again", lambda listed: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            restore(tmp_path / "a.backup", replace=True)
+    with pytest.raises(keys.KeysDiffer, match="not finished"):
+        keys.check()
+    restore(tmp_path / "a.backup", replace=True)
+    keys.check()
+
+
+def test_a_backup_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db.migrations.loader import MigrationLoader
+    from django.db.migrations.recorder import MigrationRecorder
+
+    plain = MigrationLoader.build_graph
+
+    def build_graph(self: Any) -> None:
+        plain(self)
+        self.graph.nodes["survey", "0999_later"] = self.graph.nodes["survey", "0001_initial"]
+
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("survey", "0999_later")
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(MigrationLoader, "build_graph", build_graph)
+            making.make(tmp_path / "a.backup", PASSPHRASE)
+    finally:
+        recorder.record_unapplied("survey", "0999_later")
+    with pytest.raises(HunchError, match=r"survey\.0999_later"):
+        restore(tmp_path / "a.backup")
+
+
+def test_a_table_that_nobody_could_restore_is_not_passed_over(tmp_path: Path) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE lost_instrument_answer (id integer)")
+    try:
+        with pytest.raises(HunchError, match="lost_instrument_answer"):
+            making.make(tmp_path / "a.backup", PASSPHRASE)
+        assert making.make(tmp_path / "a.backup", PASSPHRASE, leave_out=frozenset({"lost_instrument_answer"}))
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE lost_instrument_answer")
+
+
+def test_another_key_in_the_environment_is_refused(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    cast.open_stage()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    other_machine()
+    settings.HUNCH_KEYS_SET = ["HUNCH_IDENTITY_KEY"]
+    with pytest.raises(HunchError, match="sets another HUNCH_IDENTITY_KEY"):
+        restore(tmp_path / "a.backup")
+    assert not Study.objects.exists()
+
+
+def call(*arguments: Any) -> str:
+    out = StringIO()
+    try:
+        call_command(*map(str, arguments), stdout=out, stderr=out)
+    except SystemExit as exc:
+        return f"{out.getvalue()}status {exc.code}"
+    return out.getvalue()
+
+
+def test_the_commands_ask_for_what_is_missing_and_say_what_they_did(
+    tmp_path: Path, settings: Any, other_machine: Any
+) -> None:
+    cast.open_stage()
+    settings.HUNCH_BACKUP_PASSPHRASE = ""
+    path, word = tmp_path / "a.backup", tmp_path / "passphrase"
+    assert "--passphrase-file" in call("backup", path) and not path.exists()
+    word.write_text("short\n")
+    assert "use at least 12" in call("backup", path, "--passphrase-file", word)
+    word.write_text(PASSPHRASE + "\n")
+    said = call("backup", path, "--passphrase-file", word)
+    assert "files and the keys" in said and PASSPHRASE not in said
+    assert "is there already" in call("backup", path, "--passphrase-file", word)
+    assert "all hashes agree" in call("restore", path, "--check", "--passphrase-file", word)
+    call("restore", path, "--keys-to", tmp_path / "keys", "--passphrase-file", word)
+    assert (tmp_path / "keys" / "identity_key").read_text().strip() == settings.HUNCH_IDENTITY_KEY
+    other_machine()
+    settings.HUNCH_BACKUP_PASSPHRASE = PASSPHRASE
+    assert "--without-erasures" in call("restore", path)
+    assert not Study.objects.exists()
+    said = call("restore", path, "--without-erasures")
+    assert "WITHOUT A LIST OF ERASURES" in said and "pay_bonuses --settle" in said
+    assert Study.objects.exists()
+
+
+def entries_in(audit: bytes) -> dict[str, dict[str, str]]:
+    """The rows of an audit.csv, by the entry's id."""
+    return {row["entry"]: row for row in csv.DictReader(StringIO(audit.decode()))}
+
+
+@pytest.mark.slow
+@pytest.mark.every_database
+def test_a_machine_without_the_keys_gets_the_same_study_in_sqlite(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the commands, into a database without tables. From PostgreSQL this goes to another kind of database."""
+    filled.run_study()
+    erasures.write_list()
+    listed, exported = settings.HUNCH_ERASURES, tmp_path / "exported"
+    exported.mkdir()
+    write_export(Study.objects.select_related("bank").get(), exported)
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "HUNCH_TEST_FOLDER": str(tmp_path / "elsewhere"),
+        "HUNCH_BACKUP_PASSPHRASE": PASSPHRASE,
+    }
+
+    def manage(*arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "restored" in manage("restore", str(tmp_path / "a.backup"), "--erasures", str(listed))
+    assert "agrees with its manifest" in manage("verify_stage", "small", "1")
+    manage("export", "small", "--out", str(tmp_path / "again"))
+    before, again = (
+        {path.name: path.read_bytes() for path in folder.iterdir()} for folder in (exported, tmp_path / "again")
+    )
+    audit_before, audit_again = entries_in(before.pop("audit.csv")), entries_in(again.pop("audit.csv"))
+    assert again == before and audit_before
+    # Entries come after these, and those that were not sealed then may be by now. What was written stays.
+    for entry, row in audit_before.items():
+        assert audit_again[entry].items() >= {name: value for name, value in row.items() if value}.items()
+    later = [row["action"] for entry, row in audit_again.items() if entry not in audit_before]
+    assert "export_answers" in later
+    contents = archive.verified(tmp_path / "a.backup", PASSPHRASE)[0]
+    assert contents.database == connection.vendor and json.dumps(contents.schema)

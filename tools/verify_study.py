@@ -1,0 +1,474 @@
+"""Check an exported study: plan hashes, inclusion probabilities, the audit's chain. Numpy and standard library alone.
+
+    python tools/verify_study.py FOLDER [--head SHA256]
+
+FOLDER is what `hunch export` wrote, without --condition. The code shares nothing with Hunch: what it finds right was
+made twice. docs/audit.md says how the hashes are made. Status 0: nothing is wrong; 1: something is; 2: no export.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = dict[str, str]
+TOLERANCE = 1e-12
+NAMED = 5
+GRAIN = 2**40
+
+
+@dataclass
+class Findings:
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def canonical(value: Any, *, ascii_only: bool = False) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(folder: Path, name: str) -> list[Row]:
+    """The rows of one file. The limit on fields is the whole process's, so it is put back."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        with (folder / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    finally:
+        csv.field_size_limit(limit)
+
+
+def number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def whole(text: str) -> int | None:
+    return int(text) if text else None
+
+
+# The plan
+
+
+def check_plan(stage: Row, rows: list[Row], found: Findings) -> None:
+    """The plan's hash, from the slots as they lay in their first booklets."""
+    where = f"stage {stage['stage']}"
+    by_slot: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_slot[int(row["slot"])].append(row)
+    missing = sorted(set(range(1, max(by_slot, default=0) + 1)) - set(by_slot))
+    if missing:
+        found.faults.append(f"{where}: slots are missing from answers.csv: {missing[:NAMED]}")
+    facts = []
+    for slot in sorted(by_slot):
+        first = next((row for row in by_slot[slot] if row["booklet_kind"] == "main"), None)
+        if first is None:
+            found.faults.append(f"{where}: slot {slot} has no row of the booklet that it was planned for")
+            return
+        facts.append(facts_of(first))
+    sha256, manifest = canonical(facts), json.loads(stage["manifest"])
+    for what, other in (("stages.csv", stage["plan_sha256"]), ("the manifest", manifest["plan_sha256"])):
+        if sha256 != other:
+            found.faults.append(f"{where}: the plan's hash is {sha256} by answers.csv, and {other} by {what}")
+    found.checked.append(f"{where}: the hash of a plan of {len(facts)} slots")
+
+
+def facts_of(row: Row) -> list[Any]:
+    facts: list[Any] = [
+        int(row["slot"]),
+        row["item"],
+        row["stratum"] or None,
+        number(row["inclusion_probability"]),
+        number(row["pool_probability"]),
+        int(row["booklet"]),
+        int(row["position"]),
+    ]
+    if row["role"] != "sampled" or row["replicate"] != "1":
+        facts += [row["role"], int(row["replicate"]), row["control_kind"], whole(row["repeat_of"])]
+    return facts
+
+
+# Probabilities
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Each stratum's size and number of drawn items, in order; and how many slots each drawn item has."""
+
+    strata: dict[str, tuple[int, int]]
+    replicates: int
+
+
+def nearest(share: float, count: int) -> int:
+    return int((Decimal(repr(float(share))) * count).to_integral_value(ROUND_HALF_EVEN))
+
+
+def ceiling(share: float, count: int, divisor: int = 1) -> int:
+    return int((Decimal(repr(float(share))) * count / divisor).to_integral_value(ROUND_CEILING))
+
+
+def items_by_role(manifest: dict[str, Any]) -> tuple[int, int]:
+    """How many slots are sampled and how many are the holdout's, without controls."""
+    roles, sittings, size = manifest["roles"], manifest["sittings"], manifest["items"]
+    held = max(1, nearest(roles["holdout"], sittings)) if roles["holdout"] > 0 else 0
+
+    def part(booklets: int) -> int:
+        return booklets * size - nearest(roles["controls"], booklets * size)
+
+    design = manifest["design"]
+    if design["kind"] == "test_set":
+        return design["pairs"] * design["responses_per_pair"], part(held)
+    return part(sittings - held), part(held)
+
+
+def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: Findings) -> Expected:
+    design, drawn_from = manifest["design"], manifest["candidates"]
+    exhaustive = drawn_from.get("kind", "pool") == "exhaustive"
+    size = drawn_from["universe_size"] - drawn_from.get("excluded", 0) if exhaustive else drawn_from["size"]
+    replicates = manifest.get("responses_per_item", 1)
+    if design["kind"] in ("uniform", "softmax"):
+        return Expected({"all": (size, sampled // replicates)}, replicates)
+    if design["kind"] == "test_set":
+        top, bottom = ceiling(design["top_fraction"], size), ceiling(design["bottom_fraction"], size)
+        from_top = nearest(design["top_share"], design["pairs"])
+        strata = {"top": (top, from_top), "bottom": (bottom, design["pairs"] - from_top)}
+        return Expected({**strata, "middle": (size - top - bottom, 0)}, design["responses_per_pair"])
+    names = ("top" if design["kind"] == "epsilon_greedy" else "uncertain", "rest")
+    best = ceiling(design["top_fraction"], size)
+    if exhaustive and drawn_from.get("shortlist_sha256"):
+        names = ("chosen", "others")
+        best = next(one["size"] for one in json.loads(stage["strata"]) if one["name"] == "chosen")
+        found.unchecked.append(f"stage {stage['stage']}: the length of the shortlist, taken from stages.csv")
+    n = sampled // replicates
+    counts = greedy(design, n, (best, size - best))
+    return Expected({names[0]: (best, counts[0]), names[1]: (size - best, counts[1])}, replicates)
+
+
+def greedy(design: dict[str, Any], n: int, sizes: tuple[int, int]) -> tuple[int, int]:
+    top = int(((1 - Decimal(repr(float(design["epsilon"])))) * n).to_integral_value(ROUND_HALF_EVEN))
+    if design["floor"]:
+        least = [ceiling(design["floor"], n * size, sum(sizes)) for size in sizes]
+        top = min(max(top, least[0]), n - least[1])
+    return top, n - top
+
+
+def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], found: Findings) -> None:
+    where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
+    sampled, held = items_by_role(manifest)
+    expected = expected_strata(stage, manifest, sampled, found)
+    slots = {int(row["slot"]): row for row in rows}
+    of_role: dict[str, list[Row]] = defaultdict(list)
+    for row in slots.values():
+        of_role[row["role"]].append(row)
+    for role, count in (("sampled", sampled), ("holdout", held)):
+        if len(of_role[role]) != count:
+            found.faults.append(f"{where}: {len(of_role[role])} slots are {role}, and the manifest makes {count}")
+    check_strata(stage, expected, found)
+    scored = check_candidates(stage, manifest, expected, of_role["sampled"], candidates, found)
+    shares = softmax_by_item(manifest, expected, candidates) if manifest["design"]["kind"] == "softmax" else None
+    wrong = Differences(where, found)
+    for row in of_role["sampled"]:
+        if shares is not None:
+            wrong.compare(row, "inclusion_probability", shares.get(row["item"]))
+        elif manifest["design"]["kind"] != "softmax":
+            size, n = expected.strata.get(row["stratum"], (0, 0))
+            wrong.compare(row, "inclusion_probability", n / size if size else None)
+        wrong.compare(row, "pool_probability", pool_chance(manifest))
+    for row in of_role["holdout"]:
+        universe = manifest["candidates"]["universe_size"]
+        wrong.compare(row, "inclusion_probability", min(held, universe) / universe)
+        wrong.compare(row, "pool_probability", 1.0)
+    for row in (*of_role["control"], *of_role["repeat"]):
+        if row["inclusion_probability"] or row["pool_probability"]:
+            found.faults.append(f"{where}: slot {row['slot']} is a {row['role']} and has a probability")
+    if manifest["design"]["kind"] == "softmax" and not scored:
+        found.unchecked.append(f"{where}: its probabilities, since candidates.csv lacks the stage")
+    found.checked.append(f"{where}: {wrong.count} probabilities to {TOLERANCE:g}")
+
+
+@dataclass
+class Differences:
+    where: str
+    found: Findings
+    count: int = 0
+
+    def compare(self, row: Row, name: str, expected: float | None) -> None:
+        stored = number(row[name])
+        self.count += 1
+        if stored is None or expected is None or not abs(stored - expected) <= TOLERANCE:
+            self.found.faults.append(f"{self.where}: slot {row['slot']}: {name} is {stored}, and must be {expected}")
+
+
+def pool_chance(manifest: dict[str, Any]) -> float:
+    drawn_from = manifest["candidates"]
+    if drawn_from.get("kind", "pool") == "exhaustive":
+        return 1.0
+    available = drawn_from["universe_size"] - drawn_from.get("excluded", 0)
+    return float(drawn_from["size"] / available)
+
+
+def check_strata(stage: Row, expected: Expected, found: Findings) -> None:
+    stored = {one["name"]: (one["size"], one["drawn"]) for one in json.loads(stage["strata"])}
+    stored.pop("holdout", None)
+    if stored != expected.strata:
+        found.faults.append(f"stage {stage['stage']}: the strata are {stored}, and the design makes {expected.strata}")
+
+
+def check_candidates(
+    stage: Row, manifest: dict[str, Any], expected: Expected, slots: list[Row], candidates: list[Row], found: Findings
+) -> bool:
+    """Whether the slots' items are candidates, with the scores and in the strata that they must be in."""
+    where, design = f"stage {stage['stage']}", manifest["design"]
+    if not candidates:
+        if design["kind"] != "uniform":
+            found.unchecked.append(f"{where}: which stratum an item belongs to, since its scores are not in the export")
+        return False
+    by_item = {row["item"]: row for row in candidates}
+    if len(by_item) != len(candidates) or len(candidates) != manifest["candidates"]["size"]:
+        found.faults.append(
+            f"{where}: candidates.csv has {len(by_item)} items, the manifest {manifest['candidates']['size']}"
+        )
+    ranked = dict(zip(by_item, ranked_by(design, list(by_item.values())), strict=True))
+    fitting = strata_of(ranked, expected)
+    for row in slots:
+        if row["item"] not in by_item:
+            found.faults.append(f"{where}: slot {row['slot']}: its item is no candidate")
+        elif number(row["score"]) != number(by_item[row["item"]]["score"]):
+            found.faults.append(f"{where}: slot {row['slot']}: its score is not the candidate's")
+        elif design["kind"] != "softmax" and row["stratum"] not in fitting(ranked[row["item"]]):
+            found.faults.append(f"{where}: slot {row['slot']}: its score does not lie in the stratum {row['stratum']}")
+    found.checked.append(f"{where}: scores and strata of {len(slots)} sampled slots among {len(candidates)} candidates")
+    return True
+
+
+def ranked_by(design: dict[str, Any], candidates: list[Row]) -> NDArray[np.float64]:
+    """The numbers by which the design puts its candidates in order."""
+    column = "priority" if candidates[0]["priority"] else "score"
+    if design["kind"] == "uncertainty" and design["by"] == "disagreement":
+        column = "disagreement"
+    values = np.array([float(row[column]) for row in candidates])
+    return -np.abs(values - 0.5) if design["kind"] == "uncertainty" and column != "disagreement" else values
+
+
+def strata_of(ranked: dict[str, float], expected: Expected) -> Any:
+    """By a candidate's number, the strata that it may be in: several where it is tied at a cut."""
+    order, spans, start = sorted(ranked.values(), reverse=True), {}, 0
+    sizes = {name: size for name, (size, _n) in expected.strata.items()}
+    for name in [name for name in ("top", "uncertain", "middle", "rest", "bottom") if name in sizes]:
+        part = order[start : start + sizes[name]]
+        spans[name], start = (part[-1], part[0]), start + sizes[name]
+    return lambda value: {name for name, (low, high) in spans.items() if low <= value <= high}
+
+
+def softmax_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
+    if not candidates:
+        return None
+    design, (size, n) = manifest["design"], expected.strata["all"]
+    if size != len(candidates):
+        return {}
+    score = ranked_by(design, candidates)
+    least, share, free = design["floor"] * n / size, np.ones(size), np.ones(size, dtype=bool)
+    while free.any():
+        left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
+        part = np.exp((score[free] - score[free].max()) / design["temperature"])
+        share[free] = least + part * (max(left, 0.0) / part.sum())
+        above = free & (share > 1)
+        if not above.any():
+            break
+        share[above] = 1.0
+        free &= ~above
+    grains = np.rint(share * GRAIN).astype(np.int64)
+    gap = n * GRAIN - int(grains.sum())
+    while gap:
+        step = 1 if gap > 0 else -1
+        movable = np.flatnonzero((grains > 0) & (grains < GRAIN))[: abs(gap)]
+        if not movable.size:
+            return {}
+        grains[movable] += step
+        gap -= step * movable.size
+    return {row["item"]: float(chance) for row, chance in zip(candidates, grains / GRAIN, strict=True)}
+
+
+# The audit
+
+
+def check_chain(rows: list[Row], head: str, found: Findings) -> None:
+    sealed = [row for row in rows if row["number"]]
+    if not sealed:
+        found.unchecked.append("the audit: no entry of the study is sealed yet")
+    for before, row in zip([None, *sealed], sealed, strict=False):
+        name = f"audit: seal {row['number']}"
+        if before is not None and int(row["number"]) != int(before["number"]) + 1:
+            found.faults.append(f"{name} follows on {before['number']}: rows between them were removed or inserted")
+        if before is not None and row["previous"] != before["sha256"]:
+            found.faults.append(f"{name} does not follow from the one before it")
+        if before is not None and int(row["entry"]) <= int(before["entry"]):
+            found.faults.append(f"{name} is for an entry that is not above the one before it")
+        made = [row["previous"], int(row["number"]), int(row["entry"]), row["entry_sha256"], row["sealed_at"]]
+        if canonical(made, ascii_only=True) != row["sha256"]:
+            found.faults.append(f"{name} has another hash than its row makes")
+    own = [row for row in rows if row["action"]]
+    for row in own:
+        if entry_hash(row) != row["entry_sha256"]:
+            found.faults.append(f"audit: entry {row['entry']} has another hash than its row makes: {row['action']}")
+    found.checked.append(f"the audit: {len(sealed)} seals, and {len(own)} entries of the study in full")
+    if len(own) < len(rows):
+        found.unchecked.append(
+            f"the audit: what the {len(rows) - len(own)} entries of others say; only hashes are here"
+        )
+    if head and head not in {row[name] for row in sealed for name in ("sha256", "previous")}:
+        found.faults.append(f"audit: {head} is no seal from the study's first entry on")
+
+
+def entry_hash(row: Row) -> str:
+    entry = {name: row[name] for name in ("at", "actor", "via", "action", "subject", "salt")}
+    entry_and_more = {**entry, "id": int(row["entry"]), "study": row["study"], "detail": json.loads(row["detail"])}
+    return canonical(entry_and_more, ascii_only=True)
+
+
+def check_what_the_audit_says(stages: list[Row], answers: list[Row], rows: list[Row], found: Findings) -> None:
+    """Plans, snapshots, assignments and exclusions against the hashes that were written down when they came to be."""
+    said: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["action"]:
+            said[row["action"], row["subject"]].append(row)
+    sittings: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in answers:
+        if row["respondent"]:
+            sittings[row["stage"]][row["respondent"]].append(row)
+    for stage in stages:
+        subject = f"{stage['study']} stage {stage['stage']}"
+        for action, name in (("plan_stage", "plan_sha256"), ("freeze_stage", "snapshot_sha256")):
+            entries = said[action, subject]
+            if entries and json.loads(entries[-1]["detail"])[name] != stage[name]:
+                found.faults.append(f"{subject}: {name} is not what the audit's entry {entries[-1]['entry']} says")
+            if not entries and stage[name]:
+                found.unchecked.append(f"{subject}: {name} against the audit, which has no {action} of it")
+        check_assignments(stage, sittings[stage["stage"]], said["claim_booklet", subject], found)
+        check_exclusions(stage, sittings[stage["stage"]], said["freeze_stage", subject], found)
+
+
+def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[Row], found: Findings) -> None:
+    where = f"stage {stage['stage']}"
+    if not claims:
+        if sittings:
+            found.unchecked.append(f"{where}: assignments: the audit had no hashes of them at the time")
+        return
+    details = [json.loads(claim["detail"]) for claim in claims]
+    written = {detail["sha256"] for detail in details}
+    # Entries of earlier versions do not hold the assignment's own time, which is a little before theirs.
+    since = min(
+        datetime.fromisoformat(detail.get("assigned_at", claim["at"]))
+        for claim, detail in zip(claims, details, strict=True)
+    )
+    seen, before = set(), 0
+    for respondent, rows in sittings.items():
+        slots = [int(row["slot"]) for row in sorted(rows, key=lambda row: int(row["position"]))]
+        made = canonical([int(stage["stage"]), respondent, *slots])
+        seen.add(made)
+        if made not in written and all(datetime.fromisoformat(row["assigned_at"]) < since for row in rows):
+            before += 1
+        elif made not in written:
+            found.faults.append(f"{where}: the slots of {respondent} are not those that the audit has a hash of")
+    if before:
+        found.unchecked.append(f"{where}: {before} assignments from before the audit had hashes of them")
+    if stage["state"] == "frozen" and written - seen:
+        found.faults.append(f"{where}: {len(written - seen)} assignments are in the audit and not in answers.csv")
+    found.checked.append(f"{where}: {len(seen) - before} assignments against the audit")
+
+
+def check_exclusions(stage: Row, sittings: dict[str, list[Row]], frozen: list[Row], found: Findings) -> None:
+    where = f"stage {stage['stage']}"
+    excluded = {who: rows[0]["excluded"].split() for who, rows in sittings.items() if rows[0]["excluded"]}
+    if stage["state"] != "frozen":
+        return
+    if not frozen:
+        if excluded:
+            found.unchecked.append(f"{where}: exclusions: the audit had no hashes of them at the time")
+        return
+    written = set(json.loads(frozen[-1]["detail"])["excluded"])
+    made = {canonical([int(stage["stage"]), who, flags]): who for who, flags in excluded.items()}
+    for strange in sorted(set(made) - written):
+        found.faults.append(f"{where}: {made[strange]} is left out, and the audit has no hash of that")
+    if lacking := len(written - set(made)):
+        found.unchecked.append(
+            f"{where}: {lacking} exclusions that answers.csv does not show: of people who withdrew, or without items"
+        )
+    found.checked.append(f"{where}: {len(made)} exclusions against the audit")
+
+
+# All of it
+
+
+def verify(folder: Path, head: str = "") -> Findings:
+    """Every check of an exported study. Raises OSError where a file of it is not there."""
+    answers, stages, candidates, audit = (
+        read(folder, name) for name in ("answers.csv", "stages.csv", "candidates.csv", "audit.csv")
+    )
+    found = Findings()
+    slug = stages[0]["study"] if stages else ""
+    for row in audit:
+        row["study"] = slug
+    for stage in stages:
+        rows = [row for row in answers if row["stage"] == stage["stage"]]
+        if not stage["plan_sha256"]:
+            found.unchecked.append(f"stage {stage['stage']}: has no plan yet")
+        elif not rows and stage["state"] == "planned":
+            found.unchecked.append(f"stage {stage['stage']}: was planned while the export was written")
+        else:
+            check_plan(stage, rows, found)
+            own = [row for row in candidates if row["stage"] == stage["stage"]]
+            check_probabilities(stage, rows, own, found)
+    check_chain(audit, head, found)
+    check_what_the_audit_says(stages, answers, audit, found)
+    found.unchecked += [
+        "whether the stored seeds draw and deal these items: `hunch verify_stage` draws them again on the server",
+        "the snapshots' hashes of answers, which are keyed: `hunch verify_stage` makes them again",
+        "whether the whole chain was made anew: compare the head with one that was noted elsewhere (--head)",
+    ]
+    return found
+
+
+def say(line: str, where: TextIO) -> None:
+    where.write(f"{line}\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Check an exported study.")
+    parser.add_argument("folder", type=Path, help="what `hunch export` wrote")
+    parser.add_argument("--head", default="", metavar="SHA256", help="a head that must still be in the chain")
+    given = parser.parse_args(arguments)
+    try:
+        found = verify(given.folder, given.head.strip().lower())
+        audit = read(given.folder, "audit.csv")
+    except OSError as exc:
+        say(f"{exc.filename}: cannot be read: {exc.strerror}", sys.stderr)
+        return 2
+    for line in found.checked:
+        say(f"checked: {line}", sys.stdout)
+    for line in found.unchecked:
+        say(f"not checked: {line}", sys.stdout)
+    sealed = [row for row in audit if row["number"]]
+    if sealed:
+        say(
+            f"head: seal {sealed[-1]['number']}, {sealed[-1]['sha256']}; not sealed: {len(audit) - len(sealed)}",
+            sys.stdout,
+        )
+    for line in found.faults:
+        say(f"WRONG: {line}", sys.stderr)
+    say("something is wrong" if found.faults else "nothing is wrong", sys.stdout)
+    return 1 if found.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
