@@ -25,6 +25,14 @@ def cores_in_background(cores: set[int]) -> set[int]:
     return set(sorted(cores)[1:]) or cores
 
 
+def niceness_of_session() -> int | None:
+    """The niceness of this process's session as a whole. None: the kernel has none, or does not show it."""
+    with suppress(OSError):  # No such file, as outside Linux.
+        shown = AUTOGROUP.read_text().split()
+        return int(shown[-1]) if shown else None
+    return None
+
+
 def step_back() -> None:
     """Be nice to others, and leave one core to them. What this process starts inherits both.
 

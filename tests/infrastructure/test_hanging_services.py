@@ -70,8 +70,8 @@ def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int,
     code = (
         "import os, survey.celery\nfrom celery.signals import celeryd_init\n"
         "for _ in range(2):\n    celeryd_init.send(sender='test')\n"
-        "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), survey.background.AUTOGROUP.exists() "
-        "and survey.background.AUTOGROUP.read_text().split()[-1])"
+        "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), "
+        "survey.background.niceness_of_session())"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "HUNCH_BACKGROUND": "true"}
     now = os.getpriority(os.PRIO_PROCESS, 0)  # Of the tests.
@@ -84,10 +84,22 @@ def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int,
         start_new_session=in_its_own_session,
     )
     cores = len(os.sched_getaffinity(0))
-    group = background.AUTOGROUP
-    before = group.read_text().split()[-1] if group.exists() else "False"
-    of_group = "15" if in_its_own_session and group.exists() else before
-    assert run.stdout.split() == [str(max(15, nice_already, now)), str(max(1, cores - 1)), of_group], run.stderr
+    before = background.niceness_of_session()
+    of_session = 15 if in_its_own_session and before is not None else before
+    assert run.stdout.split() == [str(max(15, nice_already, now)), str(max(1, cores - 1)), str(of_session)], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("shown", "niceness"), [("/autogroup-12 nice 15\n", 15), ("/autogroup-3 nice -4\n", -4), ("", None)]
+)
+def test_a_session_has_a_niceness_where_the_kernel_shows_one(
+    shown: str, niceness: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some kernels have the file and show nothing in it, and some sandboxes have no such file."""
+    monkeypatch.setattr(background, "AUTOGROUP", tmp_path / "autogroup")
+    assert background.niceness_of_session() is None
+    background.AUTOGROUP.write_text(shown)
+    assert background.niceness_of_session() == niceness
 
 
 def test_the_workers_that_compute_run_in_the_background_and_no_other() -> None:

@@ -226,6 +226,14 @@ def test_a_token_gets_scope_studies_and_an_end_and_is_revoked() -> None:
     assert "is revoked" in run("revoke_token", secret[:8])
     assert "was revoked before" in run("revoke_token", secret[:8])
     assert "0 tokens begin with" in refused("revoke_token", "nothing")[0]
+    assert re.fullmatch("[0-9a-f]{64}", secret)  # The command line takes no part of it for an option.
+
+
+def test_a_token_of_an_older_version_may_begin_with_a_dash() -> None:
+    user = get_user_model().objects.create_user("ada")
+    token, _secret = ApiToken.issue(user=user)
+    ApiToken.objects.filter(pk=token.pk).update(prefix="-bCdEfGh")
+    assert "is revoked" in run("revoke_token", "--", "-bCdEfGh")
 
 
 def test_study_status_shows_stages_and_steps() -> None:
