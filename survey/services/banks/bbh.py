@@ -11,7 +11,36 @@ from pathlib import Path
 from .importing import Problems, QuestionRow, read_text_file
 from .markup import lines_to_breaks, multiple_choice
 
-# The paper leaves these five of the 27 out (section 3).
+TASKS = (
+    "boolean_expressions",
+    "causal_judgement",
+    "date_understanding",
+    "disambiguation_qa",
+    "dyck_languages",
+    "formal_fallacies",
+    "geometric_shapes",
+    "hyperbaton",
+    "logical_deduction_five_objects",
+    "logical_deduction_seven_objects",
+    "logical_deduction_three_objects",
+    "movie_recommendation",
+    "multistep_arithmetic_two",
+    "navigate",
+    "object_counting",
+    "penguins_in_a_table",
+    "reasoning_about_colored_objects",
+    "ruin_names",
+    "salient_translation_error_detection",
+    "snarks",
+    "sports_understanding",
+    "temporal_sequences",
+    "tracking_shuffled_objects_five_objects",
+    "tracking_shuffled_objects_seven_objects",
+    "tracking_shuffled_objects_three_objects",
+    "web_of_lies",
+    "word_sorting",
+)
+# The paper leaves these five of them out (section 3).
 LEFT_OUT_BY_THE_PAPER = (
     "boolean_expressions",
     "dyck_languages",
@@ -24,8 +53,8 @@ OPTION = re.compile(r"^\(([A-Z])\) ?(.*)$")
 KEY = re.compile(r"^\(([A-Z])\)$")
 
 
-def read(folder: Path, problems: Problems, *, paper_tasks: bool = False) -> Iterator[QuestionRow]:
-    """Every example, task by task in alphabetical order; with `paper_tasks` only those of the paper's 22 tasks.
+def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
+    """Every example, task by task in alphabetical order.
 
     `folder` holds the JSON files, or a folder `bbh` with them, as in the published repository.
     """
@@ -37,11 +66,15 @@ def read(folder: Path, problems: Problems, *, paper_tasks: bool = False) -> Iter
         problems.add(str(folder), 1, "folder", "holds no TASK.json: name the folder of BIG-Bench Hard's tasks")
         return
     for path in files:
-        if not (paper_tasks and path.stem in LEFT_OUT_BY_THE_PAPER):
-            yield from _task(path, problems)
+        yield from _task(path, problems)
 
 
 def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
+    if path.stem not in TASKS:
+        problems.add(
+            str(path), 1, "file", f"{path.stem!r} is not one of BIG-Bench Hard's {len(TASKS)} tasks: move it away"
+        )
+        return
     before = len(problems)
     text = read_text_file(path, problems)
     if len(problems) > before:

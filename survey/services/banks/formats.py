@@ -1,34 +1,50 @@
 """The formats that `import_questions` reads, by name. Imports services and below."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from survey.exceptions import HunchError
-from survey.models.question import plain_text
 
 from . import bbh, mmlu, texts
+from .filters import PAPER_CHARACTERS, Filters
 from .importing import Problems, QuestionRow, read_csv
 
 FORMATS = ("csv", "mmlu", "bbh", *texts.FORMATS)
+# A published benchmark is a part of a bank: it is added to what the bank's newest version holds.
+BENCHMARKS = ("mmlu", "bbh")
 
 
-def read(path: Path, problems: Problems, *, format: str = "csv", paper_tasks: bool = False) -> Iterator[QuestionRow]:
-    """The questions of a folder (mmlu, bbh) or of a file (all others).
-
-    Raises:
-        HunchError: `paper_tasks` with a format that has no such tasks.
-    """
-    if paper_tasks and format != "bbh":
-        raise HunchError(f"--paper-tasks: only --format bbh has tasks that the paper leaves out, not {format}")
+def read(path: Path, problems: Problems, *, format: str = "csv") -> Iterator[QuestionRow]:
+    """The questions of a folder (mmlu, bbh) or of a file (all others)."""
     if format == "mmlu":
         return mmlu.read(path, problems)
     if format == "bbh":
-        return bbh.read(path, problems, paper_tasks=paper_tasks)
+        return bbh.read(path, problems)
     if format in texts.FORMATS:
         return texts.read(path, problems, format=format)
     return read_csv(path, problems)
 
 
-def no_longer_than(rows: Iterable[QuestionRow], characters: int) -> Iterator[QuestionRow]:
-    """Rows whose text, as a reader sees it, is at most that long. The paper's bank has no text above 750."""
-    return (row for row in rows if len(plain_text(row.question)) <= characters)
+def filters_of(
+    format: str, *, max_characters: int | None = None, paper_tasks: bool = False, paper: bool = False
+) -> Filters:
+    """What is left out of a source.
+
+    Args:
+        paper_tasks: the tasks that the paper leaves out. paper: these, and texts above its limit.
+
+    Raises:
+        HunchError: the format has no such tasks, or there are two limits.
+    """
+    if paper_tasks and format != "bbh":
+        raise HunchError(f"--paper-tasks: only --format bbh has tasks that the paper leaves out, not {format}")
+    if paper and format not in BENCHMARKS:
+        raise HunchError(f"--paper: the paper's filters are for --format {' or '.join(BENCHMARKS)}, not {format}")
+    if paper and max_characters not in (None, PAPER_CHARACTERS):
+        raise HunchError(f"--max-characters: --paper sets it to {PAPER_CHARACTERS}; leave one of the two out")
+    if max_characters is not None and max_characters < 1:
+        raise HunchError(f"--max-characters: {max_characters} is no length; use 1 or more")
+    left_out = (
+        [f"bbh_{task}" for task in bbh.LEFT_OUT_BY_THE_PAPER] if format == "bbh" and (paper or paper_tasks) else []
+    )
+    return Filters(PAPER_CHARACTERS if paper else max_characters, tuple(left_out))

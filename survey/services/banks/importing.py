@@ -6,7 +6,7 @@ The line of a problem is the line of the file on which its row begins.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ PROBLEMS_SHOWN = 20
 BATCH = 2000
 TRIES_FOR_A_VERSION = 5
 STARTER_BANK = "starter"
+FLAG_FIELDS = ("flag", "flag_reason", "flagged_by", "flagged_at")
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,18 @@ def import_rows(
     *,
     bank_name: str,
     source_file: str,
+    adds: bool = False,
+    tasks: Callable[[], Collection[str]] = frozenset,
     by: Any = None,
     via: str = "command",
 ) -> Bank:
     """Check rows, from whatever format, and write them as the next version of a bank.
+
+    Args:
+        adds: the new version also holds what the newest one has of other tasks, with the flags. Those questions come
+            first.
+        tasks: with `adds`, further tasks that the source has, asked for once the rows are read: of these nothing of the
+            newest version stays, even where no row is left.
 
     Raises:
         FileErrors: with every problem that reading or checking found; nothing is written.
@@ -105,15 +114,60 @@ def import_rows(
         raise HunchError(f"bank: {bank_name!r} is not a name: use up to 80 letters, digits, - and _")
     checked = _checked(rows, problems)
     if not checked and not problems:
-        problems.add(source_file, 1, "file", "holds no question: add at least one row")
+        problems.add(source_file, 1, "file", "holds no question, or none that the filters leave: add at least one row")
     problems.raise_if_any()
-    sha256 = digest([row.content for row in checked])
+    replaced = {row.source for row in checked} | set(tasks())
     for _try in range(TRIES_FOR_A_VERSION):
+        # Read at each try: another version may have come meanwhile.
+        kept = list(_kept(bank_name, replaced)) if adds else []
+        _refuse_same_ids(kept, checked, problems)
+        problems.raise_if_any()
         try:
-            return _write(checked, bank_name, sha256=sha256, source_file=source_file, by=by, via=via)
+            return _write(checked, bank_name, kept=kept, source_file=source_file, by=by, via=via)
         except IntegrityError:  # Somebody else imported the same bank at the same time and took the version.
             continue
     raise HunchError(f"bank {bank_name!r} is being imported by others at this moment: try again")
+
+
+@dataclass(frozen=True)
+class KeptQuestion:
+    """A question of the version before that the next one holds too, with its flag."""
+
+    row: QuestionRow
+    flag: Mapping[str, Any]
+
+
+def _kept(bank_name: str, replaced: Collection[str]) -> Iterator[KeptQuestion]:
+    """The questions of the bank's newest version that are not of these tasks, in their order."""
+    newest = Bank.objects.filter(name=bank_name).order_by("-version").first()
+    if newest is None:
+        return
+    questions = newest.questions.exclude(task__name__in=replaced).select_related("task").order_by("position")
+    for question in questions.iterator(chunk_size=BATCH):
+        row = QuestionRow(
+            id=question.external_id,
+            source=question.task.name,
+            question=question.text,
+            answer=question.answer,
+            domain=question.task.domain,
+            reason=question.reason,
+            extra=question.extra,
+            file=str(newest),
+        )
+        yield KeptQuestion(row, {name: getattr(question, name) for name in FLAG_FIELDS})
+
+
+def _refuse_same_ids(kept: Sequence[KeptQuestion], rows: Sequence[QuestionRow], problems: Problems) -> None:
+    known = {one.row.id: one.row for one in kept}
+    for row in rows:
+        if (other := known.get(row.id)) is not None:
+            problems.add(
+                row.file,
+                row.line,
+                "id",
+                f"{row.id[:60]!r} stands already in {other.file}, in the task {other.source[:60]}: import it under "
+                "another bank's name",
+            )
 
 
 def find_bank(wanted: str) -> Bank:
@@ -282,7 +336,12 @@ def _place(row: QuestionRow, seen_from: QuestionRow) -> str:
 
 
 @transaction.atomic
-def _write(rows: list[QuestionRow], name: str, *, sha256: str, source_file: str, by: Any, via: str) -> Bank:
+def _write(
+    new: list[QuestionRow], name: str, *, kept: Sequence[KeptQuestion], source_file: str, by: Any, via: str
+) -> Bank:
+    rows = [*(one.row for one in kept), *new]
+    flags = [*(one.flag for one in kept), *({} for _row in new)]
+    sha256 = digest([row.content for row in rows])
     newest = Bank.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
     bank = Bank.objects.create(
         name=name, version=newest + 1, sha256=sha256, source_file=Path(source_file).name[:255], question_count=len(rows)
@@ -303,10 +362,12 @@ def _write(rows: list[QuestionRow], name: str, *, sha256: str, source_file: str,
                 answer=row.answer,
                 reason=row.reason,
                 extra=dict(row.extra),
+                **flag,
             )
-            for position, row in enumerate(rows)
+            for position, (row, flag) in enumerate(zip(rows, flags, strict=True))
         ],
         batch_size=BATCH,
     )
-    record("import_questions", bank, by=by, via=via, questions=len(rows), sha256=sha256)
+    facts = {"kept": len(kept)} if kept else {}
+    record("import_questions", bank, by=by, via=via, questions=len(rows), sha256=sha256, **facts)
     return bank

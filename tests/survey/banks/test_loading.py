@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,17 @@ from django.test.utils import CaptureQueriesContext
 
 from survey.exceptions import FileErrors, HunchError
 from survey.models import AuditEntry, Bank, Question, Task
-from survey.services.banks import bbh, formats, mmlu
-from survey.services.banks.importing import Problems, import_questions, import_rows, load_starter_bank
+from survey.services.banks import bbh, filters, formats, mmlu
+from survey.services.banks.filters import Filters
+from survey.services.banks.importing import (
+    Problems,
+    QuestionRow,
+    import_questions,
+    import_rows,
+    load_starter_bank,
+    read_csv,
+)
+from survey.services.banks.question_flags import flag_questions
 
 pytestmark = pytest.mark.django_db
 
@@ -271,34 +281,136 @@ def test_bbh_is_read_from_its_published_folder(bbh_folder: Path) -> None:
     ]
 
 
-def test_the_papers_tasks_are_bbh_without_five(bbh_folder: Path) -> None:
-    rows = formats.read(bbh_folder, Problems(), format="bbh", paper_tasks=True)
+def test_the_papers_tasks_are_bbh_without_five_and_all_of_mmlu(bbh_folder: Path) -> None:
+    chosen = formats.filters_of("bbh", paper_tasks=True)
+    rows = chosen.taken(formats.read(bbh_folder, Problems(), format="bbh"))
     assert {row.source for row in rows} == {"bbh_navigate", "bbh_snarks"}
     assert len(bbh.LEFT_OUT_BY_THE_PAPER) == 27 - 22
+    assert len(bbh.TASKS) == 27
+    assert len(filters.paper_tasks()) == 79
 
 
-def test_only_bbh_has_tasks_to_leave_out(tmp_path: Path) -> None:
-    with pytest.raises(HunchError, match="--paper-tasks"):
-        formats.read(tmp_path, Problems(), format="csv", paper_tasks=True)
+@pytest.mark.parametrize(
+    ("format", "wish", "expected"),
+    [
+        ("csv", {"paper_tasks": True}, "--paper-tasks: only --format bbh"),
+        ("mmlu", {"paper_tasks": True}, "--paper-tasks: only --format bbh"),
+        ("csv", {"paper": True}, "--paper: the paper's filters are for --format mmlu or bbh, not csv"),
+        ("bbh", {"paper": True, "max_characters": 700}, "--max-characters: --paper sets it to 750"),
+        ("csv", {"max_characters": 0}, "--max-characters: 0 is no length"),
+    ],
+)
+def test_filters_that_do_not_fit_are_refused(format: str, wish: dict, expected: str) -> None:
+    with pytest.raises(HunchError, match=expected):
+        formats.filters_of(format, **wish)
 
 
 def test_length_is_counted_as_a_reader_sees_it(bbh_folder: Path) -> None:
     rows = list(bbh.read(bbh_folder, Problems()))
     # "Which is meant?\nOptions:\n(A) this\n(B) that": 42 characters without the markup.
-    assert [row.source for row in formats.no_longer_than(rows, 41)] == ["bbh_navigate", "bbh_word_sorting"]
-    assert len(list(formats.no_longer_than(rows, 42))) == 3
+    assert [row.source for row in Filters(41).taken(rows)] == ["bbh_navigate", "bbh_word_sorting"]
+    assert len(list(Filters(42).taken(rows))) == 3
+
+
+def test_every_dropped_question_is_counted_once_under_its_task(bbh_folder: Path) -> None:
+    chosen = Filters(41, ("bbh_word_sorting",))
+    list(chosen.taken(bbh.read(bbh_folder, Problems())))
+    found = {name: (one.read, one.task_left_out, one.too_long, one.kept) for name, one in chosen.counts.items()}
+    assert found == {"bbh_navigate": (1, 0, 0, 1), "bbh_snarks": (1, 0, 1, 0), "bbh_word_sorting": (1, 1, 0, 0)}
+    assert (chosen.total.read, chosen.total.kept) == (3, 1)
+
+
+# Several benchmarks in one bank
+
+
+def add(folder: Path, format: str, *, paper: bool = False) -> Bank:
+    problems, chosen = Problems(), formats.filters_of(format, paper=paper)
+    rows = chosen.taken(formats.read(folder, problems, format=format))
+    return import_rows(
+        rows, problems, bank_name="both", source_file=format, adds=True, tasks=lambda: list(chosen.counts)
+    )
+
+
+def ids(bank: Bank) -> list[str]:
+    return list(bank.questions.order_by("position").values_list("external_id", flat=True))
+
+
+def test_benchmarks_are_added_to_one_bank(mmlu_folder: Path, bbh_folder: Path) -> None:
+    first = add(mmlu_folder, "mmlu")
+    second = add(bbh_folder, "bbh", paper=True)
+    assert (first.version, second.version, second.question_count) == (1, 2, 5)
+    assert ids(second) == [*ids(first), "bbh_navigate:0", "bbh_snarks:0"]
+    assert ids(first) == ["mmlu_anatomy:0", "mmlu_anatomy:1", "mmlu_us_foreign_policy:0"]
+    assert second.tasks.get(name="mmlu_anatomy").domain == "other"
+
+
+def test_adding_a_benchmark_again_takes_the_place_of_its_tasks_even_of_those_that_a_filter_empties(
+    mmlu_folder: Path, bbh_folder: Path
+) -> None:
+    add(bbh_folder, "bbh")
+    add(mmlu_folder, "mmlu")
+    third = add(bbh_folder, "bbh", paper=True)
+    assert ids(third) == [
+        "mmlu_anatomy:0",
+        "mmlu_anatomy:1",
+        "mmlu_us_foreign_policy:0",
+        "bbh_navigate:0",
+        "bbh_snarks:0",
+    ]
+
+
+def test_questions_that_are_kept_keep_their_flags(mmlu_folder: Path, bbh_folder: Path) -> None:
+    first = add(mmlu_folder, "mmlu")
+    flag_questions(bank=first, external_ids=["mmlu_anatomy:1"], kind="broken", reason="two right answers")
+    kept = add(bbh_folder, "bbh").questions.get(external_id="mmlu_anatomy:1")
+    assert (kept.flag, kept.flag_reason) == ("broken", "two right answers")
+    assert kept.flagged_at is not None
+
+
+def test_adding_refuses_an_id_that_the_bank_has_in_another_task(write, mmlu_folder: Path) -> None:
+    import_questions(write(HEADER + "mmlu_anatomy:1,mine,What?,2\n"), "both")
+    with pytest.raises(FileErrors, match="'mmlu_anatomy:1' stands already in both version 1, in the task mine"):
+        add(mmlu_folder, "mmlu")
+    assert Bank.objects.count() == 1
+
+
+def test_a_bank_holds_the_papers_tasks_only_with_all_of_them_and_none_too_long() -> None:
+    def bank(name: str, tasks: Iterable[str], text: str = "Why?") -> Bank:
+        rows = [QuestionRow(id=f"{task}:0", source=task, question=text, answer="1") for task in sorted(tasks)]
+        return import_rows(rows, Problems(), bank_name=name, source_file="made")
+
+    tasks = filters.paper_tasks()
+    assert filters.holds_the_papers_tasks(bank("whole", tasks, "x" * 750))
+    assert not filters.holds_the_papers_tasks(bank("long", tasks, "x" * 751))
+    assert not filters.holds_the_papers_tasks(bank("more", {*tasks, "bbh_word_sorting"}))
+    assert not filters.holds_the_papers_tasks(bank("fewer", tasks - {"mmlu_anatomy"}))
+
+
+def test_the_study_data_pass_the_papers_filters_as_a_whole(study_data: Path) -> None:
+    chosen, problems = Filters(filters.PAPER_CHARACTERS), Problems()
+    rows = list(chosen.taken(read_csv(study_data / "questions.csv", problems)))
+    assert (chosen.total.read, len(rows), len(problems)) == (16_439, 16_439, 0)
+    assert {row.source for row in rows} == filters.paper_tasks()
+    assert len(rows) != filters.PAPER_PRINTS
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ('{"examples": [\n{"input": "x",}]}', "t.json:2: file: not JSON"),
-        ('{"tasks": []}', "t.json:1: examples: is not a list of"),
-        ('{"examples": [{"input": "x"}]}', "t.json:1: examples: is not a list of"),
+        ('{"examples": [\n{"input": "x",}]}', "snarks.json:2: file: not JSON"),
+        ('{"tasks": []}', "snarks.json:1: examples: is not a list of"),
+        ('{"examples": [{"input": "x"}]}', "snarks.json:1: examples: is not a list of"),
     ],
 )
 def test_it_refuses_what_is_not_bbh(write, tmp_path: Path, content: str, expected: str) -> None:
-    write(content, "t.json")
+    write(content, "snarks.json")
     problems = Problems()
     list(bbh.read(tmp_path, problems))
     assert str(problems.found[0]).removeprefix(str(tmp_path) + "/").startswith(expected)
+
+
+def test_it_refuses_a_task_that_bbh_does_not_have(write, tmp_path: Path) -> None:
+    write('{"examples": []}', "cooking.json")
+    problems = Problems()
+    list(bbh.read(tmp_path, problems))
+    assert "'cooking' is not one of BIG-Bench Hard's 27 tasks" in str(problems.found[0])

@@ -1,6 +1,7 @@
 """The commands: what they print, and what a wrong call gets."""
 
 import io
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.db import OperationalError
 from survey.console import progress_bars
 from survey.management.commands import close_stage
 from survey.models import ApiToken, AuditEntry, Bank, JobStep, Stage, Study
+from survey.services.banks import bbh, mmlu
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
@@ -48,8 +50,54 @@ def test_import_questions_says_what_it_imported(bank_file: Path) -> None:
 
 
 def test_import_questions_leaves_out_what_is_too_long(bank_file: Path) -> None:
-    out = run("import_questions", str(bank_file), "--bank", "mine", "--max-characters", "5")
-    assert out == "imported 1 questions into mine version 1\n"
+    out = run("import_questions", str(bank_file), "--bank", "mine", "--max-characters", "5").splitlines()
+    assert [line.split() for line in out[:1] + out[2:4]] == [
+        ["task", "read", "over", "5", "characters", "kept"],
+        ["s", "2", "1", "1"],
+        ["all", "2", "1", "1"],
+    ]
+    assert out[4:] == ["imported 1 questions into mine version 1"]
+
+
+def test_import_questions_adds_both_benchmarks_of_the_paper_and_says_how_many_it_has(tmp_path: Path) -> None:
+    mmlu_folder, bbh_folder = tmp_path / "mmlu", tmp_path / "bbh"
+    mmlu_folder.mkdir()
+    bbh_folder.mkdir()
+    for subject in mmlu.DOMAIN_OF:
+        (mmlu_folder / f"{subject}_test.csv").write_text(f"Why {subject}?,a,b,c,d,A\n")
+    for task in bbh.TASKS:
+        examples = [{"input": "Why?", "target": "a"}, {"input": "x" * 751, "target": "a"}]
+        (bbh_folder / f"{task}.json").write_text(json.dumps({"examples": examples}))
+    first = run("import_questions", str(mmlu_folder), "--bank", "paper", "--format", "mmlu", "--paper").splitlines()
+    assert first[-1] == "imported 57 questions into paper version 1"
+    out = run("import_questions", str(bbh_folder), "--bank", "paper", "--format", "bbh", "--paper").splitlines()
+    table = {cells[0]: cells[1:] for cells in map(str.split, out)}
+    assert table["task"] == ["read", "task", "left", "out", "over", "750", "characters", "kept"]
+    assert table["bbh_navigate"] == ["2", "0", "1", "1"]
+    assert table["bbh_word_sorting"] == ["2", "2", "0", "0"]
+    assert table["all"] == ["54", "10", "22", "22"]
+    assert out[-2:] == [
+        "imported 22 questions into paper version 2, beside 57 of version 1: 79 questions in 79 tasks",
+        "79 questions pass the paper's filters; the paper prints 16,347",
+    ]
+
+
+def test_import_questions_says_that_answers_of_models_stay_with_the_version_before(tmp_path: Path) -> None:
+    bank = tmp_path / "bank.csv"
+    bank.write_text("id,source,question,answer\na,s,What?,1\n")
+    answers = tmp_path / "answers.csv"
+    answers.write_text("llm,question_id,correct\none,a,1\n")
+    (tmp_path / "snarks.json").write_text(json.dumps({"examples": [{"input": "Why?", "target": "a"}]}))
+    run("import_questions", str(bank), "--bank", "mine")
+    run("import_answers", str(answers), "--bank", "mine")
+    out = run("import_questions", str(tmp_path), "--bank", "mine", "--format", "bbh").splitlines()
+    assert out[-1].startswith("answers of 1 language models stay with version 1: import_answers adds them")
+
+
+def test_import_questions_refuses_a_folder_of_which_the_filters_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "snarks.json").write_text(json.dumps({"examples": [{"input": "Why is that?", "target": "a"}]}))
+    (line,) = refused("import_questions", str(tmp_path), "--bank", "mine", "--format", "bbh", "--max-characters", "3")
+    assert "holds no question, or none that the filters leave" in line
 
 
 def test_import_questions_refuses_with_one_line_a_problem(bank_file: Path) -> None:
