@@ -274,6 +274,19 @@ class TestSet(Design):
         """The slots of the stage: the pairs times the responses to each."""
         return self.pairs * self.responses_per_pair
 
+    @property
+    def at_each_end(self) -> tuple[int, int]:
+        """How many pairs come from the top and from the bottom: round(top_share * pairs), a half to even, and the
+        others."""
+        n_top = int((_decimal(self.top_share) * self.pairs).to_integral_value(ROUND_HALF_EVEN))
+        return n_top, self.pairs - n_top
+
+    @property
+    def least_candidates(self) -> int:
+        """The fewest candidates whose two ends have that many pairs."""
+        ends = zip(self.at_each_end, (self.top_fraction, self.bottom_fraction), strict=True)
+        return max(_least_size(count, fraction) for count, fraction in ends)
+
     def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
         """The scores."""
         return _needed(scores, "the test set needs a score for each candidate")
@@ -298,8 +311,7 @@ class TestSet(Design):
             raise DesignError(
                 f"n: {self.pairs} pairs with {self.responses_per_pair} responses each are {self.slots} slots, not {n}"
             )
-        n_top = int((_decimal(self.top_share) * self.pairs).to_integral_value(ROUND_HALF_EVEN))
-        wanted = (n_top, self.pairs - n_top, 0)
+        wanted = (*self.at_each_end, 0)
         if len(sizes) == len(wanted):
             for name, fraction, count, size in zip(
                 ("top", "bottom"), (self.top_fraction, self.bottom_fraction), wanted, sizes, strict=False

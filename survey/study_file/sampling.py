@@ -104,9 +104,14 @@ class StageRolesConfig(Strict):
     control_kinds: list[Name] | None = Field(default=None, min_length=1)
 
 
+Ties = Literal["label_0", "label_1", "left_out"]
+# As in the paper: a majority is more than half of the answers.
+DEFAULT_TIES: Ties = "label_0"
+
+
 class StageConfig(Strict):
     """`responses_per_item`: how many different people answer each sampled item. A test set's `responses_per_pair` is
-    the same number."""
+    the same number. `ties`: the majority label of a test set's item of which just half of the answers have label 1."""
 
     sittings: int = Field(ge=1, le=100_000)
     responses_per_item: int = Field(default=1, ge=1, le=1000)
@@ -115,6 +120,19 @@ class StageConfig(Strict):
     opens: Literal["by_hand", "automatically"] = "by_hand"
     train: bool = True
     pilot: bool = False
+    ties: Ties | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def ties_in_a_test_set(cls, given: Any) -> Any:
+        """A test set stores what it runs with; no other stage has majority labels."""
+        design = given.get("design") if isinstance(given, Mapping) else None
+        is_test = isinstance(design, Mapping) and design.get("kind") == "test_set"
+        if isinstance(given, Mapping) and is_test and given.get("ties") is None:
+            return {**given, "ties": DEFAULT_TIES}
+        if isinstance(given, Mapping) and not is_test and given.get("ties") is not None:
+            raise WrongKey(("ties",), "only a test set has majority labels: remove it")
+        return given
 
     @model_validator(mode="before")
     @classmethod

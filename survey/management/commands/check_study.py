@@ -19,6 +19,14 @@ def share(text: str) -> float:
     return value
 
 
+# By the study file's word for it.
+TIES = {
+    "label_0": "and a tie is label 0",
+    "label_1": "and a tie is label 1",
+    "left_out": "and items with a tie are left out",
+}
+
+
 class Command(HunchCommand):
     help = (
         "Check a study file before it becomes a study: problems, pay, cost, texts, codes, slots by role. Writes "
@@ -62,10 +70,15 @@ class Command(HunchCommand):
                 stage.design,
                 str(stage.sittings),
                 *(str(stage.slots.get(role, "")) for role in ("sampled", "holdout", "controls")),
+                "-" if stage.sampled_so_far is None else f"{stage.sampled_so_far:,}",
             ]
             for stage in found.stages
         ]
-        self.stdout.write(table(["stage", "design", "sittings", "sampled", "holdout", "controls"], rows))
+        header = ["stage", "design", "sittings", "sampled", "holdout", "controls", "sampled so far"]
+        self.stdout.write(table(header, rows))
+        for stage in found.stages:
+            if (test := stage.test) is not None:
+                self.stdout.write(_test(stage, test))
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
         self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
         if pay := found.pay:
@@ -78,3 +91,11 @@ class Command(HunchCommand):
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )
         self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
+
+
+def _test(stage: checking.StageFacts, test: checking.TestFacts) -> str:
+    return (
+        f"stage {stage.stage} is a test stage, from which nothing learns: {test.items:,} items, {test.from_top:,} of the "
+        f"top {100 * test.top_fraction:g} % and {test.from_bottom:,} of the bottom {100 * test.bottom_fraction:g} % of the "
+        f"scores, {test.responses_per_item} people each; their labels are majorities, {TIES[test.ties]}"
+    )

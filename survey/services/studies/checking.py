@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from django.utils import timezone
 
+from bandit.designs import TestSet
 from bandit.errors import DesignError
 from survey import study_file
 from survey.contracts import panels
@@ -18,7 +19,7 @@ from survey.services.banks.importing import find_bank
 from survey.services.base.retention import retention_problem
 from survey.services.plans.drafting import recipe_of, slots_by_role
 from survey.services.sittings import attention, timing
-from survey.study_file import StudyConfig, StudyFileError
+from survey.study_file import StageConfig, StudyConfig, StudyFileError
 
 from .creating import checked_study
 
@@ -39,14 +40,39 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class TestFacts:
+    """What a test stage asks for: items from the two ends of the scores, each answered by several people.
+
+    `candidates` is the smallest number of candidates whose ends have that many items.
+    """
+
+    __test__ = False  # its name would make pytest collect it
+
+    items: int
+    responses_per_item: int
+    from_top: int
+    top_fraction: float
+    from_bottom: int
+    bottom_fraction: float
+    ties: str
+    candidates: int
+
+
+@dataclass(frozen=True)
 class StageFacts:
-    """What a stage asks for: people, and slots by role."""
+    """What a stage asks for: people, and slots by role.
+
+    `sampled_so_far`: the sampled slots up to and including this stage that predictors learn from; None where the stage
+    teaches nothing (a pilot, a test stage).
+    """
 
     stage: int
     pilot: bool
     design: str
     sittings: int
     slots: dict[str, int]
+    sampled_so_far: int | None = None
+    test: TestFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +169,7 @@ def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyCo
 def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     # Options that are refused say nothing about controls, and without its instrument a study has none.
     is_known = not any(one.level == "problem" and one.field.startswith("instrument") for one in found.findings)
+    so_far = 0
     for index, stage in enumerate(config.stages, start=1):
         slots: dict[str, int] = {}
         if not is_known:
@@ -158,9 +185,51 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "holdout": plan.holdout.items,
                 "controls": sum(count for _kind, count in (*plan.sampled.controls, *plan.holdout.controls)),
             }
-        found.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
+        so_far += slots.get("sampled", 0) if stage.teaches else 0
+        found.stages.append(
+            StageFacts(
+                index,
+                stage.pilot,
+                stage.design.kind,
+                stage.sittings,
+                slots,
+                sampled_so_far=so_far if stage.teaches else None,
+                test=_test_facts(stage),
+            )
+        )
+        yield from _of_the_pool(index, found.stages[-1].test, config)
     if not config.pilots and not panels.find(config.panel.kind).is_open:
         yield Finding("remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)")
+
+
+def _test_facts(stage: StageConfig) -> TestFacts | None:
+    design = stage.design.build()
+    if not isinstance(design, TestSet):
+        return None
+    from_top, from_bottom = design.at_each_end
+    return TestFacts(
+        items=design.pairs,
+        responses_per_item=design.responses_per_pair,
+        from_top=from_top,
+        top_fraction=design.top_fraction,
+        from_bottom=from_bottom,
+        bottom_fraction=design.bottom_fraction,
+        ties=stage.ties or "",
+        candidates=design.least_candidates,
+    )
+
+
+def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iterator[Finding]:
+    """A bank may have fewer items than a pool asks for; that is found where the bank is known."""
+    pool = config.candidates
+    if test is not None and pool.kind == "pool" and pool.size < test.candidates:
+        yield Finding(
+            "problem",
+            "candidates.size",
+            f"{pool.size:,}: stage {index} draws {test.from_top} items from the top {test.top_fraction:.3g} and "
+            f"{test.from_bottom} from the bottom {test.bottom_fraction:.3g}, which {test.candidates:,} candidates or "
+            "more have",
+        )
 
 
 def _of_the_data(config: StudyConfig) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from survey.exceptions import FileErrors
 from survey.models import AuditEntry, Study
 from survey.services.studies.checking import StudyCheck, check_study
 from survey.services.studies.creating import create_study
+from survey.study_file import StageConfig
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -162,3 +163,65 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
 def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
     found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
     assert messages(found) == []
+
+
+def test_it_adds_up_the_sampled_slots_that_predictors_learn_from() -> None:
+    design = {"kind": "epsilon_greedy"}
+    found = checked(
+        roles={"holdout": 0, "controls": 0},
+        stages=[{"sittings": 2, "pilot": True}, {"sittings": 4}, {"sittings": 5, "design": design}],
+        predictor={"name": "same_task"},
+    )
+    items = [stage.slots["sampled"] for stage in found.stages]
+    assert [stage.sampled_so_far for stage in found.stages] == [None, items[1], items[1] + items[2]]
+
+
+def test_it_says_what_a_test_stage_asks_for_and_refuses_a_pool_without_enough_at_the_ends() -> None:
+    design = {"kind": "test_set", "pairs": 6, "responses_per_pair": 4, "top_fraction": 0.1, "bottom_fraction": 0.1}
+    stages = [{"sittings": 4}, {"sittings": 8, "design": design, "ties": "left_out"}]
+    common = {"roles": {"holdout": 0, "controls": 0}, "predictor": {"name": "same_task"}, "stages": stages}
+    test = checked(**common).stages[1].test
+    assert test is not None
+    assert (test.items, test.responses_per_item, test.from_top, test.from_bottom) == (6, 4, 4, 2)
+    assert (test.ties, test.candidates) == ("left_out", 31)  # ceil(0.1 * 31) = 4 and ceil(0.1 * 30) = 3.
+    few = messages(checked(**common, candidates={"size": 30}))
+    assert any(one.startswith("candidates.size: 30: stage 2 draws 4 items from the top 0.1") for one in few)
+    assert not any(one.startswith("candidates.size") for one in messages(checked(**common, candidates={"size": 31})))
+
+
+def test_ties_belong_to_test_sets() -> None:
+    found = checked(stages=[{"sittings": 4, "ties": "label_1"}])
+    assert messages(found) == ["stages.1.ties: only a test set has majority labels: remove it"]
+    with_default = {"kind": "test_set"}
+    assert StageConfig.model_validate({"sittings": 4, "design": with_default}).ties == "label_0"
+    assert StageConfig.model_validate({"sittings": 4}).ties is None
+
+
+def test_the_papers_study_has_the_papers_numbers() -> None:
+    path = Path(settings.BASE_DIR, "studies", "example-paper.toml")
+    found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name, fee=1 / 3)
+    assert [stage.sampled_so_far for stage in found.stages] == [
+        8_805,
+        10_410,
+        12_015,
+        13_620,
+        15_240,
+        16_860,
+        18_480,
+        None,
+    ]
+    assert all(stage.slots["holdout"] == stage.slots["controls"] == 0 for stage in found.stages)
+    test = found.stages[-1].test
+    assert test is not None and found.stages[-1].slots["sampled"] == 492 * 9
+    assert (test.items, test.from_top, test.from_bottom, test.top_fraction, test.bottom_fraction) == (
+        *(492, 328, 164),
+        *(0.01, 0.01),
+    )
+    assert found.cost is not None
+    assert (found.cost.people, found.cost.rewards, found.cost.total) == (1_528, 382_000, 509_333)
+    words = path.read_text(encoding="utf-8")
+    for said in ("1,528 people", "3,820 USD", "5,093 USD", "18,480"):
+        assert said in words
+    out = StringIO()
+    call_command("check_study", str(path), stdout=out)
+    assert "492 items, 328 of the top 1 % and 164 of the bottom 1 % of the scores, 9 people each" in out.getvalue()
