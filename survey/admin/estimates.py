@@ -63,6 +63,17 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             )
             for division in report.divisions
         ],
+        "majorities": [
+            (
+                line,
+                line.stratum or "all",
+                str(line.fewest_answers)
+                if line.fewest_answers == line.most_answers
+                else f"{line.fewest_answers} to {line.most_answers}",
+                _share(line),
+            )
+            for line in report.majorities
+        ],
         "noise": [
             (f"changes without reason, {kind.replace('_', ' ')}", _with_interval(found, "share"), found.n)
             for kind, found in report.noise.false_changes.items()
@@ -86,6 +97,12 @@ def row(figure: Figure, title: str = "") -> FigureRow:
         effective="–" if found is None else f"{found.effective_sample_size:.0f}",
         notes=figure.notes,
     )
+
+
+def _share(line: estimating.MajorityLine) -> str:
+    if line.share is None or line.low is None or line.high is None:
+        return "–"
+    return f"{_number(line.share, 'share')} ({_number(line.low, 'share')} to {_number(line.high, 'share')})"
 
 
 def _number(value: float, unit: str) -> str:

@@ -9,6 +9,7 @@ from survey.contracts.instruments import Learning
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
+    MAJORITIES_NOTE,
     LeaderboardLine,
     MetricValue,
     Sort,
@@ -23,6 +24,7 @@ WEIGHTINGS = {
     ("sampled", "design"): "sampled, weighted",
     ("sampled", "none"): "sampled, naive",
     ("holdout", "design"): "holdout",
+    ("majorities", "none"): "majorities of the test stage",
 }
 
 
@@ -81,6 +83,7 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
         else [],
         "conditions": conditions,
         "condition": level,
+        "note": MAJORITIES_NOTE,
     }
 
 

@@ -266,6 +266,7 @@ COUNTED = {
     "weighted": "By the design's weights, which makes it a figure over all candidates",
     "naive": "The answers as they came",
     "holdout": "The uniform holdout",
+    "majority": "The test stage's items, each once, by the label of most of its answers (extremes, not all candidates)",
 }
 
 

@@ -538,7 +538,11 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     evaluated_on = serializers.IntegerField(
         allow_null=True, help_text="The stage that judges it; null if there is none yet."
     )
-    answers = serializers.ChoiceField(choices=["sampled", "holdout"], allow_blank=True)
+    answers = serializers.ChoiceField(
+        choices=["sampled", "holdout", "majorities"],
+        allow_blank=True,
+        help_text="`majorities`: a test stage's items, each once, by the label of most of its answers.",
+    )
     weighting = serializers.ChoiceField(
         choices=["design", "none"], allow_blank=True, help_text="`none`: the answers as they came."
     )
@@ -594,6 +598,23 @@ _ESTIMATED: dict[str, Any] = {
                     ]
                 },
                 "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
+                "majorities": [
+                    {
+                        "stage": 8,
+                        "stratum": "",
+                        "items": 492,
+                        "label_1": 212,
+                        "label_0": 280,
+                        "tied": 0,
+                        "left_out": 0,
+                        "fewest_answers": 8,
+                        "most_answers": 9,
+                        "share": 0.43,
+                        "low": 0.39,
+                        "high": 0.47,
+                        "notes": "a mixture of the ends of the scores, no share of all items",
+                    }
+                ],
                 "computed_at": "2026-11-23T09:30:00Z",
                 "is_current": True,
             },
@@ -619,6 +640,10 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     divisions = serializers.ListField(child=serializers.DictField())
     slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
     noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
+    majorities = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Majority labels of the items of frozen test stages: by stratum, and together where it is empty.",
+    )
     computed_at = serializers.DateTimeField()
     is_current = serializers.BooleanField(
         help_text="False if answers, withdrawals, exclusions, stages, the study file or Hunch have changed since."

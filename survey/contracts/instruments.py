@@ -289,6 +289,25 @@ class Learning(ABC):
         """The differences of those metrics between two predictors: those of `scores` minus those of `others`. By metric
         and part: `difference` and `interval`."""
 
+    def evaluate_majorities(
+        self, assignments: Sequence["Assignment"], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """As `evaluate`, on the majority labels of a test stage: one assignment of each item, and the item's label, 0
+        or 1 (n,), instead of the assignment's own. The items are the clusters. Empty where the instrument has none."""
+        return {}
+
+    def compare_majorities(
+        self,
+        assignments: Sequence["Assignment"],
+        labels: np.ndarray,
+        scores: np.ndarray,
+        others: np.ndarray,
+        *,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """As `compare`, on the majority labels of a test stage."""
+        return {}
+
 
 def _place(part: object) -> str:
     """The module and class of a part of an instrument, for the person who repairs it."""

@@ -30,6 +30,7 @@ from .reading import StudyFileError, by_line, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
+    DEFAULT_TIES,
     DESIGNS,
     EXHAUSTIVE_DESIGNS,
     CandidatesConfig,
@@ -47,6 +48,7 @@ from .study import StudyConfig, TextsConfig
 
 __all__ = [
     "CANDIDATES",
+    "DEFAULT_TIES",
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",

@@ -12,6 +12,7 @@ from survey.services.results import estimating, stored_estimates
 from tests.admin.conftest import client_of
 from tests.cast import begin, open_study, walk
 from tests.statements import QueryCounts
+from tests.survey.answers.test_majorities import frozen_test_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
@@ -93,3 +94,19 @@ def test_figures_that_are_out_of_date_are_marked_and_those_that_are_missing_anno
     assert f"from {report.answers} answers" in page and "Computed at" in page and "Out of date" not in page
     study.stages.filter(index=2).update(state="paused")
     assert "Out of date" in as_superuser.get(page_of(study)).content.decode()
+
+
+def test_the_pages_show_the_majorities_of_a_test_stage(as_superuser: Client) -> None:
+    study = frozen_test_stage(ties="left_out").study
+    page = as_superuser.get(page_of(study)).content.decode()
+    assert 'id="majorities">Majority labels of the test stage</h2>' in page
+    assert "50.0 % (" in page and "2 items with a tie are left out" in page
+    assert page.count("<section") == page.count("</section")
+    leaderboard = as_superuser.get(reverse("admin:survey_study_leaderboard", args=[study.pk])).content.decode()
+    assert "majorities of the test stage" in leaderboard and "none of all items" in leaderboard
+    of_study = as_superuser.get(reverse("admin:survey_study_change", args=[study.pk])).content.decode()
+    assert "each once, by the label of most of its answers" in of_study
+
+
+def test_a_study_without_a_test_stage_has_no_table_of_majorities(as_superuser: Client, study: Study) -> None:
+    assert "Majority labels" not in as_superuser.get(page_of(study)).content.decode()

@@ -7,6 +7,7 @@ from django.test import Client
 from survey.models import ApiToken, Study
 from survey.services.results import estimating, stored_estimates
 from tests import cast
+from tests.survey.answers.test_majorities import frozen_test_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 PATH = "/api/v1/studies/cast/estimates/"
@@ -62,3 +63,13 @@ def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch:
     assert reader.get(PATH).json()["is_current"] is True
     cast.walk(cast.begin(study))
     assert reader.get(PATH).json()["is_current"] is False
+
+
+def test_majorities_of_a_test_stage_are_in_estimates_and_leaderboard() -> None:
+    stage = frozen_test_stage()
+    reader = client_of("reader", may_export=True)
+    found = reader.get("/api/v1/studies/small/estimates/").json()["majorities"]
+    assert found == estimating.estimate(stage.study).as_json()["majorities"]
+    assert (found[-1]["stratum"], found[-1]["items"]) == ("", 6)
+    lines = reader.get("/api/v1/studies/small/leaderboard/").json()
+    assert {line["n"] for line in lines if line["answers"] == "majorities"} == {6}

@@ -2,10 +2,14 @@
 
 DJANGO_SETTINGS_MODULE=tests.settings python manage.py shell -c "from tests.golden.make import main; main()"
 
+Where only what is read off them has changed, such as a further file of the export, `rewrite_results` is enough; run
+`migrate` before it, in an empty database.
+
 Three studies on one bank: beliefs with everything that a study can have, beliefs about real answers, and own answers.
 """
 
 import tempfile
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -170,7 +174,12 @@ def main() -> None:
     with transaction.atomic(), databases.unguarded():
         call_command("flush", interactive=False, verbosity=0)
     store.load_database()
-    for slug in studies:
+    write_results([*studies])
+
+
+def write_results(slugs: Sequence[str], *, only_known: bool = False) -> None:
+    """Read everything off the stored studies and keep it, or only what was kept before; says what has changed."""
+    for slug in slugs:
         study = Study.objects.select_related("bank").get(slug=slug)
         with tempfile.TemporaryDirectory() as folder:
             results = store.results_of(study, Path(folder))
@@ -183,5 +192,17 @@ def main() -> None:
             results["calibration.json"] = store.as_bytes(
                 calibrating.human_calibration(study, people_study=people).as_json()
             )
+        before = store.read_results(slug) if (store.DATA / f"{slug}.zip").exists() else {}
+        if only_known:
+            results = {name: results[name] for name in before}
+        print(slug, "changed:", [name for name in results if results[name] != before.get(name)])
         store.write_results(slug, results)
-        print(slug, {name: len(content) for name, content in results.items()})
+
+
+def rewrite_results() -> None:
+    """Only what was read off the stored studies before: rows and files stay as earlier code wrote them."""
+    settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
+    with transaction.atomic():
+        store.load_database()
+        write_results(("answers", "beliefs", "real"), only_known=True)
+        transaction.set_rollback(True)

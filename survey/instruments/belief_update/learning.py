@@ -85,6 +85,28 @@ class BeliefLearning(Learning):
         )
         return {metric: dict(cells) for metric, cells in found.items()}
 
+    def evaluate_majorities(
+        self, assignments: Sequence[Assignment], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """The paper's table 1: the predictions of one person's change, judged by what most people did."""
+        pairs, _labels = self.examples(assignments)
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+        return dict(evaluation.evaluate_with_intervals(labels, scores, parts, cluster=np.arange(len(labels)), rng=rng))
+
+    def compare_majorities(
+        self,
+        assignments: Sequence[Assignment],
+        labels: np.ndarray,
+        scores: np.ndarray,
+        others: np.ndarray,
+        *,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        pairs, _labels = self.examples(assignments)
+        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+        found = evaluation.paired_difference(labels, scores, others, parts, cluster=np.arange(len(labels)), rng=rng)
+        return {metric: dict(cells) for metric, cells in found.items()}
+
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
         """Index, pair and label of every complete assignment that showed evidence. Re-asking controls show none."""
         if self._threshold is None:

@@ -94,8 +94,9 @@ class Command(HunchCommand):
 
 
 def _test(stage: checking.StageFacts, test: checking.TestFacts) -> str:
+    top, bottom = 100 * test.top_fraction, 100 * test.bottom_fraction
     return (
-        f"stage {stage.stage} is a test stage, from which nothing learns: {test.items:,} items, {test.from_top:,} of the "
-        f"top {100 * test.top_fraction:g} % and {test.from_bottom:,} of the bottom {100 * test.bottom_fraction:g} % of the "
-        f"scores, {test.responses_per_item} people each; their labels are majorities, {TIES[test.ties]}"
+        f"stage {stage.stage} is a test stage, from which nothing learns: {test.items:,} items, {test.from_top:,} of "
+        f"the top {top:g} % and {test.from_bottom:,} of the bottom {bottom:g} % of the scores, "
+        f"{test.responses_per_item} people each; their labels are majorities, {TIES[test.ties]}"
     )

@@ -13,7 +13,7 @@ from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
 from survey.services.results import estimating
-from survey.services.results.estimating import StudyEstimates
+from survey.services.results.estimating import MajorityLine, StudyEstimates
 from survey.services.results.estimators import DivisionFigures, Figure
 from survey.services.results.stage_rows import STATES
 from survey.services.studies import finding
@@ -122,6 +122,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
         yield ""
         yield from _division(division, others)
     yield from _noise(report)
+    yield from _majorities(report)
     for name, lines in report.slots.items():
         yield ""
         yield f"Slots by {name}"
@@ -252,6 +253,41 @@ def _noise(report: StudyEstimates) -> Iterator[str]:
         yield f"- no predictor can have an AUC above {noise.ceiling:.3f} on answers with this noise"
 
 
+def _majorities(report: StudyEstimates) -> Iterator[str]:
+    for stage in dict.fromkeys(line.stage for line in report.majorities):
+        lines = [line for line in report.majorities if line.stage == stage]
+        yield ""
+        yield f"Majority labels of the items of test stage {stage}: extremes of the scores, no figures of all items"
+        header = ["stratum", "items", "answers each", "label 1", "label 0", "ties", "share of label 1", "note"]
+        yield table(
+            header,
+            [
+                [
+                    line.stratum or "all",
+                    str(line.items),
+                    answers_each(line),
+                    str(line.label_1),
+                    str(line.label_0),
+                    str(line.tied),
+                    _share(line),
+                    line.notes,
+                ]
+                for line in lines
+            ],
+        )
+
+
+def _share(line: MajorityLine) -> str:
+    if line.share is None or line.low is None or line.high is None:
+        return "-"
+    return f"{_number(line.share, 'share')} [{_number(line.low, 'share')}, {_number(line.high, 'share')}]"
+
+
+def answers_each(line: MajorityLine) -> str:
+    least, most = line.fewest_answers, line.most_answers
+    return str(least) if least == most else f"{least} to {most}"
+
+
 # Writing
 
 
@@ -289,6 +325,10 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
                 yield from _figure_rows(figure, "combined", division.name, label)
         for figure in division.differences:
             yield from _figure_rows(figure, "difference", division.name, f"{division.labels[1]} - {division.labels[0]}")
+    for line in report.majorities:
+        title = "share of items with the majority label 1"
+        before = ["majority_label", title, "share", "stratum", line.stratum or "all", "majority", line.stage, "sampled"]
+        yield [*before, "", line.share, "", line.low, line.high, *[""] * 8, line.notes]
 
 
 def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "") -> Iterator[list[Any]]:

@@ -10,6 +10,8 @@ from survey.contracts.instruments import Metric
 from survey.exceptions import HunchError
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.stages.leaderboard import (
+    MAJORITIES,
+    MAJORITIES_NOTE,
     LeaderboardLine,
     MetricValue,
     leaderboard,
@@ -59,6 +61,8 @@ class Command(HunchCommand):
         self.stdout.write("")
         self.stdout.write(" ".join(metric.hint for metric in metrics))
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")
+        if any(line.answers == MAJORITIES for line in lines):
+            self.stdout.write(MAJORITIES_NOTE)
 
 
 def _row(line: LeaderboardLine, part: str, metrics: Sequence[Metric]) -> list[str]:

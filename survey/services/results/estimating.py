@@ -20,6 +20,7 @@ from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.answers.counting import ESTIMATED
+from survey.services.answers.majorities import majorities_of
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
@@ -43,6 +44,8 @@ ASSUMPTIONS = (
     "random within their stage and stratum.",
     "Standard errors are between respondents. Weights over the stages come from the plans alone.",
 )
+# With fewer labelled items a share says nothing.
+LEAST_LABELLED = 2
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,29 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class MajorityLine:
+    """The majority labels of a frozen test stage, in one stratum or, with an empty name, in all of them.
+
+    `share` is that of label 1 among the labelled items, `low` and `high` its 95 % interval over such draws of items;
+    None where fewer than `LEAST_LABELLED` items have a label.
+    """
+
+    stage: int
+    stratum: str
+    items: int
+    label_1: int
+    label_0: int
+    tied: int
+    left_out: int
+    fewest_answers: int
+    most_answers: int
+    share: float | None
+    low: float | None
+    high: float | None
+    notes: str
+
+
+@dataclass(frozen=True)
 class StudyEstimates:
     """All estimates of a study at this moment."""
 
@@ -121,6 +147,7 @@ class StudyEstimates:
     divisions: tuple[DivisionFigures, ...]
     slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
     noise: Noise
+    majorities: tuple[MajorityLine, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -209,6 +236,8 @@ def estimate(
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots=_slot_tables(slots, next(iter(estimates.divisions([])), None)),
         noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
+        # A majority is of all levels together.
+        majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
     )
 
 
@@ -251,6 +280,48 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         )
     if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
+
+
+# The test stage
+
+
+def _majority_lines(stage: Stage) -> Iterator[MajorityLine]:
+    """Each stratum of a test stage that has items, and all of them together."""
+    found = majorities_of(stage)
+    if not found:
+        return
+    strata = list(dict.fromkeys(one.stratum for one in found))
+    for name in [*(strata if len(strata) > 1 else ()), ""]:
+        inside = [one for one in found if name in ("", one.stratum)]
+        labels = [one.label for one in inside if one.label is not None]
+        notes = []
+        if name == "" and len(strata) > 1:
+            notes.append("a mixture of the ends of the scores, no share of all items")
+        if len(labels) < len(inside):
+            notes.append(f"{len(inside) - len(labels)} items with a tie are left out")
+        if 0 < len(labels) < LEAST_LABELLED:
+            notes.append(f"fewer than {LEAST_LABELLED} labelled items: no share")
+        found_share = _share_of(labels) if len(labels) >= LEAST_LABELLED else None
+        yield MajorityLine(
+            stage=stage.index,
+            stratum=name,
+            items=len(inside),
+            label_1=labels.count(1),
+            label_0=labels.count(0),
+            tied=sum(one.tied for one in inside),
+            left_out=len(inside) - len(labels),
+            fewest_answers=min(one.answered for one in inside),
+            most_answers=max(one.answered for one in inside),
+            share=found_share.value if found_share else None,
+            low=found_share.interval[0] if found_share else None,
+            high=found_share.interval[1] if found_share else None,
+            notes="; ".join(notes),
+        )
+
+
+def _share_of(labels: Sequence[int]) -> Estimate:
+    """The share of label 1, each item counted once."""
+    return bandit.hajek(values=labels, probability=np.ones(len(labels)), cluster=np.arange(len(labels)), share=True)
 
 
 # Reading

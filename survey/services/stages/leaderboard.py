@@ -13,13 +13,18 @@ from survey.contracts.instruments import Learning, Metric
 from survey.contracts.tables import Column
 from survey.models import Evaluation, PredictorRun, Study
 
-SAMPLED, HOLDOUT = "sampled", "holdout"
+SAMPLED, HOLDOUT, MAJORITIES = "sampled", "holdout", "majorities"
+MAJORITIES_NOTE = (
+    "Majorities: the items of a test stage, each once, by the label of most of its answers. They are extremes of "
+    "the scores, so that these figures are none of all items."
+)
 LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
 # What `Evaluation.metrics` calls it -> whose answers, how they count.
 WEIGHTINGS = {
     "weighted": (SAMPLED, "design"),
     "naive": (SAMPLED, "none"),
     "holdout": (HOLDOUT, "design"),
+    "majority": (MAJORITIES, "none"),
 }
 
 
@@ -221,9 +226,14 @@ _COLUMNS = (
     Column("trained_after", "number", "The last stage whose answers it was trained on."),
     Column("training_answers", "number", "How many answers it was trained on."),
     Column("evaluated_on", "number", "The stage whose answers judge it; empty where none do yet."),
-    Column("answers", "text", "sampled, or holdout: the uniform one, without pairs that trained."),
+    Column(
+        "answers",
+        "text",
+        "sampled; holdout: the uniform one, without pairs that trained; or majorities: the items of a test stage, each "
+        "once, by the label of most of its answers.",
+    ),
     Column("weighting", "text", "design: by 1 / (inclusion_probability * pool_probability). none: each counts once."),
-    Column("n", "number", "How many answers judge it."),
+    Column("n", "number", "How many answers judge it, or items by their majority labels."),
 )
 
 

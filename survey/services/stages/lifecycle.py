@@ -29,6 +29,7 @@ from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
 from survey.services.answers.counting import in_time, with_answers
 from survey.services.answers.exclusions import decide_exclusions, exclusion_digests, exclusion_facts, snapshot_digest
+from survey.services.answers.majorities import facts_of, has_majorities, majorities_among
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest, keyed_digest
 from survey.services.base.locks import lock_study, locked_stage
@@ -182,6 +183,9 @@ def freeze(stage: Stage) -> dict[str, Any]:
     facts = exclusion_facts(stage.study, excluded)
     stage.snapshot_sha256 = snapshot_digest([row.digest for row in rows], facts)
     stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
+    if has_majorities(stage):
+        kept = [row.assignment for row in rows if row.assignment and row.assignment.sitting_id not in flagged]
+        stage.record(majorities=facts_of(majorities_among(kept, stage), stage))
     _move(
         stage,
         Stage.State.FROZEN,

@@ -30,6 +30,7 @@ from survey.models import (
 from survey.services.answers import counting
 from survey.services.answers.conditions import has_levels, in_words, relations_of
 from survey.services.answers.counting import frozen_answers, subject_keys, training_examples
+from survey.services.answers.majorities import has_majorities, majorities_among
 from survey.services.base import files
 from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
@@ -119,22 +120,29 @@ def nothing_to_learn(labels: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Judged:
-    """Answers of one role that predictors are evaluated on, and their weights (n,): None counts each once."""
+    """Answers of one role that predictors are evaluated on, and their weights (n,): None counts each once.
+
+    `labels` (n,): the majority labels of a test stage's items, of each of which one answer stands here.
+    """
 
     answers: Sequence[Assignment]
     weightings: Mapping[str, np.ndarray | None]
+    labels: np.ndarray | None = None
 
     def take(self, kept: np.ndarray) -> "Judged":
         """Only these answers: a mask of shape (n,)."""
         return Judged(
             [answer for answer, is_kept in zip(self.answers, kept.tolist(), strict=True) if is_kept],
             {name: None if weights is None else weights[kept] for name, weights in self.weightings.items()},
+            None if self.labels is None else self.labels[kept],
         )
 
 
 def _by_level(part: Judged, stage: Stage) -> Iterator[tuple[str, np.ndarray]]:
     """Masks of all answers, called "", and of those under each level of the study's factors, called FACTOR=LEVEL."""
     yield "", np.ones(len(part.answers), dtype=bool)
+    if part.labels is not None:  # A majority is of all levels together.
+        return
     prefetch_related_objects(list(part.answers), *relations_of(stage.study))
     for condition in stage.study.config.conditions:
         for level in condition.levels:
@@ -156,7 +164,8 @@ def evaluate(held: Claim) -> None:
     """Evaluate the current predictors, which have seen only earlier answers, on this stage's answers.
 
     All use the same rows, and the difference from the main one is given. Sampled answers count by the design's weights
-    and, separately, each once; holdout answers need no weights. Then the same under each level of the factors.
+    and, separately, each once; holdout answers need no weights. Then the same under each level of the factors. A test
+    stage's items also count once each, by their majority labels.
     """
     stage = held.step.stage
     runs = runs_in_force(stage)
@@ -181,7 +190,10 @@ def evaluate(held: Claim) -> None:
                     if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
                         raise Stopped
                     own, main = scores[run.pk][kept], scores[runs[0].pk][kept]
-                    _under(metrics[run.pk], level)[weighting] = _figures(judged, stage, weighting, weights, own)
+                    figures = _figures(judged, stage, weighting, weights, own)
+                    if not figures:  # An instrument need not judge by majority labels.
+                        continue
+                    _under(metrics[run.pk], level)[weighting] = figures
                     if run.pk in differences:
                         _under(differences[run.pk], level)[weighting] = _figures(
                             judged, stage, weighting, weights, own, main
@@ -224,7 +236,20 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
         parts["sampled"] = Judged(sampled, {"weighted": _weights(sampled), "naive": None})
     if held_out:
         parts["holdout"] = Judged(held_out, {"holdout": _weights(held_out)})
+    if (majorities := _majorities(sampled, stage)) is not None:
+        parts["majorities"] = majorities
     return parts
+
+
+def _majorities(sampled: Sequence[Assignment], stage: Stage) -> Judged | None:
+    """The labelled items of a test stage; None if it has none."""
+    if not has_majorities(stage):
+        return None
+    labelled = [one for one in majorities_among(sampled, stage) if one.label is not None]
+    if not labelled:
+        return None
+    labels = np.array([one.label for one in labelled], dtype=np.float64)
+    return Judged([one.answer for one in labelled], {"majority": None}, labels)
 
 
 def _unseen(answers: Sequence[Assignment], seen: Collection[frozenset[Any]], study: Study) -> list[Assignment]:
@@ -265,11 +290,12 @@ def _figures(
     """The instrument's metrics, or their differences from the main predictor's. Every predictor is measured on the
     same resamples of respondents and items, whose answers are alike."""
     learning = _learning(stage.study)
-    how: dict[str, Any] = {
-        "weights": weights,
-        "clusters": _clusters(part.answers),
-        "rng": generator(stage.seed, "evaluation", weighting),
-    }
+    rng = generator(stage.seed, "evaluation", weighting)
+    if part.labels is not None:
+        if main is None:
+            return learning.evaluate_majorities(part.answers, part.labels, scores, rng=rng)
+        return learning.compare_majorities(part.answers, part.labels, scores, main, rng=rng)
+    how: dict[str, Any] = {"weights": weights, "clusters": _clusters(part.answers), "rng": rng}
     if main is None:
         return learning.evaluate(part.answers, scores, **how)
     return learning.compare(part.answers, scores, main, **how)

@@ -16,6 +16,7 @@ from survey.exceptions import PlanRefused, StateRefused
 from survey.models import Assignment, CandidateSet, Question, Stage, Study
 from survey.services.answers.counting import with_answers
 from survey.services.answers.exclusions import snapshot_digest
+from survey.services.answers.majorities import facts_of, majorities_of
 from survey.services.base import files
 from survey.services.base.hashing import digest
 from survey.services.plans.candidates import (
@@ -66,6 +67,7 @@ def verify_stage(stage: Stage) -> Verification:
             found.differences += _plan_differences(stage, rebuilt)
     if stage.snapshot_sha256:
         _verify_snapshot(stage, found)
+        _verify_majorities(stage, found)
     return found
 
 
@@ -202,6 +204,18 @@ def _verify_exclusions(stage: Stage, excluded: set[int], found: Verification) ->
             f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
             f"round, first number {', '.join(map(str, other[:NAMED]))}"
         )
+
+
+def _verify_majorities(stage: Stage, found: Verification) -> None:
+    """The labels that the frozen answers make, against those of the manifest. What was withdrawn since is in the
+    manifest's and no longer in the answers, so that they can be compared only where nothing was."""
+    frozen = stage.manifest.get("majorities")
+    if frozen is None or found.withdrawn or stage.state != Stage.State.FROZEN:
+        return
+    now = facts_of(majorities_of(stage), stage)
+    if now != frozen:
+        names = ", ".join(name for name in now if now[name] != frozen.get(name))
+        found.differences.append(f"majorities: the frozen answers make others than the manifest has ({names})")
 
 
 def _verify_snapshot(stage: Stage, found: Verification) -> None:

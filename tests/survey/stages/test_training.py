@@ -323,7 +323,7 @@ def test_a_test_set_is_judged_without_the_pairs_that_trained() -> None:
     cast.full_of_answers(second)
     lifecycle.freeze(lifecycle.close_stage(second))
     parts = training._parts(cast.stage_of(study, 2), runs_in_force(cast.stage_of(study, 2)))
-    assert set(parts) == {"sampled"}
+    assert set(parts) == {"sampled", "majorities"}
     judged = {answer.slot_id for answer in parts["sampled"].answers}
     assert judged == set(second.slots.values_list("pk", flat=True)) - {reverse.pk}
 

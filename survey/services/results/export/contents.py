@@ -8,6 +8,7 @@ from survey.exceptions import NotFound
 from survey.models import Assignment, Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
+from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
@@ -57,6 +58,7 @@ def _own_files(study: Study, answers: Iterable[Assignment], stage: int | None) -
     yield from timing_files(study, stage=stage)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
+        yield majorities_file(study, stage=stage)
     yield amendments_file(study)
     yield from proof_files(study)
 

@@ -1,0 +1,37 @@
+"""The majority labels of test stages as a file of an export. Imports models and below."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from survey.contracts.tables import Column, ExtraFile
+from survey.models import Stage, Study
+from survey.services.answers.majorities import majorities_of, ties_of
+
+FILE = "majorities.csv"
+COLUMNS = (
+    Column("study", "text", "The study's short name."),
+    Column("stage", "number", "The test stage, from 1, which is frozen."),
+    Column("item", "text", "The item's key, as in answers.csv."),
+    Column("stratum", "text", "The end of the scores that the item was drawn from."),
+    Column("answered", "number", "How many of its answers count."),
+    Column("ones", "number", "How many of these have label 1: for beliefs, a change."),
+    Column("tied", "0 or 1", "1 where just half of them have."),
+    Column("ties", "text", "What a tie counts as: label_0, label_1 or left_out."),
+    Column("label", "0 or 1", "The label of more than half of the answers; empty where a tie is left out."),
+)
+
+
+def majorities_file(study: Study, *, stage: int | None = None) -> ExtraFile:
+    """One row for each item of each frozen test stage, or of one stage."""
+    return ExtraFile(FILE, COLUMNS, _rows(study, stage))
+
+
+def _rows(study: Study, wanted: int | None) -> Iterator[Sequence[Any]]:
+    stages = study.main_stages().filter(state=Stage.State.FROZEN).order_by("index")
+    for stage in stages if wanted is None else stages.filter(index=wanted):
+        stage.study = study
+        for one in majorities_of(stage):
+            yield [
+                *(study.slug, stage.index, one.item.key, one.stratum or None),
+                *(one.answered, one.ones, int(one.tied), ties_of(stage), one.label),
+            ]
