@@ -37,8 +37,23 @@ if TYPE_CHECKING:
 
 # The rows of table 1 that need neither a large language model nor a server, and our own.
 LOCAL = ("previous_correct", "same_task", "embedding_xgboost", "bert", "hybrid")
+# The settings of the paper's table 1 (section 4, appendix C), where they are not a predictor's defaults. Which of
+# VoyageAI's embeddings it used is not known here.
+PAPER_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "bert": {
+        "checkpoint": "google-bert/bert-base-uncased",
+        "head": "paper",
+        "members": 5,
+        "epochs": 2,
+        "batch_size": 32,
+        "learning_rate": 5e-5,
+    },
+    "embedding_xgboost": {"embeddings": "voyage:voyage-2"},
+    "causal_lm": {"adaptation": "full", "epochs": 3, "batch_size": 4, "learning_rate": 1e-5},
+    "llm_prompt": {"shots": 10},
+}
 GROUPINGS = ("evidence_task", "target_task", "task_pair")
-SEEDS_ON_CPU, SEEDS_OF_PAPER = 2, 5
+SEEDS_ON_CPU, SEEDS_ON_GPU = 2, 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +63,32 @@ class Predictions:
     name: str
     probabilities: NDArray[np.float64]
     seconds: float
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A row of a comparison: a predictor under a name of its own, with the settings that differ from its defaults."""
+
+    name: str
+    predictor: str
+    params: Mapping[str, Any]
+
+    def with_params(self, **params: Any) -> Contender:
+        """The same with further settings; those that are there already stay."""
+        return replace(self, params={**params, **self.params})
+
+
+# The rows of the paper's table 1, in its order.
+PAPER_ROWS = (
+    Contender("previous_correct", "previous_correct", {}),
+    Contender("same_task", "same_task", {}),
+    Contender("embedding_xgboost", "embedding_xgboost", {}),
+    Contender("bert", "bert", {}),
+    Contender("llama2_7b", "causal_lm", {"checkpoint": "meta-llama/Llama-2-7b-hf"}),
+    Contender("llama2_13b", "causal_lm", {"checkpoint": "meta-llama/Llama-2-13b-hf"}),
+    Contender("gpt35_turbo", "llm_prompt", {"model": "gpt-3.5-turbo", "mode": "exact"}),
+    Contender("gpt4", "llm_prompt", {"model": "gpt-4", "mode": "samples", "samples": 5, "temperature": 1.0}),
+)
 
 
 class Curves(TypedDict):
@@ -81,13 +122,11 @@ def local_predictors() -> list[str]:
     return [name for name in LOCAL if name in registry.DECLARATIONS]
 
 
-def default_seeds(*, as_in_paper: bool) -> int:
+def default_seeds() -> int:
     """How many networks `bert` averages: as many as the paper where a GPU trains them, 2 otherwise. Imports torch."""
-    if as_in_paper:
-        return SEEDS_OF_PAPER
     import torch
 
-    return SEEDS_OF_PAPER if torch.cuda.is_available() else SEEDS_ON_CPU
+    return SEEDS_ON_GPU if torch.cuda.is_available() else SEEDS_ON_CPU
 
 
 def without_test_pairs(train: PairTable, test: PairTable) -> PairTable:

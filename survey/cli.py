@@ -52,10 +52,11 @@ GROUPS: dict[str, dict[str, str]] = {
     "What came out": {
         "report": "List a study's reports, or write one.",
         "export": "Write the answers and a codebook to files.",
+        "release": "Write a belief study in the columns of the paper's released data.",
         "estimate": "Estimate, with intervals, what people would answer over the whole bank.",
         "compare_policies": "Estimate what another design or predictor would have found.",
         "leaderboard": "Compare a study's predictors on answers that they had not seen.",
-        "evaluate_predictors": "Train and compare predictors on files, without a study.",
+        "evaluate_predictors": "Train and compare predictors, on files or on a study.",
     },
     "Language models": {
         "collect_answers": "Ask a language model the questions of a bank.",

@@ -94,6 +94,8 @@ def locate(name: str) -> Path:
         return _bundled_folder()
     if name.startswith("bundled:"):
         raise CheckpointError(f"checkpoint: {name} is not known; the bundled one is {BUNDLED_CHECKPOINT}.")
+    if name.startswith("~") and Path(name).expanduser().is_dir():
+        return Path(name).expanduser()
     if Path(name).is_dir():
         return Path(name)
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:

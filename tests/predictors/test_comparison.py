@@ -209,8 +209,22 @@ def test_a_predictor_whose_predictions_are_no_probabilities_fails_by_itself(monk
         comparison.train_and_predict("bert", {}, seed=0, train=test_rows, test=test_rows)
 
 
-def test_the_paper_averages_five_networks():
-    assert comparison.default_seeds(as_in_paper=True) == 5
+def test_the_papers_rows_and_settings_are_ones_that_there_are():
+    assert [row.name for row in comparison.PAPER_ROWS] == [
+        *("previous_correct", "same_task", "embedding_xgboost", "bert"),
+        *("llama2_7b", "llama2_13b", "gpt35_turbo", "gpt4"),
+    ]
+    for row in comparison.PAPER_ROWS:
+        own = row.with_params(**comparison.PAPER_SETTINGS.get(row.predictor, {}))
+        assert registry.settings_of(own.predictor, own.params)
+    bert = comparison.PAPER_SETTINGS["bert"]
+    assert (bert["checkpoint"], bert["epochs"], bert["batch_size"]) == ("google-bert/bert-base-uncased", 2, 32)
+    assert (bert["learning_rate"], bert["members"], bert["head"]) == (5e-5, 5, "paper")
+
+
+def test_settings_that_are_given_stay_beside_the_papers():
+    row = comparison.Contender("small", "bert", {"members": 2})
+    assert row.with_params(members=5, epochs=2).params == {"members": 2, "epochs": 2}
 
 
 def test_there_must_be_something_to_compare(test_rows):

@@ -139,20 +139,25 @@ def _as_number(changed: bool | None) -> int | None:
     return None if changed is None else int(changed)
 
 
+def paper_row(assignment: "Assignment", changed: bool | None) -> tuple[Any, ...]:
+    """The item of an answer that showed evidence, as a row of `PAPER_COLUMNS` with this label."""
+    pair = assignment.slot.item.pair
+    assert pair.evidence is not None  # noqa: S101 - callers leave out what showed none
+    return (
+        pair.evidence.text,
+        pair.target.text,
+        pair.evidence.task.name,
+        pair.target.task.name,
+        int(bool(pair.outcome)),
+        _as_number(changed),
+    )
+
+
 def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable[Sequence[Any]]:
     for assignment in assignments:
-        pair = assignment.slot.item.pair
         changed = beliefs_of(assignment).changed(threshold)
-        if pair.evidence is None or changed is None:
-            continue
-        yield (
-            pair.evidence.text,
-            pair.target.text,
-            pair.evidence.task.name,
-            pair.target.task.name,
-            int(bool(pair.outcome)),
-            int(changed),
-        )
+        if assignment.slot.item.pair.evidence is not None and changed is not None:
+            yield paper_row(assignment, changed)
 
 
 def paper_file(assignments: "Iterable[Assignment]", threshold: int) -> ExtraFile:

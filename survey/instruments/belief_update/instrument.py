@@ -47,6 +47,12 @@ REPORTS = (
         summary="What the study as it is planned would find, how precisely, and what it costs; by simulation.",
         path="survey.instruments.belief_update.reports.budget_report.BudgetReport",
     ),
+    ReportEntry(
+        name="release",
+        title="Release",
+        summary="The study in the columns of the paper's released data: training answers, majority labels, counts.",
+        path="survey.instruments.belief_update.reports.release_report.ReleaseReport",
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,15 @@ TITLES = {
 PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "belief_change")
 
 
-def sections(found: PredictorComparison, seconds: Mapping[str, float]) -> Iterator[str]:
-    """The parts of the report, one by one."""
+def sections(
+    found: PredictorComparison, seconds: Mapping[str, float], failures: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The parts of the report, one by one. `failures`: why a predictor has no figures, by its name."""
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
     yield f"{found['n']} rows; below each value its 95 % interval"
-    yield table_1(found["metrics"])
+    yield table_1(found["metrics"], list(failures or ()))
+    for reason in (failures or {}).values():
+        yield f"not measured: {reason}"
     if found["differences"]:
         yield f"\nDifference from {found['reference']}, on the same resamples (NLL: negative is better)"
         yield _differences(found)
@@ -50,8 +54,9 @@ def sections(found: PredictorComparison, seconds: Mapping[str, float]) -> Iterat
         yield from _groups(found, grouping)
 
 
-def table_1(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
-    """One row for each predictor as in table 1 of the paper, with its intervals in the row below."""
+def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[str] = ()) -> str:
+    """One row for each predictor as in table 1 of the paper, with its intervals in the row below; a row of dashes for
+    each that is missing."""
     header = ["predictor"] + [
         f"{metric.upper()}{part}" for metric in METRICS for part in ("", " correct", " incorrect")
     ]
@@ -59,6 +64,7 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
     for name, one in metrics.items():
         rows.append([name, *[decimal(one[metric][part], 3) for metric in METRICS for part in PARTS]])
         rows.append(["", *[_interval(one["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
+    rows += [[name, *["-"] * (len(header) - 1)] for name in missing]
     return table(header, rows)
 
 
@@ -107,9 +113,14 @@ def _differences(found: PredictorComparison) -> str:
         for metric in METRICS:
             cell = one[metric]["overall"]
             signed = "-" if cell["difference"] is None else f"{cell['difference']:+.3f}"
-            row += [signed, _interval(cell["interval"]), decimal(cell["p"], 3)]
+            row += [signed, _interval(cell["interval"]), _p(cell["p"])]
         rows.append(row)
     return table(["predictor", "NLL", "interval", "p", "AUC", "interval", "p"], rows)
+
+
+def _p(value: float | None) -> str:
+    """Never 0.000: a chance of nothing is no result of resampling."""
+    return "<0.001" if value is not None and value < 0.001 else decimal(value, 3)
 
 
 def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from django.core.management import call_command
 from predictors import registry
 from predictors.errors import CheckpointError
 from predictors.evaluation import area_under_curve, negative_log_likelihood
+from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.management.commands import evaluate_predictors
 
 COLUMNS = ["q1", "q2", "source1", "source2", "previous_correct", "belief_change"]
@@ -287,6 +288,179 @@ def test_bert_averages_as_many_networks_as_asked(train, test_file, monkeypatch, 
     monkeypatch.setattr(registry, "create", create)
     refused("--train", train, "--test", test_file, "--predictors", "bert", *arguments)
     assert asked["bert"]["members"] == members
+
+
+PAPERS_BERT = {
+    "checkpoint": "google-bert/bert-base-uncased",
+    "head": "paper",
+    "members": 5,
+    "epochs": 2,
+    "batch_size": 32,
+    "learning_rate": 5e-5,
+}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Which estimators are asked for, with their settings; none is made."""
+    found = []
+
+    def create(name, params, seed):
+        found.append((name, dict(params)))
+        raise CheckpointError("checkpoint: it has no weights here.")
+
+    monkeypatch.setattr(registry, "create", create)
+    return found
+
+
+def test_paper_sets_the_papers_checkpoint_epochs_batch_rate_and_five_networks(train, test_file, asked):
+    refused("--train", train, "--test", test_file, "--predictors", "bert", "--paper")
+    assert asked == [("bert", PAPERS_BERT)]
+
+
+def test_what_is_set_by_hand_stays_with_paper(train, test_file, asked):
+    small = "small=bert:checkpoint=bundled:minilm-l6:members=2"
+    refused(
+        *("--train", train, "--test", test_file, "--paper", "--predictors", f"bert,{small}"),
+        *("--set", "bert.epochs=3", "--set", "small.batch_size=8"),
+    )
+    assert asked == [
+        ("bert", {**PAPERS_BERT, "epochs": 3}),
+        ("bert", {**PAPERS_BERT, "checkpoint": "bundled:minilm-l6", "members": 2, "batch_size": 8}),
+    ]
+
+
+def test_paper_alone_runs_the_rows_of_table_1_and_says_of_each_why_it_has_no_figures(tmp_path, train, test_file, asked):
+    out = tmp_path / "out"
+    said, printed = refused("--train", train, "--test", test_file, "--paper")
+    assert [name for name, _params in asked] == [
+        *("previous_correct", "same_task", "embedding_xgboost", "bert"),
+        *("causal_lm", "causal_lm", "llm_prompt", "llm_prompt"),
+    ]
+    assert [params.get("checkpoint") for name, params in asked if name == "causal_lm"] == [
+        "meta-llama/Llama-2-7b-hf",
+        "meta-llama/Llama-2-13b-hf",
+    ]
+    assert "llama2_7b: checkpoint: it has no weights here." in said
+    assert "Table 1" not in printed and not out.exists()
+
+
+@pytest.mark.torch
+def test_rows_of_the_papers_table_without_key_or_weights_say_so_and_the_others_stand(
+    tmp_path, train, test_file, monkeypatch
+):
+    from predictors.networks import checkpoints
+
+    def unreachable(name):
+        raise CheckpointError(f"checkpoint: {name} could not be fetched from the Hugging Face hub.")
+
+    monkeypatch.setattr(checkpoints, "_downloaded_folder", unreachable)
+    for variable in ("VOYAGE_API_KEY", "HUNCH_LLM_URL", "HUNCH_LLM_KEY", "HUNCH_LLM_MODEL"):
+        monkeypatch.delenv(variable, raising=False)
+    out = tmp_path / "out"
+    printed = run("--train", train, "--test", test_file, "--paper", "--out", out)
+    rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.split()}
+    missing = ("embedding_xgboost", "bert", "llama2_7b", "llama2_13b", "gpt35_turbo", "gpt4")
+    assert all(rows[name] == ["-"] * 6 for name in missing)
+    assert rows["same_task"][0] != "-"
+    for said in (
+        "not measured: embedding_xgboost: ",
+        "VOYAGE_API_KEY",
+        "not measured: bert: checkpoint: google-bert/bert-base-uncased could not be fetched",
+        "not measured: llama2_13b: checkpoint: meta-llama/Llama-2-13b-hf could not be fetched",
+        "not measured: gpt4: ",
+        "HUNCH_LLM_URL",
+    ):
+        assert said in printed
+    assert set(json.loads((out / "comparison.json").read_text())["failures"]) == set(missing)
+    assert list(json.loads((out / "metrics.json").read_text())) == ["previous_correct", "same_task"]
+
+
+def test_one_predictor_stands_several_times_under_names_of_its_own(tmp_path, train, test_file):
+    out = tmp_path / "out"
+    named = 'outcome=logistic:numbers=["previous_correct"],both=logistic,same_task'
+    run("--train", train, "--test", test_file, "--predictors", named, "--out", out)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert list(metrics) == ["outcome", "both", "same_task"]
+    assert metrics["outcome"]["auc"] != metrics["both"]["auc"]
+    assert metrics["both"] == metrics["same_task"]
+    facts = json.loads((out / "comparison.json").read_text())
+    assert facts["predictors"] == {"outcome": "logistic", "both": "logistic", "same_task": "same_task"}
+    assert facts["settings"]["outcome"] == {"numbers": ["previous_correct"]}
+    with (out / "predictions.csv").open(newline="") as file:
+        assert next(csv.reader(file))[6:] == ["outcome", "both", "same_task"]
+
+
+def test_a_failing_row_is_named_by_its_own_name(train, test_file, broken):
+    said, printed = refused("--train", train, "--test", test_file, "--predictors", "mine=same_task,previous_correct")
+    assert "mine: checkpoint: no/such is neither a folder nor on the hub" in said
+    assert "not measured: mine: checkpoint" in printed
+
+
+@pytest.mark.torch
+def test_a_checkpoint_that_is_a_folder_needs_no_network(tmp_path, train, test_file, monkeypatch):
+    """The folder holds what a hub's repository does; whoever tries to connect is refused."""
+    import socket
+
+    import torch
+
+    from predictors.networks import checkpoints
+    from tests.predictors import tiny
+
+    torch.set_num_threads(1)
+    folder = tiny.save_tiny_bert(tmp_path / "checkpoint")
+    monkeypatch.setattr(checkpoints, "_downloaded_folder", lambda name: pytest.fail(f"{name} is to be downloaded"))
+    monkeypatch.setattr(socket.socket, "connect", lambda *args: pytest.fail("a connection"))
+    settings = f"checkpoint={folder}:members=1:epochs=1:learning_rate=0.001"
+    printed = run("--train", train, "--test", test_file, "--predictors", f"tiny=bert:{settings},same_task")
+    assert printed.count("tiny") >= 1 and "not measured" not in printed
+
+
+@pytest.mark.parametrize(
+    ("predictors", "message"),
+    [
+        ("Mine=bert", "'Mine' is no name for a row"),
+        ("hybrid=bert", "hybrid=bert: hybrid is another predictor; choose another name"),
+        ("a=same_task,a=previous_correct", "a: a name is there twice"),
+        ("a=berd", "'berd' is not known; choose one of"),
+        ("a=bert:epochs=2:epochs=3", "a: epochs is there twice"),
+        ("a=bert:epoch=2", "bert does not know 'epoch'"),
+        ("a=bert:epochs=0", "epochs: must be 1 or more, not 0"),
+        ("=bert", "'' is no name for a row"),
+        ("a=", "'' is not known"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_refused(train, test_file, predictors, message):
+    said, printed = refused("--train", train, "--test", test_file, "--predictors", predictors)
+    assert message in said
+    assert printed == ""
+
+
+def test_a_predictor_that_gives_the_same_number_everywhere_has_figures(train, test_file, monkeypatch):
+    class Same:
+        def fit(self, *args):
+            return self
+
+        def predict_proba(self, pairs, progress=None):
+            return np.full((len(pairs), 2), 0.5)
+
+    create = registry.create
+    monkeypatch.setattr(registry, "create", lambda name, *rest: Same() if name == "same_task" else create(name, *rest))
+    printed = run("--train", train, "--test", test_file, "--predictors", CHEAP)
+    row = next(line for line in printed.splitlines() if line.split()[:1] == ["same_task"])
+    assert row.split()[1:] == ["0.693"] * 3 + ["0.500"] * 3
+
+
+def test_no_difference_has_a_chance_of_nothing():
+    assert [predictor_report._p(value) for value in (None, 0.0, 0.0009, 0.001, 0.5)] == [
+        *("-", "<0.001", "<0.001", "0.001", "0.500")
+    ]
+
+
+def test_rows_come_from_files_or_from_a_study(train, test_file):
+    assert "--train: name a file to learn from, or --study SLUG" in refused()[0]
+    assert "--study: takes its rows from the study" in refused("--study", "small", "--train", train)[0]
+    assert "--study: takes its rows from the study" in refused("--study", "small", "--test", test_file)[0]
 
 
 def test_settings_are_read_as_json_where_they_are_json():

@@ -1,19 +1,21 @@
-"""`manage.py evaluate_predictors --train FILE --test FILE`: compare predictors of belief change, as in table 1."""
+"""`manage.py evaluate_predictors --train FILE --test FILE`, or `--study SLUG`: compare predictors of belief change."""
 
 import errno
 import json
 import os
+import re
+import tempfile
 import traceback
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from predictors import comparison
-from predictors.comparison import Predictions
+from predictors import comparison, registry
+from predictors.comparison import Contender, Predictions
 from predictors.datasets import PairTable, join, read
 from predictors.errors import PredictorError
 from predictors.pairs import Progress
@@ -23,9 +25,14 @@ from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.instruments.belief_update import predictor_report
+from survey.instruments.belief_update.reports import releasing
+from survey.services.base import keys
 from survey.services.results import reports
+from survey.services.studies import finding
 
-Params = dict[str, dict[str, Any]]
+OWN_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+# Before the next setting; a value may hold colons, as in bundled:minilm-l6.
+NEXT_SETTING = re.compile(r":(?=[A-Za-z_]+=)")
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,17 @@ class Measurement:
     each fold has its own)."""
 
     rows: PairTable
-    run: Callable[[str, Progress], Predictions]
+    run: Callable[[Contender, Progress], Predictions]
     train: PairTable | None
+
+
+@dataclass
+class Outcome:
+    """What was measured, and why the others were not. `unexpected`: a bug was among the reasons."""
+
+    made: list[Predictions] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    unexpected: bool = False
 
 
 class PredictorsFailed(HunchError):
@@ -61,29 +77,79 @@ def whole_number(least: int) -> Callable[[str], int]:
 def setting(text: str) -> tuple[str, str, Any]:
     """PREDICTOR.SETTING=VALUE; the value is read as JSON where it is JSON, else as text."""
     path, equals, value = text.partition("=")
-    name, dot, field = path.partition(".")
-    if not (equals and dot and name and field):
+    name, dot, chosen = path.partition(".")
+    if not (equals and dot and name and chosen):
         raise ArgumentTypeError(f"{text!r} is not PREDICTOR.SETTING=VALUE, for instance bert.epochs=3")
+    return name, chosen, _value(value)
+
+
+def _value(text: str) -> Any:
+    """A setting's value: JSON where it is JSON, else the text."""
     try:
-        return name, field, json.loads(value)
+        return json.loads(text)
     except json.JSONDecodeError:
-        return name, field, value
+        return text
+
+
+def contenders(text: str) -> list[Contender]:
+    """The rows that A,B,... names. Each is PREDICTOR or NAME=PREDICTOR, with settings as in
+    NAME=PREDICTOR:SETTING=VALUE:SETTING=VALUE.
+
+    Raises:
+        PredictorError: one cannot be read, a predictor is not known, or a name is there twice.
+    """
+    found = [_contender(part.strip()) for part in text.split(",") if part.strip()]
+    names = [one.name for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise PredictorError(
+            f"--predictors: {twice}: a name is there twice; give each once, as in other={twice}:SETTING=VALUE."
+        )
+    return found
+
+
+def _contender(text: str) -> Contender:
+    what, *settings = NEXT_SETTING.split(text)
+    own, equals, predictor = what.partition("=")
+    if not equals:
+        own = predictor = what
+    settings_of(predictor, {})
+    if not OWN_NAME.fullmatch(own):
+        raise PredictorError(
+            f"--predictors: {own!r} is no name for a row; use small letters, digits and _, a letter first."
+        )
+    if own != predictor and own in registry.DECLARATIONS:
+        raise PredictorError(f"--predictors: {own}={predictor}: {own} is another predictor; choose another name.")
+    params = {}
+    for one in settings:
+        chosen, _equals, value = one.partition("=")
+        if chosen in params:
+            raise PredictorError(f"--predictors: {own}: {chosen} is there twice; keep one.")
+        params[chosen] = _value(value)
+    return Contender(own, predictor, params)
 
 
 class Command(HunchCommand):
-    help = "Train predictors on files and measure them side by side on another file, as in table 1 of the paper."
+    help = (
+        "Train predictors on files, or on a study's answers, and measure them side by side on another file, or on the "
+        "majority labels of the study's test stage, as in table 1 of the paper."
+    )
     needs_database = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--train",
             action="append",
-            required=True,
+            default=[],
             metavar="FILE",
             help="CSV: q1, q2, source1, source2 and previous_correct, belief_change (optional: weight, responses, "
             "respondent), or pred_if_correct, pred_if_incorrect; may be given several times",
         )
         parser.add_argument("--test", metavar="FILE", help="CSV with the same columns; without it see --folds")
+        parser.add_argument(
+            "--study",
+            metavar="SLUG",
+            help="instead of files: the rows that `release` writes, its training answers and its majority labels",
+        )
         parser.add_argument(
             "--folds",
             type=whole_number(2),
@@ -94,12 +160,22 @@ class Command(HunchCommand):
         parser.add_argument(
             "--question-disjoint", action="store_true", help="with --folds: also keep every question on one side"
         )
-        parser.add_argument("--predictors", metavar="A,B,...", help="default: all that need nothing but this machine")
+        parser.add_argument(
+            "--predictors",
+            metavar="A,B,...",
+            help="default: all that need nothing but this machine. One predictor may be there several times, under "
+            "names of its own: NAME=PREDICTOR:SETTING=VALUE:SETTING=VALUE, as in bert_base=bert:checkpoint=FOLDER",
+        )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")
         parser.add_argument(
             "--seeds", type=whole_number(1), metavar="N", help="networks in bert (2 on a CPU, 5 on a GPU)"
         )
-        parser.add_argument("--paper", action="store_true", help="5 networks in bert, as in the paper, on a CPU too")
+        parser.add_argument(
+            "--paper",
+            action="store_true",
+            help="the paper's settings: checkpoint, epochs, batch, rate and five networks in bert, and so on; without "
+            "--predictors the rows of its table 1, of which those without key or weights say so",
+        )
         parser.add_argument(
             "--set",
             dest="overrides",
@@ -107,7 +183,8 @@ class Command(HunchCommand):
             type=setting,
             default=[],
             metavar="PREDICTOR.SETTING=VALUE",
-            help="for instance bert.checkpoint=google-bert/bert-base-uncased; may be given several times",
+            help="for instance bert.checkpoint=google-bert/bert-base-uncased, by a row's name; may be given several "
+            "times",
         )
         parser.add_argument(
             "--samples", type=whole_number(1), default=1000, metavar="N", help="bootstrap resamples (1000)"
@@ -119,6 +196,7 @@ class Command(HunchCommand):
         *args: Any,
         train: list[str],
         test: str | None,
+        study: str | None,
         folds: int,
         question_disjoint: bool,
         predictors: str | None,
@@ -132,46 +210,80 @@ class Command(HunchCommand):
     ) -> None:
         # Predictors are trained one after another, each on all processors. Torch reads this when it is imported.
         limit_threads(_processors())
+        _refuse_two_sources(train, test, study)
+        released = self._released(study) if study is not None else None
         try:
-            named = [name.strip() for name in predictors.split(",")] if predictors else []
-            names = named or comparison.local_predictors()
-            params = _params(names, overrides, seeds=seeds, paper=paper)
-            tables = [read(path) for path in train]
-            if test is None:
-                measurement = self._by_folds(tables, params, folds, seed, question_disjoint=question_disjoint)
+            rows = _rows(predictors, overrides, seeds=seeds, paper=paper)
+            if released is not None:
+                measurement = self._by_test_file([released[0]], released[1], seed)
+            elif test is None:
+                tables = [read(path) for path in train]
+                measurement = self._by_folds(tables, folds, seed, question_disjoint=question_disjoint)
             else:
-                measurement = self._by_test_file(tables, read(test), params, seed)
+                measurement = self._by_test_file([read(path) for path in train], read(test), seed)
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         if out is not None:
             _make_folder(out)
-        made, failures = self._run_all(names, measurement)
-        if made:
-            found = comparison.compare(measurement.rows, made, train=measurement.train, seed=seed, samples=samples)
-            seconds = {one.name: round(one.seconds, 3) for one in made}
-            for section in predictor_report.sections(found, seconds):
+        outcome = self._run_all(rows, measurement)
+        if outcome.made:
+            found = comparison.compare(
+                measurement.rows, outcome.made, train=measurement.train, seed=seed, samples=samples
+            )
+            seconds = {one.name: round(one.seconds, 3) for one in outcome.made}
+            for section in predictor_report.sections(found, seconds, outcome.failures):
                 self.stdout.write(section)
             if out is not None:
                 facts = {
                     "train": train,
                     "test": test,
-                    "folds": folds if test is None else None,
+                    "study": study,
+                    "folds": folds if test is None and study is None else None,
                     "seed": seed,
                     "samples": samples,
-                    "settings": params,
+                    "settings": {one.name: dict(one.params) for one in rows},
+                    "predictors": {one.name: one.predictor for one in rows},
                     "seconds": seconds,
-                    "failures": failures,
+                    "failures": outcome.failures,
                 }
-                columns = {one.name: one.probabilities for one in made}
+                columns = {one.name: one.probabilities for one in outcome.made}
                 self.stdout.write("")
                 for path in reports.write_files(
                     predictor_report.writers_of(found, measurement.rows, columns, facts), out
                 ):
                     self.stdout.write(f"wrote {path}")
-        if failures:
-            raise PredictorsFailed("\n".join(failures.values()))
+        # Nobody named the rows of the paper's table: that one has no key or weights here is a part of the answer.
+        are_named = bool(predictors) or not paper
+        if outcome.failures and (are_named or outcome.unexpected or not outcome.made):
+            raise PredictorsFailed("\n".join(outcome.failures.values()))
 
-    def _by_test_file(self, tables: Sequence[PairTable], test: PairTable, params: Params, seed: int) -> Measurement:
+    def _released(self, slug: str) -> tuple[PairTable, PairTable]:
+        """The study's rows as `release` writes them, read as those files are.
+
+        Raises:
+            HunchError: there is no such study, or it has no such rows; says what is missing.
+        """
+        self.require_database()
+        keys.check()
+        study = finding.find_study(slug)
+        if study.instrument != "belief_update":
+            raise HunchError(f"--study {slug}: is of the kind {study.instrument}; only belief studies have such rows")
+        found = releasing.release_of(study)
+        if not found.test:
+            raise HunchError(
+                f"--study {slug}: there are no labels to test on: {found.without_test}. `release` writes its training "
+                "answers; --train cross-validates them"
+            )
+        reports.record_reading(study, "release", {}, by=None, via="command")
+        with tempfile.TemporaryDirectory() as folder:
+            tables = []
+            for name in (releasing.TRAIN, releasing.TEST):
+                path = Path(folder) / name
+                path.write_bytes(found.files[name])
+                tables.append(replace(read(path), source=f"{slug} {name}"))
+        return tables[0], tables[1]
+
+    def _by_test_file(self, tables: Sequence[PairTable], test: PairTable, seed: int) -> Measurement:
         train = join(tables)
         test.require_both_classes()
         kept = comparison.without_test_pairs(train, test)
@@ -184,14 +296,15 @@ class Command(HunchCommand):
         kept.require_both_classes()
         self.stdout.write(f"{len(kept)} training rows, {len(test)} test rows\n")
 
-        def run(name: str, progress: Progress) -> Predictions:
-            return comparison.train_and_predict(name, params[name], seed=seed, train=kept, test=test, progress=progress)
+        def run(row: Contender, progress: Progress) -> Predictions:
+            made = comparison.train_and_predict(
+                row.predictor, row.params, seed=seed, train=kept, test=test, progress=progress
+            )
+            return replace(made, name=row.name)
 
         return Measurement(test, run, kept)
 
-    def _by_folds(
-        self, tables: Sequence[PairTable], params: Params, count: int, seed: int, *, question_disjoint: bool
-    ) -> Measurement:
+    def _by_folds(self, tables: Sequence[PairTable], count: int, seed: int, *, question_disjoint: bool) -> Measurement:
         own, extra = tables[0], join(tables[1:]) if tables[1:] else None
         own.require_both_classes()
         rng = np.random.default_rng(seed)
@@ -203,30 +316,33 @@ class Command(HunchCommand):
         self.stdout.write(f"cross-validation of {own.source}: {len(tested)} of {len(own)} rows are tested")
         self.stdout.write(f"{count} folds, with {learnt} training rows\n")
 
-        def run(name: str, progress: Progress) -> Predictions:
-            made = comparison.cross_validate(name, params[name], seed=seed, table=whole, folds=folds, progress=progress)
-            return replace(made, probabilities=made.probabilities[tested])
+        def run(row: Contender, progress: Progress) -> Predictions:
+            made = comparison.cross_validate(
+                row.predictor, row.params, seed=seed, table=whole, folds=folds, progress=progress
+            )
+            return replace(made, name=row.name, probabilities=made.probabilities[tested])
 
         return Measurement(own.take(tested), run, None)
 
-    def _run_all(self, names: Sequence[str], measurement: Measurement) -> tuple[list[Predictions], dict[str, str]]:
+    def _run_all(self, rows: Sequence[Contender], measurement: Measurement) -> Outcome:
         """Measure each predictor in turn. A failure is reported, and the others are still measured."""
-        made, failures = [], {}
-        for name in names:
-            with ProgressBar(name) as shown:
+        found = Outcome()
+        for row in rows:
+            with ProgressBar(row.name) as shown:
                 try:
-                    made.append(measurement.run(name, shown))
+                    found.made.append(measurement.run(row, shown))
                     continue
                 except PredictorError as exc:
-                    failures[name] = f"{name}: {exc}"
+                    found.failures[row.name] = f"{row.name}: {exc}"
                 except ImportError as exc:
-                    failures[name] = f"{name}: {exc.name} is not installed; install requirements/ml.lock"
+                    found.failures[row.name] = f"{row.name}: {exc.name} is not installed; install requirements/ml.lock"
                 except Exception as exc:
                     # A bug in our code. It must not cost an hour of the other predictors' work.
-                    failures[name] = f"{name}: failed unexpectedly ({type(exc).__name__}: {exc})"
+                    found.failures[row.name] = f"{row.name}: failed unexpectedly ({type(exc).__name__}: {exc})"
+                    found.unexpected = True
                     self.stderr.write(traceback.format_exc())
-            self.stderr.write(failures[name])
-        return made, failures
+            self.stderr.write(found.failures[row.name])
+        return found
 
 
 class ProgressBar:
@@ -256,25 +372,43 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _params(
-    names: Sequence[str], overrides: Sequence[tuple[str, str, Any]], *, seeds: int | None, paper: bool
-) -> Params:
-    """The settings of each predictor, all checked before the first one trains for hours."""
-    params: Params = {name: {} for name in names}
-    if len(params) < len(names):
-        raise PredictorError("--predictors: a name is there twice; give each once.")
-    for name in names:
-        settings_of(name, {})
-    for name, field, value in overrides:
-        if name not in params:
-            raise PredictorError(f"--set {name}.{field}: {name!r} is not among the predictors: {', '.join(names)}.")
-        params[name][field] = value
-    if "bert" in params:
-        own = params["bert"].get("members")
-        params["bert"]["members"] = seeds or own or comparison.default_seeds(as_in_paper=paper)
-    for name, chosen in params.items():
-        settings_of(name, chosen)
-    return params
+def _refuse_two_sources(train: Sequence[str], test: str | None, study: str | None) -> None:
+    if study is not None and (train or test is not None):
+        raise HunchError("--study: takes its rows from the study; leave --train and --test out")
+    if study is None and not train:
+        raise HunchError("--train: name a file to learn from, or --study SLUG")
+
+
+def _rows(
+    predictors: str | None, overrides: Sequence[tuple[str, str, Any]], *, seeds: int | None, paper: bool
+) -> list[Contender]:
+    """The rows with their settings, all checked before the first one trains for hours."""
+    if predictors:
+        rows = contenders(predictors)
+    elif paper:
+        rows = list(comparison.PAPER_ROWS)
+    else:
+        rows = [Contender(name, name, {}) for name in comparison.local_predictors()]
+    given: dict[str, dict[str, Any]] = {row.name: {} for row in rows}
+    for name, setting_name, value in overrides:
+        if name not in given:
+            raise PredictorError(
+                f"--set {name}.{setting_name}: {name!r} is not among the predictors: {', '.join(given)}."
+            )
+        given[name][setting_name] = value
+    found = []
+    for row in rows:
+        params = {**row.params, **given[row.name]}
+        if row.predictor == "bert" and seeds is not None:
+            params["members"] = seeds
+        made = replace(row, params=params)
+        if paper:
+            made = made.with_params(**comparison.PAPER_SETTINGS.get(row.predictor, {}))
+        settings_of(made.predictor, made.params)
+        if made.predictor == "bert":
+            made = made if "members" in made.params else made.with_params(members=comparison.default_seeds())
+        found.append(made)
+    return found
 
 
 def _make_folder(folder: Path) -> None:
