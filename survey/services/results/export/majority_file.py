@@ -14,7 +14,7 @@ COLUMNS = (
     Column("item", "text", "The item's key, as in answers.csv."),
     Column("stratum", "text", "The end of the scores that the item was drawn from."),
     Column("answered", "number", "How many of its answers count."),
-    Column("ones", "number", "How many of these have label 1: for beliefs, a change."),
+    Column("ones", "number", "How many of these have label 1."),
     Column("tied", "0 or 1", "1 where just half of them have."),
     Column("ties", "text", "What a tie counts as: label_0, label_1 or left_out."),
     Column("label", "0 or 1", "The label of more than half of the answers; empty where a tie is left out."),
