@@ -18,6 +18,9 @@ from survey.services.answers.conditions import has_levels, in_words, relations_o
 from survey.services.answers.exclusions import flagged_sittings
 
 BATCH = 2000
+# Answers whose questions are read by one statement. SQLite refuses one that names more than 1,000 of them (Django's
+# prefetching joins them by OR), and a large stage has many more.
+READ_AT_ONCE = 500
 
 TRAINED = (Slot.Role.SAMPLED,)  # The roles that predictors learn from.
 ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates use: "answers that count".
@@ -82,7 +85,7 @@ def counted_answers(
     if slots is not None:
         rows = rows.filter(slot__in=slots)
     answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study)).order_by("slot__number")
-    return [answer for answer in answers if has_levels(answer, levels or {})]
+    return [answer for answer in answers.iterator(READ_AT_ONCE) if has_levels(answer, levels or {})]
 
 
 def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
@@ -103,7 +106,8 @@ def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> l
 
 def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assignment]:
     """`frozen` of one stage, in the order of its plan, with what labels and estimates read."""
-    return list(with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number"))
+    rows = with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number")
+    return list(rows.iterator(READ_AT_ONCE))
 
 
 def design_weights(answers: Sequence[Assignment]) -> np.ndarray:

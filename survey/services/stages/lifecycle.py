@@ -27,7 +27,7 @@ from survey.models import (
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
-from survey.services.answers.counting import in_time, with_answers
+from survey.services.answers.counting import READ_AT_ONCE, in_time, with_answers
 from survey.services.answers.exclusions import decide_exclusions, exclusion_digests, exclusion_facts, snapshot_digest
 from survey.services.answers.majorities import facts_of, has_majorities, majorities_among
 from survey.services.base.auditing import record
@@ -174,7 +174,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
     given = with_answers(in_time([stage]), stage.study).order_by("slot__number")
     rows = [
         SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
-        for number, answer in enumerate(given, start=1)
+        for number, answer in enumerate(given.iterator(READ_AT_ONCE), start=1)
     ]
     SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
     now = timezone.now()

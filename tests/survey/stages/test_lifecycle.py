@@ -215,3 +215,22 @@ def test_a_stage_waits_for_a_researcher_otherwise() -> None:
     stage = cast.closed_stage(stages=TWO)
     cast.jobs.run_inline(stage)
     assert Stage.objects.get(index=2).state == "planned"
+
+
+def test_a_stage_about_thousands_of_questions_is_frozen_and_learnt_from() -> None:
+    """SQLite refuses a statement that names more than 1,000 rows one by one."""
+    wide = cast.small_bank(6000, name="wide")
+    stage = cast.closed_stage(
+        on=wide,
+        sitting={"items": 20},
+        stages=[{"sittings": 60}],
+        candidates={"size": 3000},
+        roles={"holdout": 0, "controls": 0},
+    )
+    targets = set(stage.slots.values_list("item__pair__target", flat=True))
+    assert len(targets) > 1000
+    lifecycle.freeze(stage)
+    stage = cast.stage_of(stage.study)
+    for answers in (training_examples(stage), frozen_answers(stage), counted_answers(stage)):
+        assert len(answers) == stage.snapshot.count() == stage.slots.count()
+        assert {answer.slot.item.pair.target_id for answer in answers} == targets
