@@ -53,6 +53,12 @@ REPORTS = (
         summary="The study in the columns of the paper's released data: training answers, majority labels, counts.",
         path="survey.instruments.belief_update.reports.release_report.ReleaseReport",
     ),
+    ReportEntry(
+        name="paper",
+        title="The paper's tables and figures",
+        summary="Tables 1 to 5 and figures 2, 3 and 5 of the paper, of this study, with the paper's numbers beside.",
+        path="survey.instruments.belief_update.reports.paper_report.PaperReport",
+    ),
 )
 
 

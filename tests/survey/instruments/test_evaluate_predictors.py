@@ -475,7 +475,7 @@ def test_all_processors_are_used_once_or_as_many_as_the_environment_says(train, 
     run("--train", train, "--test", test_file, "--predictors", CHEAP)
     assert threads == [3]
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert evaluate_predictors._processors() >= 1
+    assert evaluate_predictors.processors() >= 1
 
 
 def test_it_runs_without_a_database_and_its_bars_are_on_stderr(tmp_path, train, test_file):

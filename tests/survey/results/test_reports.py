@@ -625,7 +625,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    assert names == ["alignment", "human_calibration", "budget", "release"]
+    assert names == ["alignment", "human_calibration", "budget", "release", "paper"]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 

@@ -87,7 +87,7 @@ class FailureLine:
 def obstacle(study: Study) -> str:
     """Why this study has no alignment report yet, and what to do; empty if nothing seems to be missing."""
     try:
-        _scored_pool(study)
+        scored_pool(study)
     except StateRefused as exc:
         return exc.message
     return "" if _models(study) else _no_model(study)
@@ -110,7 +110,7 @@ def alignment_of(
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; says what to do.
     """
     levels = read_condition(study, condition)
-    stored = _scored_pool(study)
+    stored = scored_pool(study)
     questions = eligible_questions(study)
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
@@ -199,7 +199,7 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
     return sorted(lines, key=lambda line: (-line.gain, -line.answers, line.llm))
 
 
-def _scored_pool(study: Study) -> CandidateSet:
+def scored_pool(study: Study) -> CandidateSet:
     stored = (
         CandidateSet.objects.filter(stage__study=study, kind=CandidateSet.Kind.POOL, predictor_run__isnull=False)
         .select_related("stage", "predictor_run__stage__study")

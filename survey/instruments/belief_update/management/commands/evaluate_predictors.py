@@ -209,11 +209,11 @@ class Command(HunchCommand):
         **options: Any,
     ) -> None:
         # Predictors are trained one after another, each on all processors. Torch reads this when it is imported.
-        limit_threads(_processors())
+        limit_threads(processors())
         _refuse_two_sources(train, test, study)
         released = self._released(study) if study is not None else None
         try:
-            rows = _rows(predictors, overrides, seeds=seeds, paper=paper)
+            rows = chosen_rows(predictors, overrides, seeds=seeds, paper=paper)
             if released is not None:
                 measurement = self._by_test_file([released[0]], released[1], seed)
             elif test is None:
@@ -364,7 +364,7 @@ class ProgressBar:
         self.shown.update(done - self.shown.n)
 
 
-def _processors() -> int:
+def processors() -> int:
     """The number of processors that this process may use, or OMP_NUM_THREADS if it is set."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
@@ -379,7 +379,7 @@ def _refuse_two_sources(train: Sequence[str], test: str | None, study: str | Non
         raise HunchError("--train: name a file to learn from, or --study SLUG")
 
 
-def _rows(
+def chosen_rows(
     predictors: str | None, overrides: Sequence[tuple[str, str, Any]], *, seeds: int | None, paper: bool
 ) -> list[Contender]:
     """The rows with their settings, all checked before the first one trains for hours."""

@@ -1,0 +1,561 @@
+"""The paper's tables 1 to 5 and its figures 2, 3 and 5 from plain data, each with n, interval and the paper's number.
+
+What cannot be made is a `Piece` with a sentence in the place of its figure. Imports no rows: a study and files feed it.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bandit
+from bandit.errors import DesignError
+from predictors.errors import PredictorError
+from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_curve
+from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError
+from survey.services.results.line_chart import Axes, Line, line_chart
+
+from .alignment import ModelScore, threshold_of
+
+METRICS = {"nll": "NLL", "auc": "AUC"}
+PARTS = {"overall": "", "previous_correct": " correct", "previous_incorrect": " incorrect"}
+# Table 1 of the paper: NLL overall, after correct, after incorrect; AUC likewise.
+PAPER_TABLE_1: Mapping[str, tuple[float, ...]] = {
+    "previous_correct": (0.666, 0.638, 0.694, 0.599, 0.500, 0.500),
+    "same_task": (0.637, 0.598, 0.675, 0.688, 0.680, 0.556),
+    "embedding_xgboost": (0.629, 0.589, 0.669, 0.682, 0.627, 0.690),
+    "bert": (0.593, 0.545, 0.640, 0.812, 0.855, 0.775),
+    "llama2_7b": (0.652, 0.620, 0.690, 0.755, 0.827, 0.668),
+    "llama2_13b": (0.624, 0.591, 0.663, 0.787, 0.867, 0.772),
+    "gpt35_turbo": (0.912, 0.911, 1.094, 0.537, 0.528, 0.418),
+    "gpt4": (0.789, 0.705, 0.873, 0.640, 0.585, 0.566),
+}
+PAPER_ALPHAS = (1.0, 19.0, 50.0, 99.0)
+# Tables 2 and 5, by alpha 1, 19, 50 and 99; names as in the released answers.
+PAPER_TABLE_2: Mapping[str, tuple[float, ...]] = {
+    "alpaca-7b": (0.466, 0.397, 0.393, 0.392),
+    "llama-2-7b-chat": (0.494, 0.396, 0.390, 0.388),
+    "StripedHyena-Nous-7B": (0.495, 0.393, 0.386, 0.384),
+    "llama-2-13b-chat": (0.499, 0.395, 0.388, 0.386),
+    "llama-2-70b-chat": (0.512, 0.393, 0.384, 0.381),
+    "gpt-3.5-turbo": (0.528, 0.397, 0.386, 0.382),
+    "gpt-4": (0.569, 0.408, 0.386, 0.379),
+}
+PAPER_TABLE_5: Mapping[str, tuple[float, ...]] = {
+    "alpaca-7b": (0.788, 0.929, 0.936, 0.938),
+    "llama-2-7b-chat": (0.733, 0.933, 0.945, 0.950),
+    "StripedHyena-Nous-7B": (0.733, 0.942, 0.956, 0.960),
+    "llama-2-13b-chat": (0.725, 0.937, 0.951, 0.956),
+    "llama-2-70b-chat": (0.701, 0.945, 0.963, 0.969),
+    "gpt-3.5-turbo": (0.668, 0.935, 0.958, 0.965),
+    "gpt-4": (0.588, 0.917, 0.962, 0.977),
+}
+# Mean predicted change over uniform pairs, after an incorrect and after a correct answer (figures 2 and 6).
+PAPER_PREDICTED = {0: 0.46, 1: 0.32}
+EXTREMES = "These rows are extremes of the predictions, so that no figure on them is one of all pairs."
+FEWEST = 30
+GROUP_SAMPLES = 300
+OUTCOMES = {1: "after a correct answer", 0: "after an incorrect answer"}
+
+VALUE = (
+    Column("value", "number", "The figure."),
+    Column("low", "number", "Lower end of its 95 % interval; empty where there is none."),
+    Column("high", "number", "Its upper end."),
+)
+N = Column("n", "number", "How many rows it rests on.")
+PAPER = Column("paper", "number", "The paper's own number; empty where it has none that is known here.")
+TABLE_1 = (
+    Column("predictor", "text", "The predictor."),
+    Column("metric", "text", "nll: negative log-likelihood, lower is better. auc: area under the ROC curve."),
+    Column("part", "text", "overall, previous_correct (after a correct answer) or previous_incorrect."),
+    N,
+    *VALUE,
+    PAPER,
+)
+MODELS = (
+    Column("llm", "text", "The language model."),
+    Column("alpha", "number", "What a wrong deployment weighs against a missed one."),
+    Column("threshold", "share", "The deployment threshold that alpha stands for: alpha / (1 + alpha)."),
+    N,
+    *VALUE,
+    PAPER,
+)
+GROUPS = (
+    Column("evidence_task", "text", "The task generalized from; empty where it is any."),
+    Column("target_task", "text", "The task generalized to; empty where it is any."),
+    N,
+    *VALUE,
+)
+FIGURE_2 = (
+    Column("outcome", "0 or 1", "1: after a correct answer. 0: after an incorrect one."),
+    Column("figure", "text", "mean, highest or lowest predicted probability of a change."),
+    N,
+    *VALUE,
+    PAPER,
+    Column("q1", "text", "Highest and lowest: the evidence question."),
+    Column("q2", "text", "Highest and lowest: the target question."),
+)
+DISTRIBUTION = (
+    Column("what", "text", "prior, posterior or change."),
+    Column("from", "percentage points", "Lower end of the bin, included."),
+    Column("to", "percentage points", "Its upper end, included in the last bin alone; equal: exactly this."),
+    N,
+    *VALUE,
+)
+RANKS = (
+    Column("line", "text", "Which predictor on which answers."),
+    Column("rank", "share", "The share of rows that are predicted lower, at the middle of the point."),
+    N,
+    *VALUE,
+)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A value with its 95 % interval, as far as it has one, and the paper's own number. Ends that are equal are no
+    interval: every resample gave the same."""
+
+    n: int
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.low == self.high:
+            object.__setattr__(self, "low", None)
+            object.__setattr__(self, "high", None)
+
+    @property
+    def cells(self) -> list[Any]:
+        return [self.n, self.value, self.low, self.high, self.paper]
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "–"
+        text = f"{self.value:.3f}"
+        if self.low is not None and self.high is not None:
+            text += f" [{self.low:.3f}, {self.high:.3f}]"
+        return text if self.paper is None else f"{text} (paper: {self.paper:.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A table or a figure of the paper. `missing`: the sentence that stands in its place; empty if it is there."""
+
+    name: str
+    title: str
+    table: Table | None = None
+    picture: Picture | None = None
+    missing: str = ""
+
+
+def tried(name: str, title: str, make: Callable[[], Piece]) -> Piece:
+    """The piece, or the sentence that says why there is none: one that fails does not harm the others."""
+    try:
+        return replace(make(), name=name, title=title)
+    except HunchError as exc:
+        return Piece(name, title, missing=exc.message.replace("\n", "; "))
+    except (PredictorError, DesignError, ValueError) as exc:
+        return Piece(name, title, missing=str(exc))
+
+
+def sentence(text: str) -> Piece:
+    """No piece, and why."""
+    return Piece("", "", missing=text)
+
+
+# Tables
+
+
+def table_1(rows: Mapping[str, Mapping[tuple[str, str], PaperFigure]], note: str) -> Piece:
+    """`rows`: by predictor, the figures by metric and part; a predictor without figures has none."""
+    plain: list[list[Any]] = []
+    shown = []
+    for name, found in rows.items():
+        cells = [name]
+        for place, key in enumerate((metric, part) for metric in METRICS for part in PARTS):
+            paper = PAPER_TABLE_1[name][place] if name in PAPER_TABLE_1 else None
+            figure = replace(found.get(key, PaperFigure(0, None)), paper=paper)
+            plain.append([name, *key, *figure.cells])
+            cells.append(str(figure))
+        shown.append(cells)
+    header = ["predictor", *(f"{metric}{part}" for metric in METRICS.values() for part in PARTS.values())]
+    title = "Table 1: how well predictors foresee changes"
+    return Piece("", "", Table("table1", title, TABLE_1, plain, note=note, layouts=[Layout(header, shown)]))
+
+
+def model_tables(scores: Sequence[ModelScore]) -> Iterator[tuple[str, Piece]]:
+    """Tables 2 and 5 by name."""
+    for name, measure, title, paper in (
+        ("table2", "accuracy", "Table 2: weighted accuracy, higher is better", PAPER_TABLE_2),
+        ("table5", "cross_entropy", "Table 5: weighted binary cross-entropy, lower is better", PAPER_TABLE_5),
+    ):
+        plain: list[list[Any]] = []
+        shown = []
+        for score in scores:
+            cells = [score.name]
+            for place, alpha in enumerate(score.alphas.tolist()):
+                own = paper.get(score.name)
+                low, high = getattr(score, f"{measure}_interval")[place].tolist()
+                figure = PaperFigure(
+                    n=score.pairs,
+                    value=float(getattr(score, measure)[place]),
+                    low=low,
+                    high=high,
+                    paper=own[PAPER_ALPHAS.index(alpha)] if own and alpha in PAPER_ALPHAS else None,
+                )
+                plain.append([score.name, alpha, float(threshold_of(alpha)[0]), *figure.cells])
+                cells.append(str(figure))
+            shown.append(cells)
+        alphas = scores[0].alphas.tolist()
+        header = ["model", *(f"alpha {alpha:g} ({100 * threshold_of(alpha)[0]:.0f} %)" for alpha in alphas)]
+        note = (
+            "In brackets: 95 % intervals over pairs. The paper heads these columns 50, 90, 95 and 99 %; its numbers "
+            "are those of alpha 1, 19, 50 and 99."
+        )
+        yield name, Piece("", "", Table(name, title, MODELS, plain, note=note, layouts=[Layout(header, shown)]))
+
+
+def group_table(
+    name: str,
+    title: str,
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    groupings: Sequence[Sequence[tuple[str, str]]],
+    *,
+    note: str,
+) -> Piece:
+    """The AUC in groups of rows, highest first. `groupings`: for each of the n rows its task generalized from and to,
+    empty where the group has all of them.
+
+    Raises:
+        ValueError: no group has five rows of both classes.
+    """
+    plain: list[list[Any]] = []
+    left_out = 0
+    for groups in groupings:
+        areas = auc_by_group(labels, scores, groups)
+        left_out += areas["too_small"] + areas["one_class"]
+        for group, one in areas["groups"].items():
+            plain.append([*_tasks(group), *_area_of(labels, scores, groups, group, one["n"], one["auc"]).cells[:-1]])
+    if not plain:
+        raise ValueError("no group has five rows and both labels")
+    note = f"{note} {left_out} groups are left out, of under five rows or of one class."
+    shown = [[row[0] or "any", row[1] or "any", str(row[2]), str(PaperFigure(*row[2:]))] for row in plain]
+    layouts = [Layout(["from", "to", "rows", "AUC"], shown)]
+    return Piece("", "", Table(name, title, GROUPS, plain, note=note, layouts=layouts))
+
+
+def _tasks(group: Hashable) -> tuple[str, str]:
+    first, second = cast(tuple[str, str], group)
+    return first, second
+
+
+def _area_of(
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    groups: Sequence[tuple[str, str]],
+    group: Hashable,
+    n: int,
+    value: float,
+) -> PaperFigure:
+    inside = np.array([one == group for one in groups], dtype=bool)
+    rng = np.random.default_rng(0)
+    found = evaluate_with_intervals(labels[inside], scores[inside], rng=rng, samples=GROUP_SAMPLES)
+    low, high = found["intervals"]["auc"]["overall"] or (None, None)
+    return PaperFigure(n, value, low, high)
+
+
+# Figures
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPairs:
+    """Uniform pairs with the predicted probability of a change after one outcome, (n,), and a function that gives the
+    texts of both questions of a row."""
+
+    score: NDArray[np.float64]
+    texts: Callable[[int], tuple[str, str]]
+
+
+def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
+    """Mean, highest and lowest predicted change by outcome."""
+    plain: list[list[Any]] = []
+    shown, lines = [], []
+    edges = np.linspace(0, 1, 21)
+    for outcome, words in OUTCOMES.items():
+        found = pairs.get(outcome)
+        if found is None or not len(found.score):
+            continue
+        score, n = found.score, len(found.score)
+        half = 1.96 * float(score.std(ddof=1)) / n**0.5 if n > 1 else None
+        mean = float(score.mean())
+        middle = PaperFigure(
+            n=n,
+            value=mean,
+            low=None if half is None else max(0.0, mean - half),
+            high=None if half is None else min(1.0, mean + half),
+            paper=PAPER_PREDICTED[outcome],
+        )
+        plain.append([outcome, "mean", *middle.cells, None, None])
+        shown.append([words, "mean", str(middle), "", ""])
+        for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
+            texts = found.texts(place)
+            plain.append([outcome, which, n, float(score[place]), None, None, None, *texts])
+            shown.append([words, which, f"{score[place]:.3f}", *texts])
+        share = np.histogram(score, bins=edges)[0] / n
+        lines.append(Line(words, list(zip(((edges[:-1] + edges[1:]) / 2).tolist(), share.tolist(), strict=True))))
+    if not lines:
+        raise ValueError("no pair has a prediction")
+    axes = Axes(
+        x="predicted probability of a change",
+        y="share of pairs",
+        ticks=[(mark, f"{mark:g}") for mark in (0, 0.25, 0.5, 0.75, 1)],
+        from_zero=True,
+    )
+    title = "Predicted change over uniform pairs"
+    header = ["outcome", "figure", "predicted change", "evidence", "target"]
+    return Piece(
+        "",
+        "",
+        Table("figure2", f"Figure 2: {title.lower()}", FIGURE_2, plain, note=note, layouts=[Layout(header, shown)]),
+        drawn("figure2", title, axes, lines),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """Beliefs of the first stage in percentage points, (n,) each, whose they are, and the design's weights."""
+
+    prior: NDArray[np.float64]
+    posterior: NDArray[np.float64]
+    respondent: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+def figure_3_left(found: FirstStage) -> Piece:
+    """The distribution of changes."""
+    edges = [*np.arange(-100, 0, 20).tolist(), 0, 0, *np.arange(20, 101, 20).tolist()]
+    rows = _distribution("change", found.posterior - found.prior, edges, found)
+    return _distribution_piece("figure3_left", "Changes of belief after the first stage", {"change": rows}, found)
+
+
+def figure_5(found: FirstStage) -> Piece:
+    """The distributions of prior and posterior beliefs, and of their difference."""
+    beliefs = np.arange(0, 101, 10).tolist()
+    changes = [*np.arange(-100, 0, 20).tolist(), 0, 0, *np.arange(20, 101, 20).tolist()]
+    rows = {
+        "prior": _distribution("prior", found.prior, beliefs, found),
+        "posterior": _distribution("posterior", found.posterior, beliefs, found),
+        "change": _distribution("change", found.posterior - found.prior, changes, found),
+    }
+    return _distribution_piece("figure5", "Beliefs and changes after the first stage", rows, found)
+
+
+def _distribution(what: str, values: NDArray[np.float64], edges: Sequence[float], found: FirstStage) -> list[list[Any]]:
+    """The weighted share of each bin, with an interval over respondents. A bin of no width is exactly its value."""
+    probability = found.weight.min() / found.weight
+    rows = []
+    for low, high in pairwise(edges):
+        if low == high:
+            inside = values == low
+        elif what == "change":  # Exactly 0 has a bin of its own.
+            inside = (values < high) & (values >= low) if high <= 0 else (values > low) & (values <= high)
+        else:
+            inside = (values >= low) & ((values < high) if high < edges[-1] else (values <= high))
+        share = bandit.hajek(values=inside.astype(float), probability=probability, cluster=found.respondent, share=True)
+        ends = share.interval if share.n_clusters > 1 and np.isfinite(share.interval).all() else (None, None)
+        rows.append([what, low, high, int(inside.sum()), share.value, *ends])
+    return rows
+
+
+def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]]], found: FirstStage) -> Piece:
+    plain = [row for of_one in rows.values() for row in of_one]
+    people = len(np.unique(found.respondent))
+    note = f"{len(found.prior)} answers of {people} people, by the design's weights; intervals are over people."
+    if people < FEWEST:
+        note += f" {people} people are too few for the intervals to be reliable."
+    shown = [
+        [
+            row[0],
+            f"{row[1]:g}" if row[1] == row[2] else f"{row[1]:g} to {row[2]:g}",
+            str(row[3]),
+            str(PaperFigure(*row[3:])),
+        ]
+        for row in plain
+    ]
+    lines = [
+        Line(what, [((row[1] + row[2]) / 2, row[4]) for row in of_one], _band([row[5:7] for row in of_one]))
+        for what, of_one in rows.items()
+    ]
+    lowest = min(row[1] for row in plain)
+    marks = [mark for mark in (-100, -50, 0, 50, 100) if mark >= lowest]
+    axes = Axes(x="percentage points", y="share of answers", ticks=[(m, str(m)) for m in marks], from_zero=True)
+    layouts = [Layout(["what", "points", "answers", "share"], shown)]
+    number = "Figure 3, left" if name == "figure3_left" else "Figure 5"
+    return Piece(
+        "", "", Table(name, f"{number}: {title}", DISTRIBUTION, plain, note, layouts), drawn(name, title, axes, lines)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A line of figure 3, right: labels, predictions that had not seen them, and weights, (n,) each."""
+
+    name: str
+    labels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+
+def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
+    """The rank of the prediction against the share that changed, a line for each predictor and its answers."""
+    plain: list[list[Any]] = []
+    drawn_lines = []
+    for one in lines:
+        points = rank_curve(one.labels, one.scores, sample_weight=one.weights)
+        plain += [[one.name, p["rank"], p["n"], p["observed"], *p["interval"]] for p in points]
+        drawn_lines.append(
+            Line(
+                f"{one.name} (n = {len(one.labels)})",
+                [(100 * point["rank"], point["observed"]) for point in points],
+                [(point["interval"][0], point["interval"][1]) for point in points],
+            )
+        )
+    shown = [[row[0], f"{100 * row[1]:.0f} %", str(row[2]), str(PaperFigure(*row[2:]))] for row in plain]
+    axes = Axes(
+        x="percentile of the predicted probability of change",
+        y="share that changed",
+        ticks=[(mark, str(mark)) for mark in (0, 25, 50, 75, 100)],
+        from_zero=True,
+    )
+    title = "Changes by rank of prediction"
+    layouts = [Layout(["line", "rank", "rows", "share that changed"], shown)]
+    return Piece(
+        "",
+        "",
+        Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, plain, note, layouts),
+        drawn("figure3_right", title, axes, drawn_lines),
+    )
+
+
+def _band(ends: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
+    return [(low, high) for low, high in ends] if all(one[0] is not None for one in ends) else []
+
+
+def drawn(name: str, title: str, axes: Axes, lines: Sequence[Line]) -> Picture:
+    svg = line_chart(name=name, title=title, axes=axes, lines=lines)
+    words = f"{title}: {'; '.join(line.name for line in lines)}."
+    return Picture(name, title, words, partial(_write, svg))
+
+
+def _write(svg: str, path: Path) -> None:
+    path.write_text(svg, encoding="utf-8", newline="")
+
+
+# All of it
+
+
+def findings(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> Findings:
+    """Every piece; the tables also as LaTeX and Markdown, and a page that shows all of it."""
+    tables = [piece.table for piece in pieces if piece.table is not None]
+    missing = [f"{piece.title}: {piece.missing}" for piece in pieces if piece.missing]
+    files = [
+        file
+        for piece in pieces
+        if piece.table is not None and piece.name.startswith("table")
+        for file in (
+            ReportFile(f"{piece.name}.md", partial(str.encode, markdown(piece.table))),
+            ReportFile(f"{piece.name}.tex", partial(str.encode, latex(piece.table))),
+        )
+    ]
+    page = html_page(title, pieces, notes)
+    return Findings(
+        title=title,
+        tables=tables,
+        pictures=[piece.picture for piece in pieces if piece.picture is not None],
+        files=[*files, ReportFile("index.html", partial(str.encode, page))],
+        notes=[*notes, *missing],
+        data={"pieces": [{"name": one.name, "title": one.title, "missing": one.missing} for one in pieces]},
+    )
+
+
+def markdown(table: Table) -> str:
+    lines = [f"**{table.title}**", ""]
+    for layout in table.layouts:
+        lines += ["| " + " | ".join(layout.header) + " |", "|" + " --- |" * len(layout.header)]
+        lines += ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in layout.rows]
+        lines.append("")
+    return "\n".join([*lines, table.note, ""])
+
+
+LATEX = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "–": "--",
+    }
+)
+
+
+def latex(table: Table) -> str:
+    lines = [r"\begin{table}", rf"\caption{{{table.title.translate(LATEX)}}}"]
+    for layout in table.layouts:
+        lines += [rf"\begin{{tabular}}{{l{'r' * (len(layout.header) - 1)}}}", r"\hline"]
+        lines.append(" & ".join(cell.translate(LATEX) for cell in layout.header) + r" \\ \hline")
+        lines += [" & ".join(_one_line(cell).translate(LATEX) for cell in row) + r" \\" for row in layout.rows]
+        lines += [r"\hline", r"\end{tabular}"]
+    return "\n".join([*lines, rf"\par {table.note.translate(LATEX)}", r"\end{table}", ""])
+
+
+STYLE = (
+    "body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse;margin:1em 0}"
+    "th,td{border-bottom:1px solid #bbb;padding:.2em .6em;text-align:left}img{max-width:100%}"
+)
+
+
+def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{STYLE}</style>",
+        f"</head><body><h1>{escape(title)}</h1>",
+        *(f"<p>{escape(note)}</p>" for note in notes),
+    ]
+    for piece in pieces:
+        parts.append(f'<section id="{piece.name}"><h2>{escape(piece.title)}</h2>')
+        if piece.missing:
+            parts.append(f"<p>Not here: {escape(piece.missing)}.</p>")
+        if piece.picture is not None:
+            parts.append(f'<img src="{piece.picture.name}.svg" alt="{escape(piece.picture.text)}">')
+        if piece.table is not None:
+            parts += _html_table(piece.table)
+        parts.append("</section>")
+    return "\n".join([*parts, "</body></html>", ""])
+
+
+def _html_table(table: Table) -> Iterator[str]:
+    for layout in table.layouts:
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in layout.header)
+        yield f"<table><thead><tr>{head}</tr></thead><tbody>"
+        for row in layout.rows:
+            yield "<tr>" + "".join(f"<td>{escape(_one_line(cell))}</td>" for cell in row) + "</tr>"
+        yield "</tbody></table>"
+    if table.note:
+        yield f"<p>{escape(table.note)}</p>"
+
+
+def _one_line(cell: object) -> str:
+    return " ".join(str(cell).split())

@@ -1,0 +1,362 @@
+"""`paper`: the paper's tables and figures of a study and from files; what is missing says so and harms nothing else."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from survey.instruments.belief_update.management.commands import paper as command
+from survey.instruments.belief_update.models import Belief
+from survey.instruments.belief_update.reports import paper, paper_study
+from survey.models import Assignment, Stage, Study
+from survey.services.answers.counting import frozen_answers
+from survey.services.answers.majorities import majorities_of
+from survey.services.results import reports
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.leaderboard import leaderboard
+from tests import cast
+from tests.survey.answers.test_majorities import TEST, change
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ["table1", "table2", "table3", "table4", "table5", "figure2", "figure3_left", "figure3_right", "figure5"]
+STUDY: dict[str, Any] = {
+    "stages": [
+        {"sittings": 6},
+        {"sittings": 6, "design": {"kind": "epsilon_greedy", "epsilon": 0.3}},
+        {"sittings": 8, "design": TEST, "train": False},
+    ],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 200},
+}
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "limit_threads", lambda count: None)
+
+
+def finished(stage: Stage) -> None:
+    """Answers to all slots; those to every second item change."""
+    cast.full_of_answers(stage)
+    items = sorted({answer.slot.item_id for answer in Assignment.objects.filter(slot__stage=stage)})
+    for answer in Assignment.objects.filter(slot__stage=stage):
+        change(answer, changes=items.index(answer.slot.item_id) % 2 == 0)
+    jobs.run_inline(lifecycle.close_stage(stage))
+
+
+@pytest.fixture
+def study() -> Study:
+    """Three frozen stages: uniform, by the predictor, and a test stage."""
+    first = cast.open_stage(**STUDY)
+    finished(first)
+    for index in (2, 3):
+        finished(lifecycle.open_stage(cast.stage_of(first.study, index)))
+    return cast.stage_of(first.study, 3).study
+
+
+def pieces(study: Study) -> dict[str, paper.Piece]:
+    found = {piece.name: piece for piece in paper_study.pieces_of(study)}
+    assert list(found) == NAMES
+    assert all(bool(piece.missing) != (piece.table is not None) for piece in found.values())
+    return found
+
+
+def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
+    assert piece.table is not None
+    names = [column.name for column in piece.table.columns]
+    return [dict(zip(names, row, strict=True)) for row in piece.table.rows]
+
+
+def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study) -> None:
+    found = pieces(study)
+    assert {name for name, piece in found.items() if piece.missing} == {"table2", "table3", "table4", "table5"}
+    assert "no language model has answered" in found["table2"].missing
+    assert found["table3"].missing == "no group has five rows and both labels"
+
+
+def test_table_1_is_the_leaderboards_on_the_majorities_with_the_papers_numbers(study: Study) -> None:
+    found = pieces(study)["table1"]
+    lines = {line.predictor: line for line in leaderboard(study) if line.answers == "majorities"}
+    for row in rows_of(found):
+        cell = lines[row["predictor"]].figures[row["metric"]][row["part"]]
+        assert (row["value"], row["n"]) == (cell.value, 6)
+        assert (row["low"], row["high"]) == (cell.low, cell.high) or (row["low"] is None and cell.low == cell.high)
+    (same_task,) = [row for row in rows_of(found) if (row["predictor"], row["metric"], row["part"]) == (
+        *("same_task", "auc", "overall"),
+    )]  # fmt: skip
+    assert same_task["paper"] == 0.688
+    assert found.table is not None and "no figure on them is one of all pairs" in found.table.note
+
+
+def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to_1(study: Study) -> None:
+    found = pieces(study)
+    answers = frozen_answers(cast.stage_of(study, 1))
+    rows = rows_of(found["figure3_left"])
+    assert sum(row["value"] for row in rows) == pytest.approx(1)
+    assert sum(row["n"] for row in rows) == len(answers) == 18
+    (none,) = [row for row in rows if row["from"] == row["to"] == 0]
+    kept = Belief.objects.filter(response__assignment__in=answers, kind="posterior", value=50).count()
+    assert none["value"] == pytest.approx(kept / 18)  # Uniform: every answer weighs the same.
+    assert none["low"] < none["value"] < none["high"]
+    for what in ("prior", "posterior", "change"):
+        own = [row for row in rows_of(found["figure5"]) if row["what"] == what]
+        assert sum(row["value"] for row in own) == pytest.approx(1)
+    (top,) = [row for row in rows_of(found["figure5"]) if (row["what"], row["from"]) == ("posterior", 70)]
+    assert top["n"] == 18 - kept
+
+
+def test_the_last_bins_hold_their_upper_ends() -> None:
+    first = paper.FirstStage(
+        prior=np.array([0.0, 100.0, 90.0]),
+        posterior=np.array([100.0, 0.0, 90.0]),
+        respondent=np.array([1, 2, 3]),
+        weight=np.ones(3),
+    )
+    counts = {(row["what"], row["from"], row["to"]): row["n"] for row in rows_of(paper.figure_5(first)) if row["n"]}
+    assert counts == {
+        ("prior", 0, 10): 1,
+        ("prior", 90, 100): 2,
+        ("posterior", 0, 10): 1,
+        ("posterior", 90, 100): 2,
+        ("change", -100, -80): 1,
+        ("change", 0, 0): 1,
+        ("change", 80, 100): 1,
+    }
+
+
+def test_figure_3_right_has_a_line_for_each_stage_that_a_predictor_drew(study: Study) -> None:
+    rows = rows_of(pieces(study)["figure3_right"])
+    assert {row["line"] for row in rows} == {"after stage 1, on stage 2"}
+    assert sum(row["n"] for row in rows) == 18
+
+
+def test_figure_2_is_about_the_uniform_pool_that_was_scored_last(study: Study) -> None:
+    rows = rows_of(pieces(study)["figure2"])
+    means = {row["outcome"]: row for row in rows if row["figure"] == "mean"}
+    assert sum(row["n"] for row in means.values()) == 200
+    assert {outcome: row["paper"] for outcome, row in means.items()} == {1: 0.32, 0: 0.46}
+    for outcome, mean in means.items():
+        ends = {row["figure"]: row for row in rows if row["outcome"] == outcome}
+        assert ends["lowest"]["value"] <= mean["low"] <= mean["value"] <= mean["high"] <= ends["highest"]["value"]
+        assert ends["highest"]["q1"] and ends["highest"]["q2"]
+
+
+def test_groups_have_the_areas_of_their_rows() -> None:
+    labels = np.array([0, 1, 0, 1, 1, 0, 1.0])
+    scores = np.array([0.1, 0.9, 0.4, 0.3, 0.8, 0.2, 0.5])
+    groups = [[("a", "b")] * 6 + [("c", "d")]]
+    (row,) = rows_of(paper.group_table("table4", "Table 4", labels, scores, groups, note="Made up."))
+    assert (row["evidence_task"], row["target_task"], row["n"]) == ("a", "b", 6)
+    assert row["value"] == pytest.approx(8 / 9)
+    assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_an_interval_of_no_width_is_none() -> None:
+    assert str(paper.PaperFigure(5, 1.0, 1.0, 1.0)) == "1.000"
+    assert str(paper.PaperFigure(5, 0.5, 0.25, 0.75, 0.6)) == "0.500 [0.250, 0.750] (paper: 0.600)"
+    assert str(paper.PaperFigure(0, None)) == "–"
+
+
+# What is missing
+
+
+def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
+    stages = STUDY["stages"][:2]
+    first = cast.open_stage(**{**STUDY, "stages": stages})
+    finished(first)
+    found = pieces(cast.stage_of(first.study, 1).study)
+    for name in ("table1", "table3", "table4"):
+        assert "no test stage is frozen" in found[name].missing
+    assert "no frozen stage was drawn by a predictor" in found["figure3_right"].missing
+    assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure5"))
+
+
+def test_a_test_stage_in_which_all_agree_has_no_area_and_no_group(study: Study) -> None:
+    stage = cast.stage_of(study, 3)
+    Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
+    assert {one.label for one in majorities_of(stage)} == {0}
+    found = pieces(study)
+    assert "no group has five rows and both labels" in found["table3"].missing
+    assert not found["figure5"].missing
+
+
+def test_one_person_and_no_change_at_all_give_shares_without_intervals() -> None:
+    stage = cast.full_of_answers(cast.open_stage(stages=[{"sittings": 1}], predictor={"name": "same_task"}))
+    Belief.objects.update(value=50)
+    jobs.run_inline(lifecycle.close_stage(stage))
+    found = pieces(cast.stage_of(stage.study).study)
+    rows = rows_of(found["figure3_left"])
+    assert [row["value"] for row in rows if row["from"] == row["to"] == 0] == [1]
+    assert all(row["low"] is None and row["high"] is None for row in rows)
+    table = found["figure3_left"].table
+    assert table is not None and "1 people are too few" in table.note
+    assert "no stage has a uniform pool that a predictor has scored" in found["figure2"].missing
+
+
+def test_a_stage_that_nobody_answered_says_so() -> None:
+    stage = cast.open_stage(predictor={"name": "same_task"})
+    jobs.run_inline(lifecycle.close_stage(stage))
+    found = pieces(cast.stage_of(stage.study).study)
+    assert "the first stage has no answers that count" in found["figure5"].missing
+    assert all(piece.missing for piece in found.values())
+
+
+def test_a_study_in_which_nothing_is_frozen_has_no_report() -> None:
+    study = cast.open_stage().study
+    (line,) = [line for line in reports.lines_of(study) if line.entry.name == "paper"]
+    assert line.obstacle == "small: no stage is frozen yet; close one and wait until it is frozen"
+
+
+# Command, page and files
+
+
+def run(*arguments: Any) -> str:
+    out = io.StringIO()
+    call_command("paper", *map(str, arguments), stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def refused(*arguments: Any) -> str:
+    err = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("paper", *map(str, arguments), stdout=io.StringIO(), stderr=err)
+    assert ended.value.code == 1
+    return err.getvalue()
+
+
+def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: Study, tmp_path: Path) -> None:
+    run("small", "--out", tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("table1.csv", "table1.md", "table1.tex", "index.html", "paper.json"),
+        *(f"{name}.{ending}" for name in NAMES if name.startswith("figure") for ending in ("csv", "svg")),
+    }
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for name in NAMES:
+        assert f'<section id="{name}">' in page
+    assert page.count('<img src="figure') == 4
+    assert "Not here: small: no language model has answered enough" in page
+    tex = (tmp_path / "table1.tex").read_text(encoding="utf-8")
+    assert r"previous\_correct" in tex and tex.count(r"\begin{") == tex.count(r"\end{")
+    assert (tmp_path / "table1.md").read_text(encoding="utf-8").count("\n| ") == 4  # Two heads, two predictors.
+    said = json.loads((tmp_path / "paper.json").read_text(encoding="utf-8"))["data"]["pieces"]
+    assert [one["name"] for one in said] == NAMES
+
+
+def test_the_page_shows_figures_and_what_is_missing(study: Study) -> None:
+    client = Client()
+    client.force_login(User.objects.create_superuser("super"))
+    page = client.get(reverse("admin:survey_study_report", args=[study.pk, "paper"])).content.decode()
+    assert "Figure 5: Beliefs and changes after the first stage" in page
+    assert "Table 3: no group has five rows and both labels" in page
+    assert all(f'id="{name}-title"' in page for name in NAMES if name.startswith("figure"))
+
+
+LABELS = ["q1", "q2", "source1", "source2", "previous_correct", "belief_change"]
+SAMPLE = ["q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect"]
+
+
+def written(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def labels_of(n: int, start: int) -> list[list[Any]]:
+    rng = np.random.default_rng(start)
+    rows = []
+    for index in range(start, start + n):
+        tasks = [f"task {rng.integers(2)}", f"task {rng.integers(2)}"]
+        chance = 0.2 + 0.5 * (tasks[0] == tasks[1])
+        rows.append([f"e{index}", f"t{index}", *tasks, index % 2, int(rng.uniform() < chance)])
+    return rows
+
+
+@pytest.fixture
+def label_files(tmp_path: Path) -> tuple[Any, ...]:
+    train, test = (written(tmp_path / f"{name}.csv", LABELS, labels_of(120, start)) for name, start in (
+        *(("train", 0), ("test", 1000)),
+    ))  # fmt: skip
+    return ("--train", train, "--test", test, "--predictors", "previous_correct,same_task", "--samples", 100)
+
+
+def test_from_files_table_1_is_what_evaluate_predictors_finds(label_files: tuple[Any, ...], tmp_path: Path) -> None:
+    run(*label_files, "--out", tmp_path / "paper")
+    call_command("evaluate_predictors", *map(str, label_files), "--out", str(tmp_path / "own"), stdout=io.StringIO())
+    metrics = json.loads((tmp_path / "own/metrics.json").read_text())
+    with (tmp_path / "paper/table1.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    for row in rows:
+        assert float(row["value"]) == metrics[row["predictor"]][row["metric"]][row["part"]]
+    page = (tmp_path / "paper/index.html").read_text()
+    assert "Not here: it needs pairs with two predictions (--sample FILE) and answers of language models" in page
+    assert "Not here: files of labels hold no beliefs, which a study has: hunch paper SLUG." in page
+    with (tmp_path / "paper/table3.csv").open(newline="") as file:
+        assert {row["evidence_task"] for row in csv.DictReader(file)} == {"", "task 0", "task 1"}
+
+
+def test_a_sample_alone_gives_figure_2(tmp_path: Path) -> None:
+    rows = [["e1", "t1", "a", "b", 0.1, 0.5], ["e2", "t2", "a", "b", 0.3, 0.7]]
+    run("--sample", written(tmp_path / "sample.csv", SAMPLE, rows), "--out", tmp_path / "out")
+    with (tmp_path / "out/figure2.csv").open(newline="") as file:
+        found = {(row["outcome"], row["figure"]): row for row in csv.DictReader(file)}
+    assert float(found["1", "mean"]["value"]) == pytest.approx(0.2)
+    assert (found["0", "highest"]["value"], found["0", "highest"]["q1"]) == ("0.7", "e2")
+    assert "no training and test rows are given" in (tmp_path / "out/index.html").read_text()
+
+
+def test_predictors_that_cannot_be_measured_leave_the_others(label_files: tuple[Any, ...], tmp_path: Path) -> None:
+    of_class = [[*row[:5], 1] for row in labels_of(20, 2000)]
+    test = written(tmp_path / "one_class.csv", LABELS, of_class)
+    run(*label_files[:3], test, "--predictors", "same_task", "--out", tmp_path / "out")
+    page = (tmp_path / "out/index.html").read_text()
+    assert page.count("belief_change: all 20 rows with weight are 1") == 4
+
+
+def test_a_test_file_that_is_the_training_file_leaves_nothing_to_train_on(
+    label_files: tuple[Any, ...], tmp_path: Path
+) -> None:
+    run("--train", label_files[1], "--test", label_files[1], "--predictors", "same_task", "--out", tmp_path / "out")
+    assert "no row is left to train on" in (tmp_path / "out/index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a study, or files"),
+        (("small", "--test", "x.csv"), "--test: is for files: a study has its own"),
+        (("--train", "x.csv"), "--train, --test: table 1 needs both"),
+        (("--sample", "missing.csv"), "missing.csv:1: file: cannot be read"),
+        (("other",), "no study"),
+        (("--train", "x.csv", "--test", "y.csv", "--predictors", "berd"), "'berd' is not known"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in refused(*arguments, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_papers_own_files_give_the_papers_tables_2_and_5(study_data: Path, tmp_path: Path) -> None:
+    run(
+        *("--sample", study_data / "alignment_sample.csv", "--answers", study_data / "llm_correctness.csv"),
+        *("--questions", study_data / "questions.csv", "--samples", 100, "--out", tmp_path),
+    )
+    for name in ("table2", "table5"):
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 24
+        for row in rows:
+            assert float(row["value"]) == pytest.approx(float(row["paper"]), abs=6e-4), (name, row["llm"])
+    with (tmp_path / "figure2.csv").open(newline="") as file:
+        means = {row["outcome"]: row for row in csv.DictReader(file) if row["figure"] == "mean"}
+    for row in means.values():
+        assert row["n"] == "500" and float(row["value"]) == pytest.approx(float(row["paper"]), abs=0.02)
