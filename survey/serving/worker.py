@@ -220,7 +220,10 @@ class RequestWorker(Worker):
         if now - self._left_at > LEFT_FOR:  # What was left before has long been taken; this is another one.
             self._left_since = now
         self._left_at = now
-        return now - self._left_since < LEFT_FOR
+        if now - self._left_since < LEFT_FOR:
+            return True
+        self._left_since = now  # For the next one.
+        return False
 
     def _can_evict(self) -> bool:
         return any(connection.state is not State.ANSWERING for connection in self.connections)

@@ -368,7 +368,8 @@ def test_a_connection_is_left_to_a_worker_with_fewer_for_a_moment() -> None:
     shares.note(3, 9, 100.0)
     assert [worker._leaves_it(100.0 + 0.01 * look) for look in range(5)] == [True] * 5
     assert not worker._leaves_it(100.06)  # Nobody has taken it.
-    assert worker._leaves_it(101.0)  # Another one.
+    assert worker._leaves_it(100.061)  # Another one, behind it.
+    assert worker._leaves_it(101.0)  # And one much later.
 
 
 @pytest.mark.parametrize("noted_at", [97.0, 0.0])
