@@ -5,10 +5,12 @@ block every level comes once, so all have the same probability.
 """
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.db.models import Value
 from pydantic import ValidationError
 
 from survey.contracts.instruments import Instrument
@@ -157,6 +159,31 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
 def relations_of(study: Study) -> tuple[str, ...]:
     """Relations of Assignment that hold its levels, for prefetching; none if the study has no factors."""
     return ("sitting__conditions", "conditions") if study.config.conditions else ()
+
+
+def hand_levels(assignments: Sequence[Assignment]) -> None:
+    """Give assignments and their sittings the rows of their levels, read by one statement for both."""
+    of_sitting: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
+    of_item: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
+    columns = ("factor", "level", "probability", "seed")
+    per_item = AssignmentCondition.objects.filter(assignment__in=[one.pk for one in assignments])
+    per_sitting = ConditionLevel.objects.filter(sitting__in={one.sitting_id for one in assignments})
+    rows = per_item.order_by().values_list(Value(True), "assignment", *columns)
+    for is_of_item, key, *values in rows.union(per_sitting.order_by().values_list(Value(False), "sitting", *columns)):
+        given = dict(zip(columns, values, strict=True))
+        if is_of_item:
+            of_item[key].append(AssignmentCondition(assignment_id=key, **given))
+        else:
+            of_sitting[key].append(ConditionLevel(sitting_id=key, **given))
+    for one in assignments:
+        _hand(one, of_item[one.pk])
+        _hand(one.sitting, of_sitting[one.sitting_id])
+
+
+def _hand(owner: Any, rows: list[ConditionLevel | AssignmentCondition]) -> None:
+    known = owner.conditions.all()
+    known._result_cache = rows  # As `prefetch_related` does.
+    owner._prefetched_objects_cache = {**getattr(owner, "_prefetched_objects_cache", {}), "conditions": known}
 
 
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:
