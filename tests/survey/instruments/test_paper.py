@@ -210,10 +210,15 @@ def test_a_stage_that_nobody_answered_says_so() -> None:
     assert all(piece.missing for piece in found.values())
 
 
-def test_a_study_in_which_nothing_is_frozen_has_no_report() -> None:
-    study = cast.open_stage().study
-    (line,) = [line for line in reports.lines_of(study) if line.entry.name == "paper"]
-    assert line.obstacle == "small: no stage is frozen yet; close one and wait until it is frozen"
+def test_a_study_that_has_not_begun_says_so_in_lists_and_one_without_frozen_stages_when_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    study = cast.small_study()
+    obstacles = {line.entry.name: line.obstacle for line in reports.lines_of(study)}
+    assert obstacles["paper"] == obstacles["release"] == "small: no main stage has been opened yet"
+    assert refused("small", "--out", tmp_path).strip() == obstacles["paper"]
+    lifecycle.open_stage(cast.stage_of(study))
+    assert refused("small", "--out", tmp_path).startswith("small: no stage is frozen yet; close one and wait")
 
 
 # Command, page and files

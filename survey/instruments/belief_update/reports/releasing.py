@@ -71,10 +71,8 @@ class Release:
 
 
 def obstacle(study: Study) -> str:
-    """Why nothing can be released now; empty if something can."""
-    if any(stage.config.teaches for stage in frozen_stages(study)):
-        return ""
-    return f"{study.slug}: no stage whose answers train is frozen yet; close one and wait until it is frozen"
+    """Why nothing can be released, as far as the study's own row says it: lists of reports ask nothing else."""
+    return "" if study.locked_at else f"{study.slug}: no main stage has been opened yet"
 
 
 def release_of(study: Study) -> Release:
@@ -85,9 +83,11 @@ def release_of(study: Study) -> Release:
     Raises:
         StateRefused: no stage is frozen whose answers train, or none of its answers can.
     """
-    if problem := obstacle(study):
-        raise StateRefused(problem)
     stages = frozen_stages(study)
+    if not any(stage.config.teaches for stage in stages):
+        raise StateRefused(
+            f"{study.slug}: no stage whose answers train is frozen yet; close one and wait until it is frozen"
+        )
     answers = _learnable(training_examples(stages[-1]), study)
     if not answers:
         raise StateRefused(f"{study.slug}: none of the frozen answers may train, so there is nothing to release")
