@@ -60,14 +60,19 @@ def has_free_place(stage: Stage) -> bool:
 
 def free_place(stage: Stage) -> Expression:
     """`has_free_place` as a condition inside another statement."""
-    free = f"SELECT 1 FROM {Booklet._meta.db_table} WHERE stage_id = %s AND claimed_at IS NULL LIMIT 1"  # noqa: S608
+    # In order, so that the database takes the first by the index of free booklets. It would otherwise read those that
+    # were claimed, which lie before the free ones. EXISTS would drop the order.
+    free = (
+        f"SELECT 1 FROM {Booklet._meta.db_table} WHERE stage_id = %s AND claimed_at IS NULL "  # noqa: S608
+        "ORDER BY stage_id, kind, number LIMIT 1"
+    )
     if panels.of_study(stage.study).is_open:
-        return f"EXISTS ({free})", [stage.pk]
+        return f"({free}) IS NOT NULL", [stage.pk]
     waiting = (
         f"SELECT count(*) FROM {Sitting._meta.db_table} "  # noqa: S608 - names of tables
         f"WHERE stage_id = %s AND state = '{Sitting.State.LIVE.value}' AND booklet_id IS NULL"
     )
-    return f"EXISTS ({free} OFFSET ({waiting}))", [stage.pk, stage.pk]
+    return f"({free} OFFSET ({waiting})) IS NOT NULL", [stage.pk, stage.pk]
 
 
 def sittings_inside(stage: Stage) -> QuerySet[Sitting]:
