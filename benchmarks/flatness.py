@@ -1,6 +1,6 @@
 """Does a page cost more in a large study than in a small one? Do exports and plans cost twice for twice as much?
 
-    python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 60]
+    python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 40]
     python benchmarks/flatness.py --slots "" --linear 2000,10000,50000 --stages 7
 
 Three studies lie in one database, with as many slots and as many stored responses each: half of the slots are
@@ -80,7 +80,7 @@ def numbers(text: str) -> list[int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slots", type=numbers, default=[1000, 100_000, 1_000_000])
-    parser.add_argument("--visits", type=int, default=60, help="people in each study")
+    parser.add_argument("--visits", type=int, default=40, help="people in each study, whose smallest has 50 places")
     parser.add_argument("--linear", type=numbers, default=[], help="slots of the stages that are planned and exported")
     parser.add_argument("--stages", type=int, default=0, help="stages of a study that runs to its end")
     parser.add_argument("--sittings", type=int, default=100, help="of each of these stages")
