@@ -147,13 +147,13 @@ def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
     Raises:
         EntryRefused: the person took part in a study whose people this one leaves out.
     """
-    for slug in study.config.panel.exclude_people_of:
-        other = Study.objects.filter(slug=slug).first()
-        if other is not None and find_respondent(other, ids) is not None:
-            raise EntryRefused(
-                _("You have taken part in an earlier study of ours, and this one is for people who have not."),
-                code="took_part_in_another",
-            )
+    slugs = study.config.panel.exclude_people_of
+    others = Study.objects.filter(slug__in=slugs).only("pk").order_by() if slugs else ()
+    if find_respondent(others, ids) is not None:
+        raise EntryRefused(
+            _("You have taken part in an earlier study of ours, and this one is for people who have not."),
+            code="took_part_in_another",
+        )
 
 
 def _closed() -> EntryRefused:
