@@ -152,7 +152,7 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
         assert all(differences == [] for _plan, _snapshot, differences in verified(slug))
     ids = PanelIds("prolific", "P0003", "S1", "SUB0003")
     beliefs = Study.objects.get(slug="beliefs")
-    assert identities.find_respondent(beliefs, ids) is not None
+    assert identities.find_respondent([beliefs], ids) is not None
     assert identities.unseal(bytes(PanelIdentity.objects.filter(study=beliefs)[0].ids_encrypted).decode()) is not None
     # The next rows get keys of their own.
     Bank.objects.create(name="new", version=1, sha256="0" * 64, question_count=0)

@@ -215,3 +215,17 @@ def test_a_stage_waits_for_a_researcher_otherwise() -> None:
     stage = cast.closed_stage(stages=TWO)
     cast.jobs.run_inline(stage)
     assert Stage.objects.get(index=2).state == "planned"
+
+
+def test_a_stage_with_answers_about_many_questions_is_frozen_and_read() -> None:
+    """SQLite takes no statement with more than a thousand keys that are compared one by one."""
+    cast.small_bank(8000)
+    stage = cast.closed_stage(
+        candidates={"size": 4000}, sitting={"items": 12, "expires_after_minutes": 30}, stages=[{"sittings": 100}]
+    )
+    assert lifecycle.freeze(stage)["answers"] == 1200
+    answers = frozen_answers(cast.stage_of(stage.study))
+    pairs = [answer.slot.item.pair for answer in answers]
+    assert len({question for pair in pairs for question in (pair.target_id, pair.evidence_id)}) > 2000
+    assert [answer.slot.number for answer in answers] == list(range(1, 1201))
+    assert len(counted_answers(cast.stage_of(stage.study))) == 1200
