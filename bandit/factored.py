@@ -403,6 +403,11 @@ CODE_SHA256 = _hash_of_code()
 """A hash of this library's code, which says whether two processes score and count alike."""
 
 
+def code_sha256() -> str:
+    """`CODE_SHA256`, as a function that can be called elsewhere."""
+    return CODE_SHA256
+
+
 def _left(factors: NDArray[np.int8], biases: NDArray[np.int32]) -> NDArray[np.float32]:
     """Factors (..., N, rank) and biases (..., N) of evidence as (..., N, rank + 2), whose products with those of
     targets are scores."""

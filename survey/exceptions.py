@@ -74,6 +74,23 @@ class PayTooLow(HunchError):
     status = 422
 
 
+class ComputeAway(HunchError):
+    """The machines that should compute cannot be reached, or were lost. The same work succeeds later."""
+
+    code = "compute_away"
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
+
+
+class ComputeRefused(HunchError):
+    """The machines that should compute cannot do it until somebody changes something there."""
+
+    code = "compute_refused"
+    status = 503
+
+
 class FieldErrors(HunchError):
     """Answers that were not accepted: for each field, what is wrong and how to fix it."""
 

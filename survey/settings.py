@@ -9,6 +9,7 @@ import base64
 import binascii
 import contextlib
 import hashlib
+import importlib.util
 import os
 import tempfile
 from dataclasses import dataclass
@@ -130,6 +131,29 @@ def read_secret_address(name: str) -> str:
     if value and (urlsplit(value).scheme != "https" or not urlsplit(value).hostname):
         raise ImproperlyConfigured(f"{name}: write https://HOST/PATH")
     return value
+
+
+def read_compute(name: str) -> str:
+    """The address of a Dask scheduler, dask://HOST:PORT or with TLS dask+tls://HOST:PORT; empty for threads alone."""
+    value = read_text(name)
+    if not value:
+        return ""
+    parts = urlsplit(value)
+    try:
+        is_place = bool(parts.hostname and parts.port)
+    except ValueError:  # The port is no number, or too large.
+        is_place = False
+    rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme not in ("dask", "dask+tls") or not is_place or rest:
+        # Without the value: it may hold a password.
+        raise ImproperlyConfigured(f"{name}: write dask://HOST:PORT of a Dask scheduler, or dask+tls://HOST:PORT")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def need_package(module: str, *, name: str, extra: str) -> None:
+    """Refuse a setting whose package is not installed, without loading it."""
+    if importlib.util.find_spec(module) is None:
+        raise ImproperlyConfigured(f'{name}: needs a package that is not installed; run: pip install "hunch[{extra}]"')
 
 
 def read_email(name: str) -> dict[str, Any]:
@@ -294,6 +318,10 @@ HUNCH_BACKUP_PASSPHRASE = read_text("HUNCH_BACKUP_PASSPHRASE")
 
 HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
 HUNCH_SCORING_THREADS = read_number("HUNCH_SCORING_THREADS", default=0, lowest=0, highest=256)
+# Machines that go through all scores in place of this one's threads.
+HUNCH_COMPUTE = read_compute("HUNCH_COMPUTE")
+if HUNCH_COMPUTE:
+    need_package("distributed", name="HUNCH_COMPUTE", extra="dask")
 HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
 # Threads of a web process answer whole requests. Python runs one at a time, so more than two only add waiting.
 HUNCH_WEB_THREADS = read_number("HUNCH_WEB_THREADS", default=2, lowest=1, highest=16)

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from survey import database, health
 from survey.contracts import panels
-from survey.exceptions import HunchError
+from survey.exceptions import ComputeAway, ComputeRefused, HunchError
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
 from survey.services.sittings.identities import seal, unseal
@@ -129,6 +129,22 @@ def _disk(part: str) -> Iterator[Diagnosis]:
         yield _ok(part, f"{free} MB are left")
 
 
+def _compute(part: str) -> Iterator[Diagnosis]:
+    address = settings.HUNCH_COMPUTE
+    if not address:
+        yield _ok(part, "threads of the worker that scores go through all scores")
+        return
+    from survey import dask_cluster
+
+    try:
+        machines, threads = dask_cluster.looked_at(address)
+    except (ComputeAway, ComputeRefused) as exc:
+        what, _semicolon, to_do = exc.message.partition("; ")
+        yield Diagnosis(part, Grade.BROKEN, what, to_do or "see the log of the scheduler")
+    else:
+        yield _ok(part, f"{address} answers: {machines} workers with {threads} threads and our code")
+
+
 def _clock(part: str) -> Iterator[Diagnosis]:
     if connection.vendor != "postgresql":
         yield _ok(part, "the database has no clock of its own")
@@ -232,6 +248,7 @@ LOOKS: dict[str, Callable[[str], Iterator[Diagnosis]]] = {
     "workers": _workers,
     "beat": _beat,
     "disk": _disk,
+    "compute": _compute,
     "clock": _clock,
     "keys and settings": _keys,
     "audit": _audit,

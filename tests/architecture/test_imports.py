@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "transformers", "sklearn", "xgboost", "matplotlib", "scipy")
+HEAVY = ("torch", "transformers", "sklearn", "xgboost", "matplotlib", "scipy", "dask", "distributed")
 
 
 def test_the_layers_hold() -> None:

@@ -83,12 +83,39 @@ def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> Non
         ("DATABASE_URL", "mysql://localhost/hunch"),
         ("DATABASE_URL", "sqlite://:memory:"),
         ("REDIS_URL", "http://localhost"),
+        ("HUNCH_COMPUTE", "threads"),
+        ("HUNCH_COMPUTE", "tcp://10.0.0.1:8786"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1"),
+        ("HUNCH_COMPUTE", "dask://:8786"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:eight"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:99999"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:8786/more"),
+        ("HUNCH_COMPUTE", "dask://user:password@10.0.0.1:8786"),
     ],
 )
 def test_it_refuses_a_bad_value_of(name: str, value: str, tmp_path: Path) -> None:
     run = load(tmp_path, **{name: value})
     assert run.returncode != 0
     assert f"ImproperlyConfigured: {name}" in run.stderr
+    assert "password" not in run.stderr
+
+
+@pytest.mark.parametrize("value", ["dask://10.0.0.1:8786", "dask+tls://[fd00::1]:8786"])
+def test_a_dask_cluster_can_be_named_and_is_not_loaded(value: str, tmp_path: Path) -> None:
+    run = load(tmp_path, "settings.HUNCH_COMPUTE, 'distributed' in __import__('sys').modules", HUNCH_COMPUTE=value)
+    assert run.stdout.split() == [value, "False"], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "name", "value"), [("distributed", "dask", "HUNCH_COMPUTE", "dask://10.0.0.1:8786")]
+)
+def test_it_says_which_extra_is_missing(module: str, extra: str, name: str, value: str, tmp_path: Path) -> None:
+    program = f"import sys; sys.modules[{module!r}] = None; from survey import settings"
+    environment = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(tmp_path), name: value}
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode != 0
+    said = f"ImproperlyConfigured: {name}: needs a package that is not installed; "
+    assert f'{said}run: pip install "hunch[{extra}]"' in run.stderr
 
 
 def test_keys_are_made_once_and_only_we_can_read_them(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from predictors.errors import PredictorError, Stopped
 from survey import queues
 from survey.contracts.instruments import InstrumentMissing
 from survey.database import forget_broken_connection
-from survey.exceptions import HunchError
+from survey.exceptions import ComputeAway, HunchError
 from survey.models import JobStep, Stage
 from survey.outages import is_outage
 from survey.services.base import files, leases
@@ -108,6 +108,9 @@ def _end_with(held: Claim, exc: Exception) -> None:
             held.fail(str(exc))
         else:  # This process keeps the answers it got; the next beat tries again.
             held.give_back()
+    elif isinstance(exc, ComputeAway) and step.tries_left:
+        logger.warning("step %s (%s): %s", step.pk, step, exc)
+        held.give_back(sent_at=timezone.now(), error=f"it is tried again after: {exc}"[:4000])
     elif isinstance(exc, HunchError | PredictorError):
         # The error says what a person must change, so the step is not tried again.
         logger.warning("step %s (%s) failed: %s", step.pk, step, exc)

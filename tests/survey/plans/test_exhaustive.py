@@ -14,11 +14,10 @@ from bandit import FactoredScores, factored
 from predictors import pair_scorer
 from survey import background
 from survey.exceptions import StateRefused
-from survey.instruments import question_pairs
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.question_pairs import packed, unpacked
 from survey.models import CandidateSet, JobStep, LanguageModel, ModelAnswer, Question, Stage
-from survey.services.base import files, leases
+from survey.services.base import compute, files, leases
 from survey.services.plans import planning
 from survey.services.stages import claims, jobs
 from survey.services.stages.verifying import verify_stage
@@ -211,8 +210,8 @@ def test_a_plan_is_the_same_with_any_number_of_threads(
 
 def test_without_a_setting_every_core_that_the_process_may_use_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "cores", lambda: 5)
-    with question_pairs.scoring_threads() as threads:
-        assert threads == 5
+    with compute.workers() as workers:
+        assert workers == {"threads": 5}
         assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
 
 
