@@ -91,6 +91,23 @@ class ComputeRefused(HunchError):
     status = 503
 
 
+class StorageAway(HunchError):
+    """The files of predictors and plans cannot be reached. The same work succeeds later."""
+
+    code = "storage_away"
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
+
+
+class StorageRefused(HunchError):
+    """The files of predictors and plans cannot be used until somebody changes a setting or a right."""
+
+    code = "storage_refused"
+    status = 503
+
+
 class FieldErrors(HunchError):
     """Answers that were not accepted: for each field, what is wrong and how to fix it."""
 

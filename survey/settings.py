@@ -11,12 +11,13 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import django
 from csp.constants import NONE, SELF
@@ -26,6 +27,8 @@ from environ import Env
 from survey import queues
 from survey.contracts.apps import brought_apps
 from survey.places import BASE_DIR, IS_INSTALLED
+
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 # Readers: each refuses what it cannot use, with the variable's name and the fix.
 
@@ -148,6 +151,50 @@ def read_compute(name: str) -> str:
         # Without the value: it may hold a password.
         raise ImproperlyConfigured(f"{name}: write dask://HOST:PORT of a Dask scheduler, or dask+tls://HOST:PORT")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def read_storage(name: str, default: Path) -> tuple[str, dict[str, Any]]:
+    """Where the files of predictors and plans are: as a text that may be shown, and as Django's settings of a storage.
+
+    file:///PATH, or s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME. No message shows the value: it may hold a
+    password.
+    """
+    value = read_text(name)
+    parts = urlsplit(value or default.as_uri())
+    if parts.scheme != "file" and "@" in unquote(value):
+        raise ImproperlyConfigured(
+            f"{name}: holds an @, so perhaps a password, which logs would show; leave it out and set AWS_ACCESS_KEY_ID "
+            "and AWS_SECRET_ACCESS_KEY"
+        )
+    if parts.scheme == "file":
+        folder = Path(unquote(parts.path))
+        if parts.netloc or parts.query or parts.fragment or not folder.is_absolute() or ".." in folder.parts:
+            raise ImproperlyConfigured(f"{name}: write file:///PATH, with three slashes and the whole path")
+        modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        options: dict[str, Any] = {"location": folder, **modes}
+        return folder.as_uri(), {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+    fix = f"{name}: write file:///PATH, or s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME"
+    folder_names = [one for one in unquote(parts.path).split("/") if one]
+    given = parse_qs(parts.query, keep_blank_values=True)
+    if parts.scheme != "s3" or parts.fragment or not BUCKET_NAME.fullmatch(parts.netloc) or ".." in folder_names:
+        raise ImproperlyConfigured(fix)
+    if set(given) - {"endpoint", "region"} or any(len(values) != 1 or not values[0] for values in given.values()):
+        raise ImproperlyConfigured(f"{fix}; nothing but endpoint and region may follow the ?, each once")
+    endpoint, region = (given.get(key, [""])[0] for key in ("endpoint", "region"))
+    place = urlsplit(endpoint)
+    if endpoint and (place.scheme not in ("https", "http") or not place.hostname or place.query or place.fragment):
+        raise ImproperlyConfigured(f"{name}: endpoint: write https://HOST or https://HOST:PORT")
+    if region and not re.fullmatch(r"[a-z0-9-]+", region):
+        raise ImproperlyConfigured(f"{name}: region: write a name such as eu-central-1")
+    location = "/".join(folder_names)
+    options = {
+        "bucket_name": parts.netloc,
+        "location": location,
+        "endpoint_url": endpoint.rstrip("/") or None,
+        "region_name": region or None,
+    }
+    shown = f"s3://{parts.netloc}" + (f"/{location}" if location else "") + (f" at {endpoint}" if endpoint else "")
+    return shown, {"BACKEND": "survey.s3_storage.Bucket", "OPTIONS": options}
 
 
 def need_package(module: str, *, name: str, extra: str) -> None:
@@ -546,15 +593,13 @@ STATIC_URL = "static/"
 # On a laptop the files are served from where they lie, without a collectstatic.
 STATIC_ROOT = (HUNCH_VAR if IS_INSTALLED else BASE_DIR) / "staticfiles" if IN_PRODUCTION else None
 WHITENOISE_USE_FINDERS = not IN_PRODUCTION
+# Predictors and plans. Workers on other machines must find them: a shared folder, or a bucket.
+HUNCH_STORAGE_URL, _files = read_storage("HUNCH_STORAGE_URL", HUNCH_VAR / "files")
+if HUNCH_STORAGE_URL.startswith("s3://"):
+    need_package("storages", name="HUNCH_STORAGE_URL", extra="s3")
+    need_package("boto3", name="HUNCH_STORAGE_URL", extra="s3")
 STORAGES = {
-    "default": {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {
-            "location": HUNCH_VAR / "files",
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        },
-    },
+    "default": _files,
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
         if IN_PRODUCTION
@@ -695,5 +740,9 @@ LOGGING = {
         "axes": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
         "httpcore": {"level": "WARNING"},
+        # At DEBUG these would print headers with credentials.
+        "boto3": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
+        "s3transfer": {"level": "WARNING"},
     },
 }

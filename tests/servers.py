@@ -167,6 +167,20 @@ def dask_cluster(folder: Path, *, workers: int) -> Iterator[DaskCluster]:
 
 
 @contextmanager
+def s3_server() -> Iterator[str]:
+    """An S3 in a thread of this process, as http://127.0.0.1:PORT. It takes any credentials."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # It would name every request.
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield "http://{}:{}".format(*server.get_host_and_port())
+    finally:
+        server.stop()
+
+
+@contextmanager
 def postgresql() -> Iterator[str]:
     """The PostgreSQL that DATABASE_URL names, else an embedded one."""
     named = os.environ.get("HUNCH_TEST_POSTGRESQL") or os.environ.get("DATABASE_URL", "")

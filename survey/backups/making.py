@@ -11,7 +11,6 @@ from typing import IO, Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.files.storage import default_storage
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
@@ -77,7 +76,7 @@ def _written_rows(writer: archive.PartsWriter) -> BackupContents:
             contents.tables[table] = BackedUpTable(rows.columns_of(model), count)
         needed = _files_needed()
     # After that moment: stored files are never changed or removed.
-    stored = {sha256 for sha256 in named if default_storage.exists(files.name_of(sha256))}
+    stored = named & files.names_stored()
     contents.files = sorted(sha256 for sha256 in stored if files.is_stored(sha256))
     contents.missing_files = sorted((stored | needed) - set(contents.files))
     return contents

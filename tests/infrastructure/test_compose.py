@@ -208,6 +208,7 @@ def test_secrets_go_to_who_needs_them_alone() -> None:
     assert holders("HUNCH_EMAIL_URL") == holders("HUNCH_ALERT_WEBHOOK_SECRET") == {*workers, "beat"}
     assert holders("HUNCH_PING_URL") == {"beat"}
     assert holders("HUNCH_LLM_KEY") == set(COMPUTING)
+    assert holders("AWS_SECRET_ACCESS_KEY") == {*web, *workers, *COMPUTING, "beat"}
 
 
 def test_profiles_add_to_what_runs_anyway() -> None:

@@ -19,7 +19,7 @@ from predictors.errors import PredictorError, Stopped
 from survey import queues
 from survey.contracts.instruments import InstrumentMissing
 from survey.database import forget_broken_connection
-from survey.exceptions import ComputeAway, HunchError
+from survey.exceptions import ComputeAway, HunchError, StorageAway, StorageRefused
 from survey.models import JobStep, Stage
 from survey.outages import is_outage
 from survey.services.base import files, leases
@@ -66,7 +66,7 @@ def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
 
 def run_step(step_id: int) -> bool:
     """Run one step to its end. False if there was nothing to do: it is done, another worker has it, or it waits."""
-    if _waits_for_space(step_id):
+    if _waits_for_files(step_id):
         return False
     held = claim(step_id)
     if held is None:
@@ -120,13 +120,18 @@ def _end_with(held: Claim, exc: Exception) -> None:
         held.fail(f"{type(exc).__name__}: {exc}")
 
 
-def _waits_for_space(step_id: int) -> bool:
-    """Whether the step must wait for room on a disk: a training whose files cannot be stored would cost its try, and
+def _waits_for_files(step_id: int) -> bool:
+    """Whether the step must wait until files can be stored: a training whose files cannot be would cost its try, and
     what servers of models were paid."""
-    folder = files.full_folder()
-    if folder is None:
-        return False
-    words = f"waits: less than {files.SPACE // MEGABYTE} MB are free in {folder}; make room, then it goes on by itself"
+    if (folder := files.full_folder()) is not None:
+        free = f"less than {files.SPACE // MEGABYTE} MB are free in {folder}"
+        words = f"waits: {free}; make room, then it goes on by itself"
+    else:
+        try:
+            files.check_storage()
+            return False
+        except (StorageAway, StorageRefused) as exc:
+            words = f"waits: {exc}; then it goes on by itself"
     logger.warning("step %s %s", step_id, words)
     JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=words)
     return True

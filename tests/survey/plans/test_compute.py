@@ -25,7 +25,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.servers import ROOT, DaskCluster, dask_cluster
 
-from .test_exhaustive import scorer, two  # noqa: F401  (a fixture)
+from .test_exhaustive import two
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -88,7 +88,7 @@ def planned_hashes(first: Stage) -> tuple[str, ...]:
 @pytest.mark.parametrize("shortlist", [0, 200])
 def test_a_cluster_of_two_processes_draws_the_same_plan_as_threads(
     shortlist: int,
-    scorer: list[dict[str, Any]],  # noqa: F811
+    scorer: list[dict[str, Any]],
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_cluster_of_two_processes_draws_the_same_plan_as_threads(
 
 
 def test_a_step_whose_scheduler_died_is_queued_again(
-    scorer: list[dict[str, Any]],  # noqa: F811
+    scorer: list[dict[str, Any]],
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_step_whose_scheduler_died_is_queued_again(
 
 
 def test_where_one_worker_of_two_is_killed_the_other_draws_the_same_plan(
-    scorer: list[dict[str, Any]],  # noqa: F811
+    scorer: list[dict[str, Any]],
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -153,7 +153,7 @@ def test_where_one_worker_of_two_is_killed_the_other_draws_the_same_plan(
 
 
 def test_a_step_whose_workers_all_died_is_queued_again_and_draws_the_same_plan_later(
-    scorer: list[dict[str, Any]],  # noqa: F811
+    scorer: list[dict[str, Any]],
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -179,7 +179,7 @@ def test_a_step_whose_workers_all_died_is_queued_again_and_draws_the_same_plan_l
 
 
 def test_a_scheduler_that_does_not_answer_is_said_and_the_step_fails_when_its_tries_are_used_up(
-    scorer: list[dict[str, Any]],  # noqa: F811
+    scorer: list[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as nobody:
