@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -99,13 +99,15 @@ def _reading(sha256: str) -> Iterator[Any]:
 
 
 def check_storage() -> None:
-    """Look whether the storage answers, without a change there.
+    """Look whether the bucket answers, without a change there. A folder is looked at when Hunch starts.
 
     Raises:
         StorageAway, StorageRefused: it does not.
     """
+    if local_folder() is not None:
+        return
     # A list, since a bucket that is not there answers a question after one file as if that file were missing.
-    with _reached(), suppress(FileNotFoundError):
+    with _reached():
         default_storage.listdir("probe")
 
 

@@ -126,6 +126,8 @@ def _waits_for_files(step_id: int) -> bool:
     if (folder := files.full_folder()) is not None:
         free = f"less than {files.SPACE // MEGABYTE} MB are free in {folder}"
         words = f"waits: {free}; make room, then it goes on by itself"
+    elif JobStep.objects.filter(pk=step_id, kind=JobStep.Kind.FREEZE).exists():
+        return False  # It stores rows alone.
     else:
         try:
             files.check_storage()

@@ -61,8 +61,10 @@ def test_a_step_waits_for_the_bucket_and_loses_no_try(
     bucket: TestBucket, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = cast.closed_stage(**TWO)
-    step = cast.run_until(first, "train")
+    freeze = cast.run_until(first, "freeze")
     away(bucket, settings, monkeypatch, tmp_path / "machine")
+    assert jobs.run_step(freeze.pk) is True  # It needs no file.
+    step = first.job_steps.get(kind="train")
     assert jobs.run_step(step.pk) is False
     step.refresh_from_db()
     assert (step.state, step.tries_left, step.attempt) == (JobStep.State.QUEUED, 3, 0)
