@@ -26,7 +26,7 @@ from survey.services.base import files, leases
 from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
 
 from . import lifecycle
-from .claims import Claim
+from .claims import WAITS, Claim
 from .scoring import score_candidates
 from .training import evaluate, train_member
 
@@ -125,7 +125,7 @@ def _waits_for_files(step_id: int) -> bool:
     what servers of models were paid."""
     if (folder := files.full_folder()) is not None:
         free = f"less than {files.SPACE // MEGABYTE} MB are free in {folder}"
-        words = f"waits: {free}; make room, then it goes on by itself"
+        words = f"{WAITS}{free}; make room, then it goes on by itself"
     elif JobStep.objects.filter(pk=step_id, kind=JobStep.Kind.FREEZE).exists():
         return False  # It stores rows alone.
     else:
@@ -133,7 +133,7 @@ def _waits_for_files(step_id: int) -> bool:
             files.check_storage()
             return False
         except (StorageAway, StorageRefused) as exc:
-            words = f"waits: {exc}; then it goes on by itself"
+            words = f"{WAITS}{exc}; then it goes on by itself"
     logger.warning("step %s %s", step_id, words)
     JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=words)
     return True

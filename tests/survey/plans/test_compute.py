@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ def test_a_cluster_of_two_processes_draws_the_same_plan_as_threads(
     scorer: list[dict[str, Any]],
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     first = cast.closed_stage(**two(shortlist=shortlist))
     cast.run_until(first, "score")
@@ -110,9 +112,20 @@ def test_a_cluster_of_two_processes_draws_the_same_plan_as_threads(
         evidence_bias=rng.integers(-3, 4, (2, 64)),
         target_bias=rng.integers(-3, 4, (2, 64)),
     )
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+
+    def meets(_block: Any) -> int:
+        """Work that ends when another process has begun with some."""
+        (meeting / str(os.getpid())).touch()
+        until = time.monotonic() + 240
+        while len(list(meeting.iterdir())) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        return os.getpid()
+
     with compute.workers() as workers:
         assert workers["threads"] == 2
-        processes = set(scores.map_blocks(lambda _block: os.getpid(), **workers))
+        processes = set(scores.map_blocks(meets, **workers))
     assert len(processes) == 2 and os.getpid() not in processes
     # The doctor says so.
     (line,) = doctor.LOOKS["compute"]("compute")
