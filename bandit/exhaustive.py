@@ -11,6 +11,7 @@ that happened, and uniform pairs with other outcomes are rejected.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -405,13 +406,17 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class _CountedBlock:
-    """What `_Counted` sums up, of one block: the bins of the scores in the window, one by one and in no order."""
+    """What `_Counted` sums up, of one block or of a tile of blocks: the bins of the scores in the window, in no order.
+
+    `counts`: how many scores are in each of the bins, which are then distinct; None if each bin stands for one score.
+    """
 
     above: int
     above_total: int
     bins: NDArray[np.int32]
     highest: int
     lowest: int
+    counts: NDArray[np.int32] | None = None
 
 
 def _window(scores: FactoredScores, fraction: float) -> tuple[int, int]:
@@ -439,18 +444,31 @@ def _count(
     executor: Executor | None,
 ) -> _Counted:
     """What lies above `high`, and how many scores are in each bin of 2^shift whole numbers from `low` to `high`."""
+    n_bins = ((high - low) >> shift) + 1
     blocks = scores.map_blocks(
-        partial(_count_block, low, high, shift), exclude=exclude, threads=threads, executor=executor
+        partial(_count_block, low, high, shift),
+        exclude=exclude,
+        threads=threads,
+        executor=executor,
+        # Where all scores are in the window, their bins one by one would be as much as the scores.
+        combine=partial(_count_tile, n_bins),
     )
-    histogram = np.zeros(((high - low) >> shift) + 1, dtype=np.int64)
+    return _summed_up(n_bins, blocks)
+
+
+def _summed_up(n_bins: int, parts: Iterable[_CountedBlock]) -> _Counted:
+    histogram = np.zeros(n_bins, dtype=np.int64)
     above, above_total, highest, lowest = 0, 0, -EXACT_BELOW, EXACT_BELOW
     waiting: list[NDArray[np.int32]] = []
-    for part in blocks:
+    for part in parts:
         above += part.above
         above_total += part.above_total
         highest = max(highest, part.highest)
         # A block without any pair has no lowest score.
         lowest = min(lowest, part.lowest) if part.highest > -EXACT_BELOW else lowest
+        if part.counts is not None:
+            histogram[part.bins] += part.counts
+            continue
         waiting.append(part.bins)
         # Few scores of a block are in the window. To count them block by block would cost a pass over all bins each.
         if sum(map(len, waiting)) > _BINS:
@@ -459,6 +477,19 @@ def _count(
     if waiting:
         histogram += np.bincount(np.concatenate(waiting), minlength=histogram.size)
     return _Counted(above=above, above_total=above_total, histogram=histogram, highest=highest, lowest=lowest)
+
+
+def _count_tile(n_bins: int, parts: Iterable[_CountedBlock]) -> _CountedBlock:
+    found = _summed_up(n_bins, parts)
+    bins = np.flatnonzero(found.histogram)
+    return _CountedBlock(
+        above=found.above,
+        above_total=found.above_total,
+        bins=bins.astype(np.int32),
+        highest=found.highest,
+        lowest=found.lowest,
+        counts=found.histogram[bins].astype(np.int32),
+    )
 
 
 def _count_block(low: int, high: int, shift: int, block: Block) -> _CountedBlock:

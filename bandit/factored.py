@@ -15,6 +15,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from time import monotonic
 from typing import Generic, TypeVar
@@ -208,6 +209,7 @@ class FactoredScores:
         exclude: ArrayLike | None = None,
         threads: int = 1,
         executor: Executor | None = None,
+        combine: Callable[[Iterable[Result]], Result] | None = None,
     ) -> Iterator[Result]:
         """`work(block)` for all scores in blocks, results in a fixed order, `NO_PAIR` at the excluded ranks.
 
@@ -220,6 +222,8 @@ class FactoredScores:
             executor: works instead of these threads, for instance in other processes or on other machines; `threads`
                 is then how many tasks it works on at a time. It gets tiles of blocks with all that they need, so
                 `work` and its results must be picklable. The results are the same. It is not shut down.
+            combine: makes one result of those of a tile where an executor works, so that less is sent back. There is
+                then one result a tile.
 
         Raises:
             DesignError: `threads` is below 1, or ranks do not fit.
@@ -239,11 +243,13 @@ class FactoredScores:
         if executor is None:
             found = self._by_threads(work, tiling, excluded, threads)
         else:
-            tiles = (self._tile(place, tiling, excluded, work) for place in tiling.tiles())
+            tiles = (self._tile(place, tiling, excluded, work, combine) for place in tiling.tiles())
             found = _by_executor(executor, tiles, threads, say)
+        are_tiles = executor is not None and combine is not None
+        counts = (sum(1 for _ in tiling.blocks(tile)) for tile in tiling.tiles()) if are_tiles else repeat(1)
         with closing(found) as results:
-            for result in results:
-                done += 1
+            for result, count in zip(results, counts, strict=False):
+                done += count
                 say()
                 yield result
 
@@ -267,7 +273,14 @@ class FactoredScores:
 
         return _in_order(one, (block for tile in tiling.tiles() for block in tiling.blocks(tile)), threads)
 
-    def _tile(self, place: _Place, tiling: _Tiling, excluded: Pairs, work: Callable[[Block], Result]) -> _Tile[Result]:
+    def _tile(
+        self,
+        place: _Place,
+        tiling: _Tiling,
+        excluded: Pairs,
+        work: Callable[[Block], Result],
+        combine: Callable[[Iterable[Result]], Result] | None,
+    ) -> _Tile[Result]:
         outcome, rows, columns = place
         evidence = tiling.asked[outcome][rows]
         inside = slice(*np.searchsorted(excluded.evidence, (evidence[0], evidence[-1] + 1)))
@@ -284,6 +297,7 @@ class FactoredScores:
             biases=(self.evidence_bias[outcome, evidence], self.target_bias[outcome, columns]),
             excluded=Pairs(excluded.evidence[inside][kept], target[kept], excluded.outcome[inside][kept]),
             work=work,
+            combine=combine,
         )
 
     def _largest(self) -> int:
@@ -355,10 +369,13 @@ class _Tile(Generic[Result]):
     biases: tuple[NDArray[np.int32], NDArray[np.int32]]
     excluded: Pairs
     work: Callable[[Block], Result]
+    combine: Callable[[Iterable[Result]], Result] | None
 
 
 def worked(tile: _Tile[Result]) -> list[Result]:
-    """The results of a tile's blocks, in order. An executor calls this, perhaps on another machine.
+    """The results of a tile's blocks, in order, or the one that `combine` makes of them.
+
+    An executor calls this, perhaps on another machine.
 
     Raises:
         WorkersDiffer: the code here is not that of the process that made the tile.
@@ -372,7 +389,7 @@ def worked(tile: _Tile[Result]) -> list[Result]:
         side(factors, biases) for side, factors, biases in zip((_left, _right), tile.factors, tile.biases, strict=True)
     )
     memory = np.empty(tile.rows * tile.columns, dtype=np.float32)
-    return [
+    results = (
         tile.work(
             _block(
                 tile.outcome,
@@ -387,7 +404,8 @@ def worked(tile: _Tile[Result]) -> list[Result]:
         for _outcome, rows, columns in _cut(
             tile.outcome, slice(0, len(left)), slice(0, right.shape[1]), tile.rows, tile.columns
         )
-    ]
+    )
+    return list(results) if tile.combine is None else [tile.combine(results)]
 
 
 def _hash_of_code() -> str:

@@ -21,6 +21,7 @@ from bandit import (
     WorkersLost,
     draw_exhaustively,
     factored,
+    find_cut,
     rank_of,
     shortlist,
 )
@@ -48,14 +49,16 @@ class Inline(Executor):
     """Does the work when it is sent, pickled on its way there and back as for another machine."""
 
     def __init__(self, change=lambda tile: tile):
-        self.sent, self.change = [], change
+        self.sent, self.received, self.change = [], [], change
 
     def submit(self, fn, tile):
         self.sent.append(pickle.dumps((fn, self.change(tile))))
         future = Future()
         try:
             work, there = pickle.loads(self.sent[-1])  # noqa: S301  our own bytes
-            future.set_result(pickle.loads(pickle.dumps(work(there))))  # noqa: S301
+            content = pickle.dumps(work(there))
+            self.received.append(len(content))
+            future.set_result(pickle.loads(content))  # noqa: S301
         except Exception as exc:
             future.set_exception(exc)
         return future
@@ -129,6 +132,27 @@ def test_a_tile_holds_its_own_factors_and_no_others(monkeypatch):
         assert len(executor.sent) == 2 * (questions // 64) ** 2
         sizes.append(max(map(len, executor.sent)))
     assert sizes[1] < 1.1 * sizes[0] and sizes[0] < 2 * 64 * 20 + 4096
+
+
+@pytest.mark.parametrize("happened", [None, np.arange(600) % 2], ids=["all", "mixed"])
+def test_what_comes_back_for_a_tile_stays_small_where_all_scores_are_alike(happened, monkeypatch):
+    """Every score is in the window then: one by one they would be 16 million numbers a tile of a large bank."""
+    monkeypatch.setattr(factored, "_COLUMNS", 100)
+    monkeypatch.setattr(factored, "_BLOCK", 100 * 100)
+    monkeypatch.setattr(factored, "_TILE", 300)
+    seen = []
+    scores = dataclasses.replace(
+        some_factors(questions=600, largest=1, rank=2, bias=0),
+        happened=happened,
+        progress=lambda *place: seen.append(place),
+    )
+    executor = Inline()
+    expected = find_cut(scores, count=1000, threads=2)
+    by_threads, seen[:] = list(seen), []
+    assert find_cut(scores, count=1000, executor=executor) == expected
+    assert expected.tied > 10_000
+    assert max(executor.received) < 2000 < 300 * 300
+    assert seen[-1] == by_threads[-1] and seen[-1][0] == seen[-1][1] and len(seen) < len(by_threads)
 
 
 def test_few_tiles_are_out_at_a_time_and_the_rest_is_cancelled():
