@@ -598,6 +598,9 @@ HUNCH_STORAGE_URL, _files = read_storage("HUNCH_STORAGE_URL", HUNCH_VAR / "files
 if HUNCH_STORAGE_URL.startswith("s3://"):
     need_package("storages", name="HUNCH_STORAGE_URL", extra="s3")
     need_package("boto3", name="HUNCH_STORAGE_URL", extra="s3")
+    # Where large files of a bucket are while they are read: the temporary folder of a container is in its memory.
+    FILE_UPLOAD_TEMP_DIR = HUNCH_VAR / "tmp"
+    FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 STORAGES = {
     "default": _files,
     "staticfiles": {

@@ -33,6 +33,7 @@ SPACE = 256 * CHUNK  # bytes that must be free before long work begins: the file
 _SPEAKS_S3 = ("botocore", "boto3", "s3transfer")
 _MISSING = (404,)
 _WRONG_SETTING = (301, 400, 401, 403, 405)  # another region, a signature that does not fit, no right; no such bucket
+_NO_CREDENTIALS = ("NoCredentials", "PartialCredentials", "ProfileNotFound", "ConfigParse")  # what boto3 says itself
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -71,7 +72,7 @@ def _reached() -> Iterator[None]:
         code = str(answer.get("Error", {}).get("Code", "")) or type(exc).__name__
         if status in _MISSING and code != "NoSuchBucket":
             raise FileNotFoundError("not in the storage") from exc
-        if status in (*_MISSING, *_WRONG_SETTING) or code.startswith(("NoCredentials", "PartialCredentials")):
+        if status in (*_MISSING, *_WRONG_SETTING) or code.startswith(_NO_CREDENTIALS):
             raise StorageRefused(
                 f"HUNCH_STORAGE_URL: {settings.HUNCH_STORAGE_URL} refuses us ({code}); check the bucket, the region, "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, write, list and delete there"
