@@ -4,19 +4,24 @@ They are rendered at each step, and Jinja2 takes a fraction of the time of Djang
 admin has. An instrument may have either: templates in `jinja2/` are Jinja2's, those in `templates/` are Django's.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from django.template.loader import get_template
 from django.templatetags.static import static
-from django.urls import reverse
+from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, gettext, ngettext
 from jinja2 import ChainableUndefined, Environment, pass_context
 from jinja2.runtime import Context
+from markupsafe import Markup
 
 from survey.contracts.screens import Screen
 
 from .templatetags.hunch_text import prose, question
+
+# How many sentences and addresses of the last pages a process keeps. Most pages need the same ones.
+KEPT = 2_000
 
 
 def environment(**options: Any) -> Environment:
@@ -26,11 +31,33 @@ def environment(**options: Any) -> Environment:
     )
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {"prose": prose, "question": question}
-    made.globals |= {"language": get_language, "shown": shown, "static": static, "url": address}
+    made.globals |= {"_": translated, "language": get_language, "shown": shown, "url": address}
+    made.globals["static"] = lru_cache(KEPT)(static)
     return made
 
 
+def translated(message: str, **values: Any) -> Markup:
+    """A sentence in the language of the page. Values in it are escaped; it is always a format, as `%%` in it says."""
+    language = get_language()
+    return _format(language, message) % values if values else _sentence(language, message)
+
+
+@lru_cache(KEPT)
+def _format(_language: str, message: str) -> Markup:
+    return Markup(gettext(message))  # noqa: S704 - a sentence of ours, or its translation
+
+
+@lru_cache(KEPT)
+def _sentence(language: str, message: str) -> Markup:
+    return _format(language, message) % {}
+
+
 def address(name: str, *args: Any) -> str:
+    return _address(get_urlconf(), get_script_prefix(), name, args)
+
+
+@lru_cache(KEPT)
+def _address(_urlconf: str | None, _prefix: str, name: str, args: tuple[Any, ...]) -> str:
     return reverse(name, args=args)
 
 

@@ -182,14 +182,18 @@ def _language_names(study: Study) -> list[tuple[str, str]]:
 @respondent_page
 def consent(request: HttpRequest, study: Study) -> HttpResponse:
     visitor = cookies.person(request, study)
-    if visitor is None or enrolment.find_sitting(study, visitor.ids):
+    if visitor is None:
         return see_other("frontend:welcome", study.slug)
     config = study.config_in(cookies.language(request, study))
     words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
     # People must agree to the words they have read, but the file may have been amended since the page was shown.
     has_changed = request.POST.get("words", words) != words
-    if answer == "yes" and not has_changed:
+    agrees = answer == "yes" and not has_changed
+    # Who agrees is looked for under the stage's lock, where a sitting begins: not twice.
+    if not agrees and enrolment.find_sitting(study, visitor.ids):
+        return see_other("frontend:welcome", study.slug)
+    if agrees:
         sitting = entry.begin(
             study,
             visitor,
@@ -198,7 +202,8 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             simulated=_is_simulated(request),
         )
         response: HttpResponse = see_other("frontend:sitting", study.slug)
-        cookies.remember_sitting(response, sitting)
+        if sitting.is_new or not cookies.holds_whole(request, sitting):
+            cookies.remember_sitting(response, sitting)
         return response
     if answer == "no":
         # Nothing is stored, so there is no page to redirect to. A repeated POST shows the same page.

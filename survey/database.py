@@ -4,12 +4,15 @@ Pages wait briefly: a lock that somebody holds for ever must not take the whole 
 may take long. Every process begins with the limits of jobs; the web process takes those of pages (survey/wsgi.py).
 """
 
+import select
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.core.signals import request_started
 from django.db import connection
 
 # Connections beside those of the threads that serve pages: the pools of the workers (default, train and score,
@@ -17,6 +20,9 @@ from django.db import connection
 WORKERS = 2 + 1 + 2
 PARENTS = 3
 COMMANDS = 5
+
+# Seconds for which a connection that was found usable is known to be, as long as the database sends nothing of itself.
+KNOWN_FOR = 20.0
 
 
 def is_postgresql() -> bool:
@@ -28,6 +34,33 @@ def serve_pages() -> None:
     if is_postgresql():
         options = settings.DATABASES["default"]["OPTIONS"]
         options["options"] = options.get("options", "") + settings.HUNCH_PAGE_LIMITS.as_options()
+        request_started.connect(skip_needless_check)
+
+
+def skip_needless_check(**_signal: Any) -> None:
+    """Let Django ask the database before a request only where its connection may be gone.
+
+    Django sends `SELECT 1` before the first statement of each request. A server that ends a connection says so, as at a
+    restart. So a connection on which nothing has arrived and that was asked a moment ago is usable. Django's own
+    receiver runs before this one and has closed what is too old.
+    """
+    now = time.monotonic()
+    if connection.connection is None or connection.in_atomic_block or connection.settings_dict["OPTIONS"].get("pool"):
+        return
+    asked_at = getattr(connection, "hunch_asked_at", -KNOWN_FOR)
+    if now - asked_at < KNOWN_FOR and _is_quiet(connection.connection):
+        connection.health_check_done = True  # type: ignore[attr-defined]
+    else:
+        connection.hunch_asked_at = now  # type: ignore[attr-defined]
+
+
+def _is_quiet(server: Any) -> bool:
+    """Whether nothing has arrived on this connection, not even its end."""
+    if server.closed:
+        return False
+    poll = select.poll()
+    poll.register(server.fileno(), select.POLLIN)
+    return not poll.poll(0)
 
 
 @contextmanager

@@ -500,7 +500,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 LOGIN_URL = "admin:login"
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "survey.permissions_at_once.PermissionsAtOnce",
+    "django.contrib.auth.backends.ModelBackend",
+]
 OTP_TOTP_ISSUER = "Hunch"
 
 # Who fails to log in too often has to wait: 10 times from one address, or 100 times from all (survey/lockout.py).

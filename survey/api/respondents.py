@@ -19,7 +19,7 @@ from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry
-from survey.services.sittings.answering import advance
+from survey.services.sittings.answering import answer_by_token
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.identities import Visitor
@@ -182,11 +182,15 @@ class CurrentStep(RespondentView):
     )
     def post(self, request: Request) -> Response:
         """Answer a step and get the next one. A repeated POST changes nothing and gets the same next step."""
-        sitting = sitting_for(request.headers.get(TOKEN_HEADER))
+        token = request.headers.get(TOKEN_HEADER)
         body = AnswerSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        if not body.is_valid() or (nested := _nested(request.data)):
+            sitting = sitting_for(token)  # Who has no sitting learns that first.
+            body.is_valid(raise_exception=True)
+            with translation.override(sitting.language):
+                raise FieldErrors({name: [_("Send a single value.")] for name in nested})
+        sitting, step = answer_by_token(token, step=body.validated_data["step"], data=_as_a_form(request.data))
         with translation.override(sitting.language):
-            step = advance(sitting=sitting, step=body.validated_data["step"], data=_as_a_form(request.data))
             return Response(_step(sitting, step))
 
 
@@ -276,15 +280,17 @@ def _person(request: Request, study: Study, given: Mapping[str, Any]) -> Visitor
     return arrived or entry.person_at_the_door(study)
 
 
-def _as_a_form(body: Any) -> dict[str, str | list[str]]:
-    """Scalars become the texts that a page would send, and lists become lists of them. Objects are refused."""
-    nested = [
+def _nested(body: Any) -> list[str]:
+    """The names of values that no form can have: objects, and lists of anything but scalars."""
+    return [
         name
         for name, value in body.items()
         if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value))
     ]
-    if nested:
-        raise FieldErrors({name: [_("Send a single value.")] for name in nested})
+
+
+def _as_a_form(body: Any) -> dict[str, str | list[str]]:
+    """Scalars become the texts that a page would send, and lists become lists of them."""
     return {
         name: [_text(one) for one in value] if isinstance(value, list) else _text(value) for name, value in body.items()
     }

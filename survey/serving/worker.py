@@ -37,10 +37,13 @@ from gunicorn.workers.base import Worker
 from survey.serving import limits
 from survey.serving.outbox import PIECE, WOULD_BLOCK, Outbox
 from survey.serving.reading import RequestReader, WholeRequest
+from survey.serving.shares import Shares
 
 TICK = 0.5  # seconds between two looks at the deadlines
 RECEIVE = 64 * 1024  # bytes read from a socket at a time
 SPARE_FILES = 128  # file descriptors that are no client's: database, Redis, logs, temporary files
+LOOK_AGAIN = 0.005  # seconds; then another worker had the time to take a connection that was left to it
+LEFT_FOR = 0.05  # seconds that a connection is left to others
 STALLED = 5.0  # seconds at one request in every thread; then other workers take the new connections
 REPORT = 60.0  # seconds between two lines about refused connections
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -85,6 +88,8 @@ class RequestWorker(Worker):
     """`worker_class = "survey.serving.worker.RequestWorker"`."""
 
     alive: bool  # gunicorn's: False once this process is to end
+    age: int  # gunicorn's: the number of this worker among those that were started
+    shares = Shares()  # The same memory in every worker: gunicorn imports this module before it forks.
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
@@ -100,6 +105,7 @@ class RequestWorker(Worker):
         self._tls: ssl.SSLContext | None = None
         self._is_accepting = False
         self._accept_again = 0.0
+        self._left_since = self._left_at = 0.0
         self._held = 0
         self._whole: queue.SimpleQueue[ClientConnection] = queue.SimpleQueue()
         self._answered: deque[ClientConnection] = deque()
@@ -139,7 +145,8 @@ class RequestWorker(Worker):
             listener.close()
 
     def _turn(self) -> None:
-        for key, _events in self._selector.select(TICK):
+        until = self._accept_again - time.monotonic()
+        for key, _events in self._selector.select(until if 0 < until < TICK else TICK):
             key.data()
         while self._answered:
             self._take_back(self._answered.popleft())
@@ -149,7 +156,9 @@ class RequestWorker(Worker):
             self._sweep(now)
             if not self._hangs(now):
                 self.notify()
-        self._accept(self.alive and self._has_room(now))
+        has_room = self.alive and self._has_room(now)
+        self._accept(has_room and now >= self._accept_again)
+        self.shares.note(self.age, len(self.connections), now if has_room else 0.0)
 
     def _sweep(self, now: float) -> None:
         for connection in list(self.connections):
@@ -190,7 +199,7 @@ class RequestWorker(Worker):
     # Whether this worker can take more
 
     def _has_room(self, now: float) -> bool:
-        if now < self._accept_again or (len(self.connections) >= self.most and not self._can_evict()):
+        if len(self.connections) >= self.most and not self._can_evict():
             return False
         # Where every thread is busy for long, another worker answers a new visitor sooner.
         return self.cfg.workers == 1 or self._whole.empty() or self._busy_for(now) < STALLED
@@ -202,6 +211,19 @@ class RequestWorker(Worker):
     def _busy_for(self, now: float) -> float:
         """For how many seconds every thread has been at the request that it has now."""
         return min((now - since if since else 0.0) for since in self._busy_since)
+
+    def _leaves_it(self, now: float) -> bool:
+        """Whether the connection that has arrived is for a worker that has fewer. If none takes it, we do."""
+        fewest = self.shares.fewest_of_others(self.age, now)
+        if fewest is None or len(self.connections) <= fewest:
+            return False
+        if now - self._left_at > LEFT_FOR:  # What was left before has long been taken; this is another one.
+            self._left_since = now
+        self._left_at = now
+        if now - self._left_since < LEFT_FOR:
+            return True
+        self._left_since = now  # For the next one.
+        return False
 
     def _can_evict(self) -> bool:
         return any(connection.state is not State.ANSWERING for connection in self.connections)
@@ -230,6 +252,10 @@ class RequestWorker(Worker):
         self._is_accepting = wanted
 
     def _on_arrival(self, listener: Any) -> None:
+        now = time.monotonic()
+        if self._leaves_it(now):
+            self._accept_again = now + LOOK_AGAIN
+            return
         if len(self.connections) >= self.most:
             self._evict()
         try:
@@ -240,7 +266,7 @@ class RequestWorker(Worker):
             if exc.errno in OUT_OF_FILES:
                 self.log.error("A connection cannot be accepted: %s", exc.strerror)
                 self._evict()
-                self._accept_again = time.monotonic() + TICK
+                self._accept_again = now + TICK
             elif exc.errno != errno.ECONNABORTED:
                 raise
             return

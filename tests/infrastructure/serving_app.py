@@ -1,6 +1,7 @@
 """A small WSGI application for tests of the web process: it says what reached it, or is slow, large or broken.
 
-Run by gunicorn with our own configuration. SERVING_DEADLINE in the environment replaces the request's deadline.
+Run by gunicorn with our own configuration. SERVING_DEADLINE in the environment replaces the request's deadline, and
+SERVING_LEFT_FOR the time for which a worker leaves a connection to the others.
 """
 
 import hashlib
@@ -12,10 +13,12 @@ from typing import Any
 
 import django
 
-from survey.serving import limits
+from survey.serving import limits, shares, worker
 
 django.setup()
 limits.REQUEST_DEADLINE = limits.ANSWER_DEADLINE = float(os.environ.get("SERVING_DEADLINE", "10"))
+if "SERVING_LEFT_FOR" in os.environ:
+    worker.LEFT_FOR = shares.FRESH = float(os.environ["SERVING_LEFT_FOR"])
 
 LARGE = 12_000_000  # bytes; more than the sockets of both sides hold
 

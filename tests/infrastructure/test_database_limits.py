@@ -132,6 +132,41 @@ except Exception as exc:
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM survey_study")
 
+    def test_pages_ask_whether_the_database_is_there_only_where_it_may_be_gone(
+        self, child_environment: dict[str, str]
+    ) -> None:
+        code = """
+import select, psycopg
+from django.core.signals import request_started
+from survey import database
+from django.db import connections
+connection.settings_dict.update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)  # As outside of tests.
+Wrapper = type(connections["default"])
+asked, is_usable = [], Wrapper.is_usable
+def counted(self):
+    asked.append(1)
+    return is_usable(self)
+Wrapper.is_usable = counted
+def request():
+    request_started.send(sender=None)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return cursor.fetchone()[0]
+found = [[request() - request(), len(asked)], [request() - request(), len(asked)]]
+database.KNOWN_FOR = 0
+request()
+found.append(len(asked))
+database.KNOWN_FOR = 1000
+before = request()
+server = connection.connection
+with psycopg.connect(**{k: v for k, v in connection.get_connection_params().items()
+                        if k not in ("cursor_factory", "context")}) as other:
+    other.execute("SELECT pg_terminate_backend(%s)", [before])
+select.select([server], [], [], 60)
+print(json.dumps([*found, before != request(), len(asked)]))
+"""
+        assert run(code, child_environment) == [[0, 1], [0, 1], 2, True, 3]
+
     def test_statements_of_pages_are_prepared_unless_one_asks_for_less(self, child_environment: dict[str, str]) -> None:
         code = """
 from django.conf import settings

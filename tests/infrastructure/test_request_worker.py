@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ import gunicorn.http.wsgi
 import gunicorn.sock
 import pytest
 from gunicorn.workers.base import Worker
+
+from survey.serving.shares import Shares
+from survey.serving.worker import ClientConnection, RequestWorker
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.infrastructure.serving_app"
@@ -322,6 +326,57 @@ def test_where_there_are_too_many_connections_the_idle_ones_make_room(tmp_path: 
         assert server.ask()["path"] == "/"
         assert all(is_open(sock) for sock in unfinished)
         assert not all(is_open(sock) for sock in waiting)
+
+
+# Who takes a connection
+
+
+@SLOW
+def test_workers_have_as_many_connections_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVING_LEFT_FOR", str(PATIENCE))
+    with serving(tmp_path, "--workers", "3") as server, ExitStack() as stack:
+        assert eventually(lambda: with_suppressed(lambda: kept_connections(server, 3, stack)) == [1, 1, 1])
+        stack.pop_all().close()
+        assert kept_connections(server, 12, stack) == [4, 4, 4]
+
+
+def kept_connections(server: Server, number: int, stack: ExitStack) -> list[int]:
+    """How many of so many connections, all open together, each worker has."""
+    found = Counter[int]()
+    for _ in range(number):
+        connection = http.client.HTTPConnection(*server.address, timeout=PATIENCE)
+        stack.callback(connection.close)
+        connection.request("GET", "/")
+        found[json.loads(connection.getresponse().read())["pid"]] += 1
+    return sorted(found.values())
+
+
+def worker_of(shares: Shares, age: int, connections: int) -> RequestWorker:
+    worker = RequestWorker.__new__(RequestWorker)
+    worker.shares, worker.age, worker._left_since, worker._left_at = shares, age, 0.0, 0.0
+    worker.connections = {ClientConnection(*[None] * 4) for _ in range(connections)}  # type: ignore[arg-type]
+    return worker
+
+
+def test_a_connection_is_left_to_a_worker_with_fewer_for_a_moment() -> None:
+    shares = Shares()
+    worker = worker_of(shares, age=1, connections=5)
+    assert not worker._leaves_it(100.0)  # Nobody else is there.
+    shares.note(2, 5, 100.0)
+    assert not worker._leaves_it(100.0)
+    shares.note(2, 4, 100.0)
+    shares.note(3, 9, 100.0)
+    assert [worker._leaves_it(100.0 + 0.01 * look) for look in range(5)] == [True] * 5
+    assert not worker._leaves_it(100.06)  # Nobody has taken it.
+    assert worker._leaves_it(100.061)  # Another one, behind it.
+    assert worker._leaves_it(101.0)  # And one much later.
+
+
+@pytest.mark.parametrize("noted_at", [97.0, 0.0])
+def test_no_connection_is_left_to_a_worker_that_hangs_or_takes_none(noted_at: float) -> None:
+    shares = Shares()
+    shares.note(2, 0, noted_at)
+    assert not worker_of(shares, age=1, connections=5)._leaves_it(100.0)
 
 
 # Ending

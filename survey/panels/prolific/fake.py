@@ -443,6 +443,7 @@ class FakeHandler(BaseHTTPRequestHandler):
 
     server: FakeServer
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # Headers and body leave together. A body of its own would wait until the headers are acknowledged.
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: a line would hold the ids."""

@@ -5,14 +5,17 @@ block every level comes once, so all have the same probability.
 """
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any, NamedTuple
 
+from django.db.models import Value
 from pydantic import ValidationError
 
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError
-from survey.models import Assignment, AssignmentCondition, Booklet, ConditionLevel, Sitting, Stage, Study
+from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Stage, Study
 from survey.services.base.seeds import derive
 from survey.study_file import ConditionConfig, StudyConfig
 
@@ -43,29 +46,41 @@ def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     ConditionLevel.objects.bulk_create(drawn)
 
 
-def draw_for_items(assignments: Sequence[Assignment], sitting: Sitting) -> None:
+class GivenSlot(NamedTuple):
+    """A slot that a sitting has just been given: its position there, the keys of assignment and slot, the slot's number
+    in the plan, its position in the booklet, and the key of the slot that it repeats."""
+
+    position: int
+    assignment: int
+    slot: int
+    number: int
+    in_booklet: int
+    repeat_of: int | None
+
+
+def draw_for_items(given: Sequence[GivenSlot], sitting: Sitting, *, booklet: int) -> None:
     """Levels of the items of a booklet that this sitting has just been given, in their order.
 
     A repeat gets the level of the item that it asks again, if that item is in the same booklet: both must be alike.
+
+    Args:
+        booklet: its number in the stage.
     """
     conditions = _of(sitting.config, "item")
     if not conditions:
         return
-    booklet = Booklet.objects.values_list("number", flat=True).get(sitting=sitting)
-    inside = {assignment.slot_id for assignment in assignments}
+    inside = {one.slot for one in given}
     drawn = []
     for condition in conditions:
         levels: dict[int, tuple[str, int]] = {}
-        for assignment in assignments:
-            if assignment.slot.repeat_of_id not in inside:
-                levels[assignment.slot_id] = _drawn(
-                    condition, len(levels), sitting.stage.seed, "item condition", booklet
-                )
-        for assignment in assignments:
-            level, seed = levels.get(assignment.slot_id) or levels[assignment.slot.repeat_of_id or 0]
+        for one in given:
+            if one.repeat_of not in inside:
+                levels[one.slot] = _drawn(condition, len(levels), sitting.stage.seed, "item condition", booklet)
+        for one in given:
+            level, seed = levels.get(one.slot) or levels[one.repeat_of or 0]
             drawn.append(
                 AssignmentCondition(
-                    assignment=assignment,
+                    assignment_id=one.assignment,
                     factor=condition.factor,
                     level=level,
                     probability=1 / len(condition.levels),
@@ -144,6 +159,31 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
 def relations_of(study: Study) -> tuple[str, ...]:
     """Relations of Assignment that hold its levels, for prefetching; none if the study has no factors."""
     return ("sitting__conditions", "conditions") if study.config.conditions else ()
+
+
+def hand_levels(assignments: Sequence[Assignment]) -> None:
+    """Give assignments and their sittings the rows of their levels, read by one statement for both."""
+    of_sitting: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
+    of_item: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
+    columns = ("factor", "level", "probability", "seed")
+    per_item = AssignmentCondition.objects.filter(assignment__in=[one.pk for one in assignments])
+    per_sitting = ConditionLevel.objects.filter(sitting__in={one.sitting_id for one in assignments})
+    rows = per_item.order_by().values_list(Value(True), "assignment", *columns)
+    for is_of_item, key, *values in rows.union(per_sitting.order_by().values_list(Value(False), "sitting", *columns)):
+        given = dict(zip(columns, values, strict=True))
+        if is_of_item:
+            of_item[key].append(AssignmentCondition(assignment_id=key, **given))
+        else:
+            of_sitting[key].append(ConditionLevel(sitting_id=key, **given))
+    for one in assignments:
+        _hand(one, of_item[one.pk])
+        _hand(one.sitting, of_sitting[one.sitting_id])
+
+
+def _hand(owner: Any, rows: list[ConditionLevel | AssignmentCondition]) -> None:
+    known = owner.conditions.all()
+    known._result_cache = rows  # As `prefetch_related` does.
+    owner._prefetched_objects_cache = {**getattr(owner, "_prefetched_objects_cache", {}), "conditions": known}
 
 
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:

@@ -16,6 +16,7 @@ from survey.exceptions import StateRefused
 from survey.models import Assignment, Item, Slot, Stage, Study
 from survey.services.answers.conditions import has_levels, in_words, relations_of
 from survey.services.answers.exclusions import flagged_sittings
+from survey.services.answers.joining import joined
 
 BATCH = 2000
 
@@ -28,7 +29,7 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
     """The queryset with everything that labels and exports read, in a few queries instead of one per row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
-    ).prefetch_related("responses__score", *instruments.of_study(study).prefetch())
+    ).prefetch_related(*joined(Assignment, ["responses__score", *instruments.of_study(study).prefetch()]))
 
 
 def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:

@@ -13,7 +13,16 @@ from django.db.models import F, QuerySet
 
 from survey.models import DoorCount
 
+from .compiled import run
 from .hashing import keyed_digest
+
+_COUNTS = DoorCount._meta.db_table
+# One statement makes the row or counts in it, however many try at once. It returns nothing where none is left.
+SPEND = (
+    f'INSERT INTO {_COUNTS} (what, who, until, "count") VALUES (%s, %s, %s, 1) '  # noqa: S608 - a table's name
+    f'ON CONFLICT (what, who, until) DO UPDATE SET "count" = {_COUNTS}."count" + 1 '
+    f'WHERE {_COUNTS}."count" < %s RETURNING "count"'
+)
 
 
 @dataclass(frozen=True)
@@ -31,15 +40,8 @@ def spend(budget: Budget, *, now: datetime, who: str = "") -> int:
     Args:
         who: whose budget it is, such as an address. It is stored as a keyed hash. Empty: everybody's together.
     """
-    within = _row(budget, now, who).filter(count__lt=budget.most)
-    if within.update(count=F("count") + 1):
-        return 0
     new = _new(budget, now, who)
-    _row_there, is_first = DoorCount.objects.get_or_create(
-        what=new.what, who=new.who, until=new.until, defaults={"count": 1}
-    )
-    # The row may have been made by somebody else since the first look: then there may be some left.
-    if is_first or within.update(count=F("count") + 1):
+    if run(SPEND, new.what, new.who, new.until, budget.most):
         return 0
     return seconds_until(_end(budget, now), now)
 

@@ -6,6 +6,7 @@ a respondent needs, that takes longer than the database takes to answer them.
 
 import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
@@ -51,6 +52,35 @@ def insert(row: Row) -> Row:
     """Insert a row as `save` does, and return it with its key. No signal is sent."""
     _compiled(("insert", type(row)), lambda connection: _Insert(type(row), connection)).write(row)
     return row
+
+
+Expression = tuple[str, Sequence[Any]]
+"""SQL of our own, with its values."""
+
+
+def insert_where(row: Row, condition: Expression | None = None, **computed: Expression) -> Row | None:
+    """Insert a row by one statement if a condition holds, and return it with its key; None where it does not hold.
+
+    Args:
+        condition: what the database must find true, such as `EXISTS (...)`.
+        computed: fields that the database computes; the row has their values afterwards.
+    """
+    condition = condition or ("TRUE", ())
+    names = {name: sql for name, (sql, _values) in computed.items()}
+    statement = _compiled(
+        ("insert where", type(row), condition[0], *names.items()),
+        lambda connection: _InsertWhere(type(row), connection, condition[0], names),
+    )
+    return row if statement.write_where(row, condition[1], computed) else None
+
+
+def run(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement of our own writing; the rows that it returns, as the database gives them."""
+    statement: _Statement = _compiled(("run",), _Statement)
+    adapt = statement.connection.ops.adapt_datetimefield_value
+    with statement.cursor() as cursor:
+        cursor.execute(sql, [adapt(value) if isinstance(value, datetime) else value for value in values])
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 def update(row: Model, *names: str) -> None:
@@ -169,6 +199,41 @@ class _Insert(_Statement):
             for field, value in zip(self.returned, cursor.fetchone() if self.returned else (), strict=True):
                 setattr(row, field.attname, value)
         row._state.adding, row._state.db = False, self.connection.alias
+
+
+class _InsertWhere(_Insert):
+    """INSERT ... SELECT: where a condition holds, and with values that the database computes."""
+
+    def __init__(
+        self, model: type[Model], connection: BaseDatabaseWrapper, condition: str, computed: Mapping[str, str]
+    ) -> None:
+        super().__init__(model, connection)
+        meta: Any = model._meta
+        quote = connection.ops.quote_name
+        self.returned = [*self.returned, *(meta.get_field(name) for name in computed)]
+        columns = ", ".join(quote(str(field.column)) for field in self.fields)
+        values = ", ".join(computed.get(field.name, "%s") for field in self.fields)
+        returned = ", ".join(quote(field.column) for field in self.returned)
+        self.sql = (
+            f"INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} WHERE {condition} RETURNING {returned}"
+        )
+
+    def write_where(self, row: Model, condition: Sequence[Any], computed: Mapping[str, Expression]) -> bool:
+        params: list[Any] = []
+        for field in self.fields:
+            if field.name in computed:
+                params += computed[field.name][1]
+            else:
+                params.append(field.get_db_prep_save(field.pre_save(row, True), self.connection))
+        with self.cursor() as cursor:
+            cursor.execute(self.sql, [*params, *condition])
+            found = cursor.fetchone()
+        if found is None:
+            return False
+        for field, value in zip(self.returned, found, strict=True):
+            setattr(row, field.attname, value)
+        row._state.adding, row._state.db = False, self.connection.alias
+        return True
 
 
 class _Update(_Statement):

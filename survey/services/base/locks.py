@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db import DEFAULT_DB_ALIAS
 
 from survey.models import Stage, Study
 
 from .auditing import record
-from .compiled import CompiledQuery
+from .compiled import run
 
 
 def locked_stage(pk: int) -> Stage:
@@ -20,16 +20,31 @@ def locked_stage(pk: int) -> Stage:
     return Stage.objects.select_for_update(of=("self",), no_key=True).select_related("study__bank").get(pk=pk)
 
 
-def _rows(key: int) -> QuerySet[Stage]:
-    return Stage.objects.select_for_update(of=("self",), no_key=True).defer("manifest").filter(pk=key).order_by()
+_STAGES = Stage._meta.db_table
+# What is needed of a stage to begin in it.
+_READ = ("id", "study_id", "index", "state", "seed", "arrivals")
+# As the lock does, the update leaves out the key. If the row was changed while the statement waited, PostgreSQL looks
+# at the row as it is then: a stage that closes meanwhile admits nobody.
+_COUNT = (
+    f"UPDATE {_STAGES} SET arrivals = arrivals + 1 WHERE state = %s AND id = "  # noqa: S608 - names of columns
+    f'(SELECT id FROM {_STAGES} WHERE study_id = %s AND state = %s ORDER BY "index" DESC LIMIT 1) '
+    "RETURNING " + ", ".join(f'"{name}"' for name in _READ)
+)
 
 
-ROWS = CompiledQuery(_rows, key=int)
+def count_arrival(study: Study) -> Stage | None:
+    """Count one more arrival in the newest open stage, which locks its row until the transaction ends; None if no stage
+    is open. Roll back where the person does not begin.
 
-
-def locked_row(pk: int) -> Stage | None:
-    """The same lock by a statement that is compiled once, for pages: the stage without study and manifest."""
-    return ROWS.first(key=pk)
+    `arrivals` of what is returned is the number of those who came before.
+    """
+    rows = run(_COUNT, Stage.State.OPEN.value, study.pk, Stage.State.OPEN.value)
+    if not rows:
+        return None
+    stage = Stage.from_db(DEFAULT_DB_ALIAS, _READ, rows[0])
+    stage.arrivals -= 1
+    stage.study = study
+    return stage
 
 
 def is_in_force(study: Study) -> bool:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.cache import cache
+from django.db.models import Subquery
 
 from survey.contracts import instruments
 from survey.contracts.instruments import InstrumentMissing
@@ -306,8 +307,8 @@ def _newest(study: Study) -> list[Any]:
     """The last rows of what reports read. By primary key, so that it is found at once in large tables."""
     changes = AuditEntry.objects.exclude(action__startswith="export_")
     rows = (Response.objects.all(), Withdrawal.objects.all(), ModelAnswer.objects.all(), changes)
-    newest = [of_kind.order_by("-pk").values_list("pk", flat=True).first() for of_kind in rows]
-    return [*newest, *study.stages.order_by("index").values_list("state", "plan_sha256")]
+    newest = {f"newest_{n}": Subquery(one.order_by("-pk").values("pk")[:1]) for n, one in enumerate(rows)}
+    return list(study.stages.order_by("index").values_list("state", "plan_sha256", *newest.values()))
 
 
 def _drawn(found: Findings) -> Findings:
@@ -438,14 +439,19 @@ def plain(value: Any) -> Any:
 
 def lines_as_json(study: Study, *, reader: Any = None) -> list[dict[str, Any]]:
     """Every report of the study with its arguments, and the reason if it cannot be made now."""
-    return [_line_as_json(study, line, reader) for line in lines_of(study)]
+    # Several reports have arguments of the same meaning, whose values are listed by the same function.
+    listed: dict[Any, list[str]] = {}
+    return [_line_as_json(study, line, reader, listed) for line in lines_of(study)]
 
 
-def _line_as_json(study: Study, line: ReportLine, reader: Any) -> dict[str, Any]:
+def _line_as_json(study: Study, line: ReportLine, reader: Any, listed: dict[Any, list[str]]) -> dict[str, Any]:
     obstacle, arguments = line.obstacle, []
     for argument in line.arguments:
+        key = argument.choices, argument.names_studies
         try:
-            choices = choices_of(study, line.entry, argument, reader=reader)
+            if key not in listed:
+                listed[key] = choices_of(study, line.entry, argument, reader=reader)
+            choices = listed[key]
         except HunchError as exc:
             choices, obstacle = [], obstacle or exc.message
         arguments.append(

@@ -29,7 +29,7 @@ from survey.models import (
     Slot,
     Stage,
 )
-from survey.services.base.compiled import insert, update
+from survey.services.base.compiled import insert, insert_where, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
 
@@ -41,6 +41,8 @@ from .forms import is_screened_out, read_form, refuse_lists
 from .reading import Standing, locked_sitting, sitting_for
 from .timing import client_facts, milliseconds_since, record_step
 
+# By a later statement than the sitting's lock, which all attempts need.
+NEXT_ATTEMPT = f"(SELECT COALESCE(MAX(attempt), 0) + 1 FROM {CheckAttempt._meta.db_table} WHERE sitting_id = %s)"  # noqa: S608
 STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -76,7 +78,7 @@ def answer(*, token: str | None, slug: str, data: Mapping[str, Any], with_next: 
         with translation.override(sitting.language):
             if _was_taken(sitting, _number_of(data)):
                 return Answered(sitting, current_step(sitting) if with_next else None)
-            shown = current_step(sitting)
+            shown = current_step(sitting, to_answer=True)
             noted = False
             try:
                 noted = comments.note_with_answer(sitting, shown, data, now)
@@ -86,6 +88,7 @@ def answer(*, token: str | None, slug: str, data: Mapping[str, Any], with_next: 
                     return Answered(sitting, _step_after(sitting, shown, following) if with_next else None)
             except HunchError as exc:
                 refusal = exc
+                shown = _as_its_page_shows_it(sitting, shown) if isinstance(exc, FieldErrors) else shown
                 transaction.set_rollback(not noted)
     if isinstance(refusal, FieldErrors):
         return Answered(sitting, shown, refusal.errors)
@@ -116,8 +119,33 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
     locked.is_by_ids_alone = sitting.is_by_ids_alone
     if _was_taken(locked, step):
         return current_step(locked)
-    shown = current_step(locked)
-    return _step_after(locked, shown, _take(locked, shown, data, now))
+    return _answered(locked, data, now)
+
+
+def answer_by_token(token: str | None, *, step: int, data: Mapping[str, Any]) -> tuple[Sitting, Step]:
+    """As `advance`, for the sitting that a token names; the sitting, too.
+
+    Raises:
+        SittingUnknown: the token names no sitting.
+        FieldErrors, OutOfOrder: as `advance`.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        sitting = sitting_for(token, lock=True)
+        with translation.override(sitting.language):
+            if _was_taken(sitting, step):
+                return sitting, current_step(sitting)
+            return sitting, _answered(sitting, data, now)
+
+
+def _answered(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> Step:
+    shown = current_step(sitting, to_answer=True)
+    return _step_after(sitting, shown, _take(sitting, shown, data, now))
+
+
+def _as_its_page_shows_it(sitting: Sitting, shown: Step) -> Step:
+    """A step whose answer was refused. Nothing of the answer is stored, so the sitting is where it was."""
+    return current_step(sitting) if shown.kind == "checks" else shown
 
 
 def _was_taken(sitting: Sitting, step: int) -> bool:
@@ -197,17 +225,17 @@ def _accept_reading(sitting: Sitting, shown: Step, data: Mapping[str, Any], now:
 def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
     answers = _chosen(shown.checks, data)
     passed = all(index == 0 for index in answers.values())  # In the study file the right option comes first.
-    CheckAttempt.objects.create(
+    attempt = CheckAttempt(
         sitting=sitting,
-        attempt=shown.attempt,
         answers=answers,
         shown={check.name: check.order for check in shown.checks},
         passed=passed,
         at=now,
     )
+    insert_where(attempt, attempt=(NEXT_ATTEMPT, [sitting.pk]))
     if passed:
         _enter_next_block(sitting, now)
-    elif shown.attempt >= MAXIMUM_CHECK_ATTEMPTS:
+    elif attempt.attempt >= MAXIMUM_CHECK_ATTEMPTS:
         _end(sitting, Sitting.State.FAILED_CHECKS, now)
 
 

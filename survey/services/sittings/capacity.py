@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from survey.contracts import panels
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
-from survey.services.base.compiled import CompiledQuery
+from survey.services.base.compiled import CompiledQuery, Expression, run
 
 ADMITTING = CompiledQuery(
     lambda study: Stage.objects.filter(study=study, state=Stage.State.OPEN).defer("manifest").order_by("-index")[:1],
@@ -55,16 +54,20 @@ def has_free_place(stage: Stage) -> bool:
     A stage with a million slots has as many free booklets to count as would take longer than the page. So this looks
     for one free booklet, after as many as people wait for, by indexes. One statement, as above.
     """
+    sql, values = free_place(stage)
+    return bool(run(f"SELECT {sql}", *values)[0][0])
+
+
+def free_place(stage: Stage) -> Expression:
+    """`has_free_place` as a condition inside another statement."""
+    free = f"SELECT 1 FROM {Booklet._meta.db_table} WHERE stage_id = %s AND claimed_at IS NULL LIMIT 1"  # noqa: S608
     if panels.of_study(stage.study).is_open:
-        return free_booklets(stage).exists()
+        return f"EXISTS ({free})", [stage.pk]
     waiting = (
         f"SELECT count(*) FROM {Sitting._meta.db_table} "  # noqa: S608 - names of tables
         f"WHERE stage_id = %s AND state = '{Sitting.State.LIVE.value}' AND booklet_id IS NULL"
     )
-    free = f"SELECT 1 FROM {Booklet._meta.db_table} WHERE stage_id = %s AND claimed_at IS NULL"  # noqa: S608
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT EXISTS ({free} LIMIT 1 OFFSET ({waiting}))", [stage.pk, stage.pk])
-        return bool(cursor.fetchone()[0])
+    return f"EXISTS ({free} OFFSET ({waiting}))", [stage.pk, stage.pk]
 
 
 def sittings_inside(stage: Stage) -> QuerySet[Sitting]:

@@ -4,8 +4,9 @@ import random
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -17,6 +18,7 @@ from survey.models import (
     Assignment,
     Booklet,
     Consent,
+    PanelIdentity,
     Respondent,
     Sitting,
     Slot,
@@ -24,20 +26,51 @@ from survey.models import (
     Study,
 )
 from survey.models.study import FILE_FIELDS
-from survey.services.answers.conditions import draw_for_items, draw_for_sitting
+from survey.services.answers.conditions import GivenSlot, draw_for_items, draw_for_sitting
 from survey.services.base.auditing import record
 from survey.services.base.budgets import Budget, spend
-from survey.services.base.compiled import CompiledQuery, insert, update
+from survey.services.base.compiled import CompiledQuery, insert, insert_where, run, update
 from survey.services.base.hashing import digest
-from survey.services.base.locks import locked_row
+from survey.services.base.locks import count_arrival
 
-from .capacity import admitting_stage, free_booklets, has_free_place
+from .capacity import admitting_stage, free_booklets, free_place, has_free_place
 from .identities import find_respondent, person_hash, store_identity, submission_hash
-from .reading import LEFT_OUT
 from .refusals import too_many_from_here
 
-# Enough that people who claim at the same moment rarely try the same one; booklets were dealt at random already.
+# Who claims takes any of so many; booklets were dealt at random already.
 CLAIM_WINDOW = 50
+SPREAD = 65537  # A prime: multiplied modulo it, numbers in order come in another order.
+_BOOKLETS, _STAGES, _SLOTS = Booklet._meta.db_table, Stage._meta.db_table, Slot._meta.db_table
+_SITTINGS, _IDENTITIES = Sitting._meta.db_table, PanelIdentity._meta.db_table
+_ASSIGNMENTS, _RESPONDENTS = Assignment._meta.db_table, Respondent._meta.db_table
+HAS_BEGUN = (
+    f"EXISTS (SELECT 1 FROM {_IDENTITIES} JOIN {_SITTINGS} ON {_SITTINGS}.respondent_id = {_IDENTITIES}.respondent_id "  # noqa: S608 - names of tables
+    f"WHERE {_IDENTITIES}.study_id = %s AND {_IDENTITIES}.person_hash = %s)"
+)
+LOCK = "-- lock"
+CLAIM = f"""
+    UPDATE {_BOOKLETS} SET claimed_at = %s
+    WHERE claimed_at IS NULL AND id = (
+        SELECT id FROM {_BOOKLETS}
+        WHERE claimed_at IS NULL AND id IN (
+            SELECT free.id FROM {_BOOKLETS} free JOIN {_STAGES} stage ON stage.id = free.stage_id
+            WHERE free.stage_id = %s AND free.claimed_at IS NULL AND stage.state <> %s
+            ORDER BY free.kind, free.number LIMIT {CLAIM_WINDOW}
+        )
+        ORDER BY (CAST(number AS bigint) * %s) %% {SPREAD} LIMIT 1 {LOCK}
+    )
+    RETURNING id, number, (SELECT pseudonym FROM {_RESPONDENTS} WHERE {_RESPONDENTS}.id = %s)
+"""  # noqa: S608 - names of tables
+ASSIGN = f"""
+    INSERT INTO {_ASSIGNMENTS} (sitting_id, slot_id, position, state, assigned_at, completed_at)
+    SELECT %s, id, ROW_NUMBER() OVER (ORDER BY position), %s, %s, NULL FROM {_SLOTS} WHERE booklet_id = %s
+    RETURNING position, id, slot_id, {
+    ", ".join(
+        f"(SELECT slot.{name} FROM {_SLOTS} slot WHERE slot.id = {_ASSIGNMENTS}.slot_id)"
+        for name in ("number", "position", "repeat_of_id")
+    )
+}
+"""  # noqa: S608 - names of tables
 BEGUN, BEGUN_SECONDS = "begun_by_address", 3600
 
 
@@ -178,21 +211,20 @@ def begin_sitting(
         EntryRefused: closed, full, the person took part under another submission, or too many began from there.
     """
     # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
-    admitting = admitting_stage(study)
-    stage = locked_row(admitting.pk) if admitting else None
-    if begun := find_sitting(study, ids):  # Or in another tab, which was faster.
+    stage = count_arrival(study)
+    respondent = None if stage is None else _new_person(stage, study, ids, simulated)
+    if respondent is None and (begun := find_sitting(study, ids)):  # Or in another tab, which was faster.
+        transaction.set_rollback(True)  # Nobody has arrived.
         return begun
-    if stage is None or stage.state != Stage.State.OPEN:
+    if stage is None:
         raise _closed()
-    stage.study = study
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
     refuse_people_of_others(study, ids)
-    if not has_free_place(stage):
+    if respondent is None:
         raise _full()
     now = timezone.now()
     _refuse_crowds(study, address, now)
     panels.of_study(study).admit(study, ids, now=now)
-    respondent = insert(Respondent(study=study, is_simulated=simulated))
     store_identity(respondent=respondent, ids=ids, browser=browser)
     sitting = insert(
         Sitting(
@@ -216,12 +248,24 @@ def begin_sitting(
         )
     )
     draw_for_sitting(sitting, stage)
-    if sitting.current_block.kind == "items" and not claim_booklet(sitting, now=now):
-        raise _full()
-    stage.arrivals += 1
-    update(stage, "arrivals")
+    if sitting.current_block.kind == "items":
+        if not claim_booklet(sitting, now=now):
+            raise _full()
+        update(sitting, "booklet")
     sitting.is_new = True
     return sitting
+
+
+def _new_person(stage: Stage, study: Study, ids: PanelIds, simulated: bool) -> Respondent | None:
+    """A respondent, if the stage has a free place and these ids have begun no sitting. Needs the stage's lock.
+
+    One statement, later than the lock: so it knows of everybody who has begun.
+    """
+    free, in_stage = free_place(stage)
+    person = [study.pk, person_hash(study, ids)]
+    return insert_where(
+        Respondent(study=study, is_simulated=simulated), (f"{free} AND NOT {HAS_BEGUN}", [*in_stage, *person])
+    )
 
 
 def _refuse_crowds(study: Study, address: str, now: datetime) -> None:
@@ -239,53 +283,60 @@ def _refuse_crowds(study: Study, address: str, now: datetime) -> None:
 
 
 def claim_booklet(sitting: Sitting, *, now: datetime) -> bool:
-    """Give a sitting a free booklet and its slots; False if none is left. Needs the sitting's lock.
+    """Give a sitting a free booklet and its slots; False if none is left. Needs the sitting's lock. The caller stores
+    the sitting's `booklet`.
 
-    Free booklets are tried in random order, each by one conditional update. If somebody else gets a booklet first, the
-    next one is tried, so the stage is full only if no booklet is free.
+    A booklet is claimed by one conditional update, which passes over those that others are about to claim. Where it
+    finds none, it waits for one of them, since that one may be given back. So the stage is full only if no booklet is
+    free.
     """
-    # One statement for the stage as it is now and for whom the audit is about.
-    row = Sitting.objects.select_related("respondent", "stage__study").defer(*LEFT_OUT).get(pk=sitting.pk)
-    stage = row.stage
-    if stage.state == Stage.State.FROZEN:
+    # Nothing is claimed in a frozen stage, as it is now.
+    free = free_booklets(sitting.stage).exclude(stage__state=Stage.State.FROZEN)
+    claimed = _claim_one(sitting, now, pass_over=connection.features.has_select_for_update_skip_locked)
+    while not claimed and free.exists():
+        # Without a lock inside the statement: PostgreSQL would keep those of booklets that others were faster to claim,
+        # and two who wait would wait for each other.
+        claimed = _claim_one(sitting, now, pass_over=False)
+    if not claimed:
         return False
-    while free := list(free_booklets(stage).order_by("kind", "number").values_list("pk", flat=True)[:CLAIM_WINDOW]):
-        choice = random.choice(free)  # noqa: S311 - only spreads the claims
-        if Booklet.objects.filter(pk=choice, claimed_at__isnull=True).update(claimed_at=now):
-            sitting.booklet_id = choice
-            sitting.save(update_fields=["booklet"])
-            _record_claim(row, _assign_slots(sitting, now=now), now=now)
-            return True
-    return False
+    ((sitting.booklet_id, booklet, pseudonym),) = claimed
+    _record_claim(sitting, pseudonym, _assign_slots(sitting, booklet=booklet, now=now), now=now)
+    return True
 
 
-def _record_claim(row: Sitting, slots: Sequence[int], *, now: datetime) -> None:
+def _claim_one(sitting: Sitting, now: datetime, *, pass_over: bool) -> list[tuple[Any, ...]]:
+    """Claim one of the first free booklets of the stage; its key, its number and the respondent's pseudonym. Nothing if
+    none is free, or somebody else got it first."""
+    sql = CLAIM.replace(LOCK, "FOR NO KEY UPDATE SKIP LOCKED" if pass_over else "")
+    multiplier = random.randrange(1, SPREAD)  # noqa: S311 - only spreads the claims
+    return run(sql, now, sitting.stage_id, Stage.State.FROZEN.value, multiplier, sitting.respondent_id)
+
+
+def _record_claim(sitting: Sitting, pseudonym: str, slots: Sequence[int], *, now: datetime) -> None:
     """The assignment as a hash, so that a slot that is given to somebody else later can be shown. `docs/audit.md`.
 
     With the assignment's own time, which is a little earlier than the entry's.
     """
     record(
         "claim_booklet",
-        row.stage,
+        sitting.stage,
         via="web",
         assigned_at=now.astimezone(UTC).isoformat(),
-        sha256=digest([row.stage.index, row.respondent.pseudonym, *slots]),
+        sha256=digest([sitting.stage.index, pseudonym, *slots]),
     )
 
 
-def _assign_slots(sitting: Sitting, *, now: datetime) -> list[int]:
-    """The numbers of the slots that the sitting was given, in their order."""
-    slots = list(Slot.objects.filter(booklet=sitting.booklet_id).order_by("position"))
-    for position, slot in enumerate(slots, start=1):
+def _assign_slots(sitting: Sitting, *, booklet: int, now: datetime) -> list[int]:
+    """The numbers of the slots that the sitting was given, in their order.
+
+    Args:
+        booklet: the booklet's number in its stage.
+    """
+    rows = run(ASSIGN, sitting.pk, Assignment.State.LIVE.value, now, sitting.booklet_id)
+    given = [GivenSlot(*row) for row in sorted(rows)]
+    for one in given:
         # Somebody who came back may have taken slots out of a make-up booklet; the others move up.
-        if slot.position != position:
-            slot.position = position
-            slot.save(update_fields=["position"])
-    assignments = Assignment.objects.bulk_create(
-        [
-            Assignment(sitting=sitting, slot=slot, position=position, assigned_at=now)
-            for position, slot in enumerate(slots, start=1)
-        ]
-    )
-    draw_for_items(assignments, sitting)
-    return [slot.number for slot in slots]
+        if one.in_booklet != one.position:
+            Slot.objects.filter(pk=one.slot).update(position=one.position)
+    draw_for_items(given, sitting, booklet=booklet)
+    return [one.number for one in given]

@@ -76,8 +76,12 @@ def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion
     return tuple(shown)
 
 
-def current_step(sitting: Sitting) -> Step:
-    """The step to show. It depends only on the row, so that reload, back button and another tab all show the same."""
+def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
+    """The step to show. It depends only on the row, so that reload, back button and another tab all show the same.
+
+    Args:
+        to_answer: leaves out what only its page says of earlier attempts (`attempt`, `hints`).
+    """
     study = sitting.stage.study
     blocks = sitting.shown_config.blocks
     if sitting.is_over:
@@ -92,7 +96,7 @@ def current_step(sitting: Sitting) -> Step:
         )
     block = sitting.current_block
     if block.kind == "checks":
-        attempts = list(sitting.check_attempts.all())
+        attempts = [] if to_answer else list(sitting.check_attempts.all())
         hints = (
             tuple(check.hint for check in _failed(block.checks, attempts[-1].answers) if check.hint) if attempts else ()
         )
@@ -152,9 +156,8 @@ def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | N
 
 
 def _text(sitting: Sitting, block: BlockConfig) -> str:
-    """The block's text under the sitting's levels, which are read once for a page."""
-    sitting.known_levels = sitting.levels() if sitting.config.conditions else {}
-    return sitting.shown_config.block_text(block, sitting.known_levels)
+    """The block's text under the sitting's levels."""
+    return sitting.shown_config.block_text(block, sitting.levels() if sitting.config.conditions else {})
 
 
 def words_while_missing() -> str:

@@ -8,7 +8,7 @@ locked row as it is now, but the rows that it joins as they were before.
 import uuid
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Aggregate, Count, Exists, JSONField, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
@@ -25,7 +25,10 @@ LEFT_OUT = ("stage__manifest", *(f"stage__study__{name}" for name in FILE_FIELDS
 
 
 def _sittings() -> QuerySet[Sitting]:
-    return Sitting.objects.select_related("stage__study").defer(*LEFT_OUT).order_by()
+    # Its levels may be read by the statement that locks it: they are drawn when it begins and never change.
+    levels = _object(ConditionLevel.objects.filter(sitting=OuterRef("pk")), "sitting", "factor", "level")
+    rows = Sitting.objects.select_related("stage__study").defer(*LEFT_OUT)
+    return rows.annotate(drawn_levels=levels).order_by()
 
 
 def _locked() -> QuerySet[Sitting]:
@@ -55,7 +58,7 @@ def sitting_for(token: str | None, *, slug: str | None = None, lock: bool = Fals
             _("We could not find your place in this study. Please open the link that you were given once more.")
         )
     found.is_by_ids_alone = Sitting.was_given_by_ids(token or "")
-    return found
+    return _with_levels(found)
 
 
 def locked_sitting(key: int) -> Sitting:
@@ -63,7 +66,12 @@ def locked_sitting(key: int) -> Sitting:
     found = LOCKED_BY_KEY.first(key=key)
     if found is None:
         raise Sitting.DoesNotExist(f"there is no sitting {key}")
-    return found
+    return _with_levels(found)
+
+
+def _with_levels(sitting: Any) -> Sitting:
+    sitting.known_levels = sitting.drawn_levels or {}
+    return cast(Sitting, sitting)
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,6 @@ def standing_of(sitting: Sitting) -> Standing:
     assignment.sitting = sitting
     if assignment.slot.stage_id == sitting.stage_id:
         assignment.slot.stage = sitting.stage
-    sitting.known_levels = (assignment.sitting_levels or {}) if with_levels else {}
     assignment.known_levels = (assignment.item_levels or {}) if with_levels else {}
     checks = frozenset(assignment.checks or ()) if with_checks else frozenset()
     responses = _responses(kind).rows(assignment=assignment.pk) if assignment.is_begun else []
@@ -136,12 +143,8 @@ def _open_item(kind: type[Instrument], with_levels: bool, with_checks: bool) -> 
             is_begun=Exists(Response.objects.filter(assignment=OuterRef("pk")).order_by()),
         )
         if with_levels:
-            of_sitting = ConditionLevel.objects.filter(sitting=OuterRef("sitting"))
             of_item = AssignmentCondition.objects.filter(assignment=OuterRef("pk"))
-            rows = rows.annotate(
-                sitting_levels=_object(of_sitting, "sitting", "factor", "level"),
-                item_levels=_object(of_item, "assignment", "factor", "level"),
-            )
+            rows = rows.annotate(item_levels=_object(of_item, "assignment", "factor", "level"))
         if with_checks:
             answered = AttentionAnswer.objects.filter(sitting=OuterRef("sitting"))
             rows = rows.annotate(checks=_object(answered, "sitting", "name", "position"))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet
 
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage
-from survey.services.answers.counting import counting, in_time
+from survey.services.answers.counting import counting
 
 
 @dataclass(frozen=True)
@@ -39,32 +39,29 @@ def stage_progress(stage: Stage) -> StageProgress:
 def stages_progress(stages: Sequence[Stage]) -> dict[int, StageProgress]:
     """The progress of each stage by its primary key, in a fixed number of queries."""
     slots = _counts(Slot.objects.filter(stage__in=stages), "stage")
-    given = _counts(in_time(stages), "slot__stage")
+    complete = Assignment.objects.filter(slot__stage__in=stages, completed_at__isnull=False)
+    given = _counts(complete, "slot__stage", "state")
     counted = _counts(counting(stages), "slot__stage")
-    late = _counts(
-        Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
-        "slot__stage",
-    )
-    booklets = _counts(Booklet.objects.filter(stage__in=stages), "stage")
-    free = _counts(Booklet.objects.filter(stage__in=stages, claimed_at__isnull=True), "stage")
+    booklets = _counts(Booklet.objects.filter(stage__in=stages), "stage", is_free=Q(claimed_at__isnull=True))
     sittings: dict[int, dict[str, int]] = defaultdict(dict)
     for (stage, state), count in _counts(Sitting.objects.filter(stage__in=stages), "stage", "state").items():
         sittings[stage][state] = count
     return {
         stage.pk: StageProgress(
             slots=slots.get((stage.pk,), 0),
-            in_time=given.get((stage.pk,), 0),
+            in_time=given.get((stage.pk, Assignment.State.COUNTED), 0),
             counted=counted.get((stage.pk,), 0),
-            late=late.get((stage.pk,), 0),
+            late=given.get((stage.pk, Assignment.State.LATE), 0),
             sittings=dict(sittings[stage.pk]),
-            booklets=booklets.get((stage.pk,), 0),
-            free_booklets=free.get((stage.pk,), 0),
+            booklets=booklets.get((stage.pk, True), 0) + booklets.get((stage.pk, False), 0),
+            free_booklets=booklets.get((stage.pk, True), 0),
         )
         for stage in stages
     }
 
 
-def _counts(rows: QuerySet[Any], *names: str) -> dict[tuple[Any, ...], int]:
-    """How many rows there are by these fields."""
-    found = rows.order_by().values_list(*names).annotate(count=Count("pk"))
+def _counts(rows: QuerySet[Any], *names: str, **computed: Q) -> dict[tuple[Any, ...], int]:
+    """How many rows there are by these fields, and by whether these conditions hold."""
+    rows = rows.order_by().annotate(**{name: ExpressionWrapper(one, BooleanField()) for name, one in computed.items()})
+    found = rows.values_list(*names, *computed).annotate(count=Count("pk"))
     return {tuple(key): count for *key, count in found}

@@ -1,6 +1,7 @@
 """Many at once, on PostgreSQL with real threads: what locks and conditional updates are there for."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -87,6 +88,83 @@ def test_twenty_people_claim_the_last_twenty_booklets_at_once_and_nobody_reads_f
     no_errors(results)
     assert {step.kind for step in results} == {"item"}
     assert Sitting.objects.values("booklet").distinct().count() == 20
+
+
+def until_somebody_waits() -> None:
+    """Wait until another connection to this database waits for a lock."""
+    asked = (
+        "SELECT EXISTS (SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) "
+        "WHERE NOT granted AND datname = current_database())"
+    )
+    end = time.monotonic() + 30
+    with connection.cursor() as cursor:
+        while time.monotonic() < end:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute(asked)
+            if cursor.fetchone()[0]:
+                return
+            time.sleep(0.01)
+    raise AssertionError("nobody waits")
+
+
+def meanwhile(change: Callable[[], Any], call: Callable[[], Any], *, commit: bool = True) -> list[Any]:
+    """The results of both, where the call begins when the change is made, and waits until the change is stored."""
+    made = threading.Event()
+
+    def first() -> Any:
+        with transaction.atomic():
+            result = change()
+            made.set()
+            until_somebody_waits()
+            transaction.set_rollback(not commit)
+        return result
+
+    def second() -> Any:
+        assert made.wait(timeout=30)
+        return call()
+
+    return together(first, second)
+
+
+@pytest.mark.parametrize("state", ["paused", "closing"])
+def test_a_stage_that_stops_admitting_while_somebody_waits_at_the_door_admits_nobody(state: str) -> None:
+    stage = cast.open_stage()
+    _stopped, refusal = meanwhile(
+        lambda: Stage.objects.filter(pk=stage.pk).update(state=state),
+        lambda: begin_sitting(study=stage.study, ids=cast.person()),
+    )
+    assert isinstance(refusal, EntryRefused) and refusal.code == "closed"
+    assert not Respondent.objects.exists()
+    assert Stage.objects.get().arrivals == 0
+
+
+def test_a_stage_that_fills_up_while_somebody_waits_at_the_door_admits_nobody() -> None:
+    stage = cast.open_stage()
+
+    def fill_up() -> None:
+        Stage.objects.filter(pk=stage.pk).update(arrivals=4)
+        Booklet.objects.filter(stage=stage).update(claimed_at=timezone.now())
+
+    _filled, refusal = meanwhile(fill_up, lambda: begin_sitting(study=stage.study, ids=cast.person()))
+    assert isinstance(refusal, EntryRefused) and refusal.code == "full"
+    assert not Respondent.objects.exists()
+    assert Stage.objects.get().arrivals == 4
+
+
+def test_of_two_tabs_the_one_that_waits_gets_the_sitting_of_the_other() -> None:
+    stage, ids = cast.open_stage(), cast.person()
+    first, second = meanwhile(*[lambda: begin_sitting(study=stage.study, ids=ids)] * 2)
+    assert first == second and (first.is_new, second.is_new) == (True, False)
+    assert Stage.objects.get().arrivals == 1
+
+
+@pytest.mark.parametrize(("commit", "kind"), [(False, "item"), (True, "end")])
+def test_who_finds_the_last_booklet_being_claimed_waits_for_what_becomes_of_it(commit: bool, kind: str) -> None:
+    stage = cast.open_stage(stages=[{"sittings": 1}])
+    visitor = cast.Visitor(stage.study)
+    _claimed, step = meanwhile(lambda: Booklet.objects.update(claimed_at=timezone.now()), visitor.check, commit=commit)
+    assert step.kind == kind
+    assert visitor.reload().state == ("live" if kind == "item" else "turned_away")
 
 
 def test_two_tabs_begin_one_sitting() -> None:

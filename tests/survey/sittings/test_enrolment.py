@@ -93,48 +93,16 @@ def test_only_an_open_stage_admits(state: str) -> None:
     assert not Respondent.objects.exists()
 
 
-@pytest.mark.parametrize("state", ["paused", "closing"])
-def test_a_stage_that_stops_admitting_between_the_look_and_the_lock_admits_nobody(
-    state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = cast.open_stage()
-    lock = enrolment.locked_row
-
-    def stops_first(pk: int) -> Stage | None:
-        Stage.objects.filter(pk=pk).update(state=state)
-        return lock(pk)
-
-    monkeypatch.setattr(enrolment, "locked_row", stops_first)
-    assert refused(stage.study, cast.person()).code == "closed"
-    assert not Respondent.objects.exists()
-
-
-def test_a_stage_that_fills_up_between_the_look_and_the_lock_admits_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = cast.open_stage()
-    lock = enrolment.locked_row
-
-    def fills_up_first(pk: int) -> Stage | None:
-        Booklet.objects.filter(stage=pk).update(claimed_at=timezone.now())
-        return lock(pk)
-
-    monkeypatch.setattr(enrolment, "locked_row", fills_up_first)
-    assert refused(stage.study, cast.person()).code == "full"
-    assert not Respondent.objects.exists()
-
-
-def test_of_two_tabs_the_slower_one_gets_the_sitting_of_the_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, ids = cast.open_stage(), cast.person()
-    lock, begun = enrolment.locked_row, []
-
-    def the_other_tab_first(pk: int) -> Stage | None:
-        monkeypatch.setattr(enrolment, "locked_row", lock)
-        begun.append(begin_sitting(study=stage.study, ids=ids))
-        return lock(pk)
-
-    monkeypatch.setattr(enrolment, "locked_row", the_other_tab_first)
-    mine = begin_sitting(study=stage.study, ids=ids)
-    assert [mine] == begun and (mine.is_new, begun[0].is_new) == (False, True)
-    assert Stage.objects.get().arrivals == 1
+@pytest.mark.parametrize("refusal", ["full", "already_taken_part"])
+def test_who_is_refused_is_not_counted_as_an_arrival(refusal: str) -> None:
+    stage, ids = cast.open_stage(panel=PROLIFIC), PanelIds("prolific", "5f1", "s1", "x1")
+    begin_sitting(study=stage.study, ids=ids)
+    other = PanelIds("prolific", "5f1", "s1", "x2")
+    if refusal == "full":
+        Booklet.objects.update(claimed_at=timezone.now())
+        other = cast.person()
+    assert refused(stage.study, other).code == refusal
+    assert Stage.objects.get().arrivals == Respondent.objects.count() == 1
 
 
 def test_failed_checks_free_the_place() -> None:

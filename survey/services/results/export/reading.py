@@ -9,15 +9,19 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from django.db.models import QuerySet
+
 from survey.contracts import instruments
-from survey.models import Assignment, Slot, Study
-from survey.services.answers.conditions import has_levels, relations_of
+from survey.models import Assignment, Slot, Stage, Study
+from survey.services.answers.conditions import hand_levels, has_levels, relations_of
 from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import excluded_sittings
+from survey.services.answers.joining import is_single, joined
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.export.columns import AFTER, BEFORE, ExportRow
 
 CHUNK = 500  # slots
+OF_SLOT = "slot__"
 
 
 NO_LEVELS: Mapping[str, str] = MappingProxyType({})
@@ -33,22 +37,29 @@ def chunks(
         after: (stage, slot) to continue after.
         levels: only answers under these levels of the study's factors.
     """
-    stages = study.stages.order_by("index").filter(index__gte=after[0])
+    # A draft has no slots.
+    stages = study.stages.order_by("index").filter(index__gte=after[0]).exclude(state=Stage.State.DRAFT)
+    wanted = _with_items(Slot.objects.select_related("stratum", "item", "booklet", "repeat_of"), study)
     for current in stages.filter(index=stage) if stage is not None else stages:
         last = after[1] if current.index == after[0] else 0
         current.study = study
         excluded, flags = excluded_sittings(current), dict[int, Sequence[str]]()
-        while slots := list(
-            current.slots.filter(number__gt=last)
-            .select_related("stratum", "item", "booklet", "repeat_of")
-            .order_by("number")[:CHUNK]
-        ):
+        while slots := list(wanted.filter(stage=current, number__gt=last).order_by("number")[:CHUNK]):
             last = slots[-1].number
             for slot in slots:
                 slot.stage = current
             if rows := _rows(slots, study, levels):
                 flags |= marks_of(study, _sittings_of(rows) - flags.keys())
                 yield [_marked(row, flags, excluded) for row in rows]
+            if len(slots) < CHUNK:
+                break
+
+
+def _with_items(slots: QuerySet[Slot], study: Study) -> QuerySet[Slot]:
+    """With what the instrument reads of a slot, by joins where there is one row."""
+    paths = [path.removeprefix(OF_SLOT) for path in instruments.of_study(study).prefetch() if path.startswith(OF_SLOT)]
+    single = [path for path in paths if is_single(Slot, path)]
+    return slots.select_related(*single).prefetch_related(*(path for path in paths if path not in single))
 
 
 def _sittings_of(rows: Iterable[ExportRow]) -> set[int]:
@@ -64,13 +75,17 @@ def _marked(row: ExportRow, flags: Mapping[int, Sequence[str]], excluded: Mappin
 
 def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[ExportRow]:
     found: dict[int, list[Assignment | None]] = {}
-    wanted = Assignment.objects.filter(slot__in=[slot.pk for slot in slots])
-    for assignment in (
-        with_answers(wanted, study)
-        .select_related("sitting__consent")
-        .prefetch_related("sitting__conditions", "conditions", "responses__score")
+    by_key = {slot.pk: slot for slot in slots}
+    read = [path for path in instruments.of_study(study).prefetch() if not path.startswith(OF_SLOT)]
+    assignments = list(
+        Assignment.objects.filter(slot__in=by_key)
+        .select_related("sitting__respondent", "sitting__booklet", "sitting__consent")
+        .prefetch_related(*joined(Assignment, ["responses__score", *read]))
         .order_by("pk")
-    ):
+    )
+    hand_levels(assignments)
+    for assignment in assignments:
+        assignment.slot = by_key[assignment.slot_id]
         found.setdefault(assignment.slot_id, []).append(assignment)
     nobody: list[Assignment | None] = [None]
     rows = [ExportRow(slot, assignment) for slot in slots for assignment in found.get(slot.pk, nobody)]
