@@ -96,14 +96,14 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
 
 
 def waiting_steps(now: datetime) -> Iterator[Trouble]:
-    """Work that does not begin because its files cannot be stored: nothing else would be seen of it."""
+    """Work that does not begin, since its files cannot be stored or a cluster is away: nothing else would tell."""
     rows = JobStep.objects.filter(state=JobStep.State.QUEUED, error__startswith=WAITS).select_related("stage__study")
     for step in rows.defer("result").order_by("pk")[:1]:
         message = (
-            f"{step} waits, since the files of predictors and plans cannot be stored, and the study does not go on. "
-            "Run hunch doctor, and read why on the study's page. Then it goes on by itself."
+            f"{step} waits, since files cannot be stored or HUNCH_COMPUTE does not answer, and the study does not go "
+            "on. Run hunch doctor, and read why on the study's page. Then it goes on by itself."
         )
-        yield Trouble(Cause.UNHEALTHY, "files", message)
+        yield Trouble(Cause.UNHEALTHY, "work between stages", message)
 
 
 def broken_parts(now: datetime) -> Iterator[Trouble]:

@@ -312,7 +312,7 @@ def test_work_that_waits_for_its_files_is_an_alert_until_it_goes_on(outside: Out
     assert not Alert.objects.exists()
     looks(one, 2, 3)
     (alert,) = Alert.objects.filter(resolved_at__isnull=True)
-    assert (alert.cause, alert.subject) == (Cause.UNHEALTHY, "files")
+    assert (alert.cause, alert.subject) == (Cause.UNHEALTHY, "work between stages")
     assert "waits" in alert.message and "hunch doctor" in alert.message
     JobStep.objects.filter(pk=step.pk).update(state="done", error="")
     looks(one, 4, 20)

@@ -11,6 +11,18 @@ from survey import background
 from survey.exceptions import ComputeAway, ComputeRefused
 
 
+def check() -> None:
+    """Look whether the cluster answers and has workers with our code, where HUNCH_COMPUTE names one.
+
+    Raises:
+        ComputeAway, ComputeRefused: it does not.
+    """
+    if settings.HUNCH_COMPUTE:
+        from survey import dask_cluster
+
+        dask_cluster.looked_at(settings.HUNCH_COMPUTE)
+
+
 @contextmanager
 def workers() -> Iterator[dict[str, Any]]:
     """The arguments `threads` and `executor` of the functions of bandit that go through all scores.

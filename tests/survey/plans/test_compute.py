@@ -191,7 +191,7 @@ def test_a_step_whose_workers_all_died_is_queued_again_and_draws_the_same_plan_l
     assert hashes_of(cast.stage_of(first.study, 2)) == by_threads
 
 
-def test_a_scheduler_that_does_not_answer_is_said_and_the_step_fails_when_its_tries_are_used_up(
+def test_a_step_waits_for_the_scheduler_and_fails_only_where_it_is_lost_in_the_middle(
     scorer: list[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -202,6 +202,13 @@ def test_a_scheduler_that_does_not_answer_is_said_and_the_step_fails_when_its_tr
         monkeypatch.setattr(cluster_of_dask, "ANSWERS_WITHIN", 0.5)
         first = cast.closed_stage(**two())
         step = cast.run_until(first, "score")
+        for _look in range(2):
+            assert jobs.run_step(step.pk) is False
+            step.refresh_from_db()
+            assert (step.state, step.tries_left, step.attempt) == (JobStep.State.QUEUED, 3, 0)
+            assert step.error.startswith(f"waits: HUNCH_COMPUTE: no scheduler answers at {address}")
+            assert step.error.endswith("then it goes on by itself")
+        monkeypatch.setattr(compute, "check", lambda: None)  # It goes away after that look.
         for left in (2, 1, 0):
             assert jobs.run_step(step.pk) is False
             step.refresh_from_db()
