@@ -511,7 +511,7 @@ class Panel:
 
     def admit(self, study: "Study", ids: PanelIds, *, now: datetime) -> None:
         """Called once when a person begins, in the same transaction and under the stage's lock. Do not call the panel's
-        API here. The study's respondents include this person already.
+        API here.
 
         Raises:
             EntryRefused: the person may not begin. Nothing is stored.

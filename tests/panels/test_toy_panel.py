@@ -307,7 +307,7 @@ def test_the_panel_admits_inside_the_transaction_and_its_refusal_leaves_nothing(
     assert begin_sitting(study=study, ids=panels.PanelIds("toypanel", "p1", "j", "t1")) == first
     with pytest.raises(EntryRefused, match="The crew of this study is complete"):
         begin_sitting(study=study, ids=panels.PanelIds("toypanel", "p2", "j", "t2"))
-    assert seen == [(True, "p1", 1), (True, "p2", 2)]  # The person who begins is among them.
+    assert seen == [(True, "p1", 0), (True, "p2", 1)]
     assert (Respondent.objects.count(), study.stages.get(index=1).arrivals) == (1, 1)
 
 

@@ -62,7 +62,7 @@ class ToyPanel(Panel):
 
     def admit(self, study: Study, ids: PanelIds, *, now: datetime) -> None:
         most = self.options(study.config).most_people
-        if most and study.respondents.count() > most:  # This person is among them.
+        if most and study.respondents.count() >= most:
             raise EntryRefused("The crew of this study is complete.", code="full")
 
     def submission_status(self, text: str) -> SubmissionStatus:
