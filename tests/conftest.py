@@ -32,7 +32,7 @@ hypothesis.settings.load_profile("hunch")
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
 # What `make check` leaves out: everything that starts a process or loads torch, and what takes its time.
 SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow"}
-SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment"}
+SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment", "s3"}
 CHROMIUM_FLAGS = [
     "--headless",
     "--no-sandbox",
