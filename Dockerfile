@@ -8,6 +8,8 @@ ARG TORCH_VERSION=2.13.0
 #   --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu --build-arg TORCH_HASH=sha256:...
 ARG TORCH_INDEX=
 ARG TORCH_HASH=
+# 1: with what HUNCH_COMPUTE and HUNCH_STORAGE_URL may ask for (Dask, S3).
+ARG WITH_EXTRAS=0
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HUNCH_VAR=/var/lib/hunch
 WORKDIR /app
@@ -18,6 +20,9 @@ RUN useradd --system --uid 10001 --no-create-home hunch \
 COPY requirements requirements
 RUN if [ "$WITH_TORCH" = 1 ]; then lock=ml; else lock=web; fi \
     && pip install --no-cache-dir --no-deps --require-hashes -r "requirements/$lock.lock" \
+    && if [ "$WITH_EXTRAS" = 1 ]; then \
+         pip install --no-cache-dir --no-deps --require-hashes -r requirements/extras.lock; \
+       fi \
     && if [ "$WITH_TORCH" = 1 ] && [ -n "$TORCH_INDEX" ]; then \
          echo "torch==$TORCH_VERSION --hash=${TORCH_HASH:?name the hash of the wheel of TORCH_INDEX}" > /tmp/torch.txt \
          && pip install --no-cache-dir --no-deps --require-hashes --index-url "$TORCH_INDEX" -r /tmp/torch.txt; \

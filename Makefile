@@ -58,7 +58,7 @@ bench: install  ## Run every benchmark; each ends in one line of JSON
 
 lock: install  ## Resolve requirements/*.in again
 	$(BIN)/python -m pip install --quiet uv
-	cd requirements && for name in dev ml web; do \
+	cd requirements && for name in dev ml web extras; do \
 	  ../$(BIN)/uv pip compile --quiet --no-header --upgrade --python-version 3.11 --python-platform linux --generate-hashes \
 	    --override overrides.txt $$([ $$name = dev ] || echo -c dev.lock) $$name.in -o $$name.lock || exit 1; done
 	cd requirements && echo torch==$(TORCH_VERSION) | ../$(BIN)/uv pip compile --quiet --no-header --universal \

@@ -10,7 +10,7 @@ from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool
 from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
 from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
-from bandit.errors import DesignError
+from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimators import (
     Comparison,
     CrossFitFold,
@@ -82,6 +82,8 @@ __all__ = [
     "TestSet",
     "Uncertainty",
     "Uniform",
+    "WorkersDiffer",
+    "WorkersLost",
     "attend",
     "auc_ceiling",
     "average_over_people",

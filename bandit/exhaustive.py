@@ -11,6 +11,8 @@ that happened, and uniform pairs with other outcomes are rejected.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
@@ -76,11 +78,19 @@ class ExhaustiveDraw:
     score: NDArray[np.int64] | None
 
 
-def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = None, threads: int = 1) -> Cut:
+def find_cut(
+    scores: FactoredScores,
+    *,
+    count: int,
+    exclude: ArrayLike | None = None,
+    threads: int = 1,
+    executor: Executor | None = None,
+) -> Cut:
     """Where the `count` highest of all pairs' scores end, exactly.
 
     `exclude`: strictly increasing ranks of pairs left out; `threads`: blocks worked on at a time (set the linear
-    algebra library to one thread then). Raises DesignError unless 0 < count < the number of pairs.
+    algebra library to one thread then); `executor`: works instead of threads, see `FactoredScores.map_blocks`, also
+    for what it raises. Raises DesignError unless 0 < count < the number of pairs.
     """
     excluded = scores.excluded(exclude)
     pairs = scores.universe_size - excluded.size
@@ -89,7 +99,7 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     low, high = _window(scores, count / (pairs + excluded.size))
     while True:
         shift = max(0, (high - low).bit_length() - (_BINS.bit_length() - 1))
-        found = _count(scores, low=low, high=high, shift=shift, exclude=excluded, threads=threads)
+        found = _count(scores, low=low, high=high, shift=shift, exclude=excluded, threads=threads, executor=executor)
         reach = found.above + np.cumsum(found.histogram[::-1])[::-1]
         if found.above >= count or reach[0] < count:
             low, high = 1 - EXACT_BELOW, EXACT_BELOW - 1  # the sample was misleading: look everywhere
@@ -109,7 +119,9 @@ def find_cut(scores: FactoredScores, *, count: int, exclude: ArrayLike | None = 
     elif found.histogram[:bin_].any():
         next_lower = low + int(np.flatnonzero(found.histogram[:bin_])[-1])
     else:
-        next_lower = max(scores.map_blocks(partial(_highest_below, score), exclude=excluded, threads=threads))
+        next_lower = max(
+            scores.map_blocks(partial(_highest_below, score), exclude=excluded, threads=threads, executor=executor)
+        )
     return Cut(
         score=score,
         count=count,
@@ -130,6 +142,7 @@ def draw_exhaustively(
     rng: np.random.Generator,
     exclude: ArrayLike | None = None,
     threads: int = 1,
+    executor: Executor | None = None,
     responses_per_item: int = 1,
 ) -> ExhaustiveDraw:
     """Draws `n` slots from all pairs by the design, without replacement inside each stratum.
@@ -137,6 +150,7 @@ def draw_exhaustively(
     `design`: Uniform, EpsilonGreedy or TestSet; others need a number for every pair at once and are refused.
     `exclude`: strictly increasing ranks of pairs that may not be drawn, for instance those already answered.
     `responses_per_item`: how many slots each drawn pair has; `n` is a multiple of it.
+    `executor`: works instead of threads, see `FactoredScores.map_blocks`, also for what it raises.
     The same factors and Generator state give the same draw on every machine, with any number of threads.
     Raises DesignError, with the sizes, if the design does not fit the pairs.
     """
@@ -162,7 +176,7 @@ def draw_exhaustively(
             replicates=replicates,
             rng=rng,
         )
-    layers = _Layers.of(scores, ends, exclude=excluded, threads=threads)
+    layers = _Layers.of(scores, ends, exclude=excluded, threads=threads, executor=executor)
     drawn = layers.draw(allocation, rng)
     return _mixed(
         ranks=drawn,
@@ -181,13 +195,26 @@ def shortlist(
     rng: np.random.Generator,
     exclude: ArrayLike | None = None,
     threads: int = 1,
+    executor: Executor | None = None,
 ) -> NDArray[np.int64]:
-    """The ranks of the `size` pairs with the highest scores, int64, increasing; ties at the cut broken at random."""
+    """The ranks of the `size` pairs with the highest scores, int64, increasing; ties at the cut broken at random.
+
+    `executor`: works instead of threads, see `FactoredScores.map_blocks`, also for what it raises.
+    """
     excluded = scores.excluded(exclude)
-    cut = find_cut(scores, count=size, exclude=excluded, threads=threads)
-    above = _collect(scores, low=cut.score + 1, high=EXACT_BELOW - 1, exclude=excluded, threads=threads)
+    cut = find_cut(scores, count=size, exclude=excluded, threads=threads, executor=executor)
+    above = _collect(
+        scores, low=cut.score + 1, high=EXACT_BELOW - 1, exclude=excluded, threads=threads, executor=executor
+    )
     tied = _draw_tied(
-        scores, score=cut.score, tied=cut.tied, n=size - cut.above, exclude=excluded, rng=rng, threads=threads
+        scores,
+        score=cut.score,
+        tied=cut.tied,
+        n=size - cut.above,
+        exclude=excluded,
+        rng=rng,
+        threads=threads,
+        executor=executor,
     )
     return np.sort(np.concatenate([above, tied]))
 
@@ -282,16 +309,25 @@ class _Layers:
     membership: NDArray[np.int64]
     exclude: NDArray[np.int64]
     threads: int
+    executor: Executor | None
 
     @classmethod
-    def of(cls, scores: FactoredScores, ends: Ends, *, exclude: NDArray[np.int64], threads: int) -> _Layers:
-        top = find_cut(scores, count=ends.highest, exclude=exclude, threads=threads)
+    def of(
+        cls,
+        scores: FactoredScores,
+        ends: Ends,
+        *,
+        exclude: NDArray[np.int64],
+        threads: int,
+        executor: Executor | None,
+    ) -> _Layers:
+        top = find_cut(scores, count=ends.highest, exclude=exclude, threads=threads, executor=executor)
         parts = [[top.above, top.count - top.above]]
         between = ends.size - ends.highest - ends.lowest
         if not ends.lowest:
             rows = [[*parts[0], 0], [0, top.tied - parts[0][1], ends.size - top.above - top.tied]]
-            return cls(scores, ends, top, None, np.array(rows), exclude, threads)
-        bottom = find_cut(scores.negated(), count=ends.lowest, exclude=exclude, threads=threads)
+            return cls(scores, ends, top, None, np.array(rows), exclude, threads, executor)
+        bottom = find_cut(scores.negated(), count=ends.lowest, exclude=exclude, threads=threads, executor=executor)
         if -bottom.score >= top.score:
             raise DesignError(
                 f"scores: {top.tied} of {ends.size} pairs share the score {top.score}, and both ends reach into them; "
@@ -303,7 +339,7 @@ class _Layers:
             [0, 0, 0, bottom.count - bottom.above, bottom.above],
             [0, left[0], between - sum(left), left[1], 0],
         ]
-        return cls(scores, ends, top, bottom, np.array(rows), exclude, threads)
+        return cls(scores, ends, top, bottom, np.array(rows), exclude, threads, executor)
 
     def draw(self, allocation: tuple[int, ...], rng: np.random.Generator) -> list[NDArray[np.int64]]:
         """The ranks of each stratum's drawn pairs, in random order."""
@@ -344,6 +380,7 @@ class _Layers:
                 exclude=self.exclude,
                 rng=rng,
                 threads=self.threads,
+                executor=self.executor,
             )
         bounds = [EXACT_BELOW, *cuts, -EXACT_BELOW]
         for index in range(len(bounds) - 1):
@@ -369,13 +406,17 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class _CountedBlock:
-    """What `_Counted` sums up, of one block: the bins of the scores in the window, one by one and in no order."""
+    """What `_Counted` sums up, of one block or of a tile of blocks: the bins of the scores in the window, in no order.
+
+    `counts`: how many scores are in each of the bins, which are then distinct; None if each bin stands for one score.
+    """
 
     above: int
     above_total: int
     bins: NDArray[np.int32]
     highest: int
     lowest: int
+    counts: NDArray[np.int32] | None = None
 
 
 def _window(scores: FactoredScores, fraction: float) -> tuple[int, int]:
@@ -400,18 +441,34 @@ def _count(
     shift: int,
     exclude: NDArray[np.int64],
     threads: int,
+    executor: Executor | None,
 ) -> _Counted:
     """What lies above `high`, and how many scores are in each bin of 2^shift whole numbers from `low` to `high`."""
-    blocks = scores.map_blocks(partial(_count_block, low, high, shift), exclude=exclude, threads=threads)
-    histogram = np.zeros(((high - low) >> shift) + 1, dtype=np.int64)
+    n_bins = ((high - low) >> shift) + 1
+    blocks = scores.map_blocks(
+        partial(_count_block, low, high, shift),
+        exclude=exclude,
+        threads=threads,
+        executor=executor,
+        # Where all scores are in the window, their bins one by one would be as much as the scores.
+        combine=partial(_count_tile, n_bins),
+    )
+    return _summed_up(n_bins, blocks)
+
+
+def _summed_up(n_bins: int, parts: Iterable[_CountedBlock]) -> _Counted:
+    histogram = np.zeros(n_bins, dtype=np.int64)
     above, above_total, highest, lowest = 0, 0, -EXACT_BELOW, EXACT_BELOW
     waiting: list[NDArray[np.int32]] = []
-    for part in blocks:
+    for part in parts:
         above += part.above
         above_total += part.above_total
         highest = max(highest, part.highest)
         # A block without any pair has no lowest score.
         lowest = min(lowest, part.lowest) if part.highest > -EXACT_BELOW else lowest
+        if part.counts is not None:
+            histogram[part.bins] += part.counts
+            continue
         waiting.append(part.bins)
         # Few scores of a block are in the window. To count them block by block would cost a pass over all bins each.
         if sum(map(len, waiting)) > _BINS:
@@ -420,6 +477,19 @@ def _count(
     if waiting:
         histogram += np.bincount(np.concatenate(waiting), minlength=histogram.size)
     return _Counted(above=above, above_total=above_total, histogram=histogram, highest=highest, lowest=lowest)
+
+
+def _count_tile(n_bins: int, parts: Iterable[_CountedBlock]) -> _CountedBlock:
+    found = _summed_up(n_bins, parts)
+    bins = np.flatnonzero(found.histogram)
+    return _CountedBlock(
+        above=found.above,
+        above_total=found.above_total,
+        bins=bins.astype(np.int32),
+        highest=found.highest,
+        lowest=found.lowest,
+        counts=found.histogram[bins].astype(np.int32),
+    )
 
 
 def _count_block(low: int, high: int, shift: int, block: Block) -> _CountedBlock:
@@ -448,24 +518,30 @@ def _highest_below(score: int, block: Block) -> int:
 
 
 def _collect(
-    scores: FactoredScores, *, low: int, high: int, exclude: NDArray[np.int64], threads: int
+    scores: FactoredScores,
+    *,
+    low: int,
+    high: int,
+    exclude: NDArray[np.int64],
+    threads: int,
+    executor: Executor | None,
 ) -> NDArray[np.int64]:
     """The ranks of all pairs with scores in low..high, increasing."""
-    n = scores.n_questions
-
-    def one(block: Block) -> NDArray[np.int64]:
-        evidence, target = np.nonzero((block.scores >= low) & (block.scores <= high))
-        return rank_of(
-            Pairs(
-                evidence=block.evidence[evidence].astype(np.int32),
-                target=(block.first_target + target).astype(np.int32),
-                outcome=np.full(evidence.size, block.outcome, dtype=np.int8),
-            ),
-            n,
-        )
-
-    parts = scores.map_blocks(one, exclude=exclude, threads=threads)
+    work = partial(_ranks_between, low, high, scores.n_questions)
+    parts = scores.map_blocks(work, exclude=exclude, threads=threads, executor=executor)
     return np.sort(np.concatenate([part for part in parts if part.size] or [np.empty(0, dtype=np.int64)]))
+
+
+def _ranks_between(low: int, high: int, n_questions: int, block: Block) -> NDArray[np.int64]:
+    evidence, target = np.nonzero((block.scores >= low) & (block.scores <= high))
+    return rank_of(
+        Pairs(
+            evidence=block.evidence[evidence].astype(np.int32),
+            target=(block.first_target + target).astype(np.int32),
+            outcome=np.full(evidence.size, block.outcome, dtype=np.int8),
+        ),
+        n_questions,
+    )
 
 
 def _draw_tied(
@@ -477,10 +553,11 @@ def _draw_tied(
     exclude: NDArray[np.int64],
     rng: np.random.Generator,
     threads: int,
+    executor: Executor | None,
 ) -> NDArray[np.int64]:
     """`n` of the `tied` pairs with exactly this score, in random order."""
     if n and tied < _RARE * scores.universe_size:
-        everyone = _collect(scores, low=score, high=score, exclude=exclude, threads=threads)
+        everyone = _collect(scores, low=score, high=score, exclude=exclude, threads=threads, executor=executor)
         return rng.choice(everyone, size=n, replace=False)
     return _draw_between(scores, low=score, high=score, n=n, exclude=exclude, rng=rng)
 

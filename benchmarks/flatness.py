@@ -1,25 +1,33 @@
 """Does a page cost more in a large study than in a small one? Do exports and plans cost twice for twice as much?
 
-    python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 60] [--linear 1000,10000,100000]
+    python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 40]
+    python benchmarks/flatness.py --slots "" --linear 2000,10000,50000 --stages 7
 
 Three studies lie in one database, with as many slots and as many stored responses each: half of the slots are
 answered, half are free. People begin in each in turn, claim their items and answer two of them, in this process.
-Printed is the median of each kind of page, and how many times that of the smallest study it is: at most 1.5.
+Printed is the median of each kind of page, and how many times that of the smallest study it is: at most 1.5. "Look for
+slots" is what beat does twice a minute.
 
-With --linear a stage of each of these sizes is planned, and the answers of one are exported and estimated: printed are
-microseconds a slot. --database takes the address of a database to use instead of a fresh PostgreSQL of its own; studies
-that an earlier run has left there are used again.
+With --linear a stage of each of these sizes is planned, with as many slots and with ten times as many candidates, and
+the answers of one are exported and estimated. Printed is processor time for a slot or a candidate, and that of the
+largest size divided by that of the smallest: at most about 1.3. With --stages a study of so many stages runs, all of
+one size: printed is the processor time of freezing, evaluating and planning each. PostgreSQL's own time is not in
+these; with --database sqlite:///PATH all of it is. --database takes the address of a database to use instead of a fresh
+PostgreSQL; studies that an earlier run has left there are used again.
 """
 
 import argparse
+import gc
 import json
 import os
+import random
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +38,7 @@ from _servers import ROOT, postgresql
 
 ITEMS = 10  # of a sitting
 QUESTIONS = 4000
-KINDS = ("welcome", "consent", "begin and claim", "item page", "item post")
+KINDS = ("welcome", "consent", "begin and claim", "item page", "item post", "look for slots")
 STUDY = """
 slug = "{slug}"
 title = "A study"
@@ -72,8 +80,10 @@ def numbers(text: str) -> list[int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slots", type=numbers, default=[1000, 100_000, 1_000_000])
-    parser.add_argument("--visits", type=int, default=60, help="people in each study")
+    parser.add_argument("--visits", type=int, default=40, help="people in each study, whose smallest has 50 places")
     parser.add_argument("--linear", type=numbers, default=[], help="slots of the stages that are planned and exported")
+    parser.add_argument("--stages", type=int, default=0, help="stages of a study that runs to its end")
+    parser.add_argument("--sittings", type=int, default=100, help="of each of these stages")
     parser.add_argument("--database", help="such as sqlite:///PATH")
     parser.add_argument("--explain", action="store_true", help="print the statements that take over a millisecond")
     options = parser.parse_args()
@@ -114,9 +124,11 @@ def measure(options: argparse.Namespace, url: str, folder: str) -> int:
         if options.explain:
             explain(options.slots[-1])
     if options.linear:
-        report["linear"] = {slots: linear(slots, Path(folder)) for slots in options.linear}
-        for slots, one in report["linear"].items():
-            print(f"{slots:>9,} slots: " + ", ".join(f"{name} {micro:.0f} µs a slot" for name, micro in one.items()))
+        linear(1000, Path(folder) / "first")  # Once, so that everything is imported.
+        found = {size: linear(size, Path(folder)) for size in options.linear}
+        report["linear"] = growth(found)
+    if options.stages:
+        report["stages"] = in_turn(options.stages, options.sittings)
     print(json.dumps(report))
     return 0
 
@@ -170,10 +182,10 @@ def make_bank() -> None:
     )
 
 
-def create(slug: str, slots: int) -> Any:
+def create(slug: str, slots: int, *, candidates: int = 0) -> Any:
     from survey.services.studies.creating import create_study
 
-    text = STUDY.format(slug=slug, sittings=slots // ITEMS, items=ITEMS, candidates=max(2000, 2 * slots))
+    text = STUDY.format(slug=slug, sittings=slots // ITEMS, items=ITEMS, candidates=candidates or max(2000, 2 * slots))
     return create_study(text=text, source_name=f"{slug}.toml")
 
 
@@ -370,7 +382,18 @@ def visit(slug: str) -> list[tuple[str, float]]:
     for _screen in range(4):
         form = filled(page.content.decode(), set())
         page = timed("item post", browser.post, f"/s/{slug}/sitting", form, headers={"X-Hunch-Exchange": "1"})
-    return found
+    return [*found, ("look for slots", looking(slug))]
+
+
+def looking(slug: str) -> float:
+    """Seconds that beat needs twice a minute to see that no slot was given back."""
+    from survey.models import Stage
+    from survey.services.sittings.expiry import deal_make_up_booklets
+
+    stage = Stage.objects.select_related("study").get(study__slug=slug)
+    begun = time.perf_counter()
+    deal_make_up_booklets(stage)
+    return time.perf_counter() - begun
 
 
 def explain(slots: int) -> None:
@@ -399,28 +422,139 @@ def explain(slots: int) -> None:
 # Linear
 
 
-def linear(slots: int, folder: Path) -> dict[str, float]:
-    """Microseconds a slot of planning a stage, and of exporting and estimating a study whose half is answered."""
-    from survey.models import Stage
+def seconds_of(run: Callable[[], Any]) -> float:
+    """Processor time, without that of collecting what earlier work has left."""
+    gc.collect()
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun
+
+
+def linear(size: int, folder: Path) -> dict[str, float]:
+    """Microseconds of planning a stage with so many slots (for each slot) and one with ten times as many candidates
+    (for each candidate), and of exporting and estimating a study whose half is answered (for each slot)."""
+    from survey.models import Stage, Study
     from survey.services.results import estimating
     from survey.services.results.export.files import write_export
     from survey.services.stages import lifecycle
 
-    planned = create(f"planned{slots}", slots)
-    slug = f"answered{slots}"
-    make_study(slug, slots, people_per_item=1)
+    run = f"{size}-{Study.objects.count()}"
+    of_slots = create(f"slots{run}", size)
+    of_candidates = create(f"candidates{run}", 1000, candidates=10 * size)
+    slug = f"answered{run}"
+    make_study(slug, size, people_per_item=1)
+    tidy()
     study = Stage.objects.select_related("study__bank").get(study__slug=slug).study
-    work = {
-        "plan": lambda: lifecycle.plan_stage(planned.stages.get()),
-        "export": lambda: write_export(study, folder / slug),
-        "estimate": lambda: estimating.estimate(study),
+    work: dict[str, tuple[int, Callable[[], Any]]] = {
+        "plan, a slot": (size, lambda: lifecycle.plan_stage(of_slots.stages.get())),
+        "plan, a candidate": (10 * size, lambda: lifecycle.plan_stage(of_candidates.stages.get())),
+        "export, a slot": (size, lambda: write_export(study, folder / slug)),
+        "estimate, a slot": (size, lambda: estimating.estimate(study)),
     }
-    found = {}
-    for name, run in work.items():
-        begun = time.process_time()
-        run()
-        found[name] = round(1e6 * (time.process_time() - begun) / slots, 1)
+    return {name: 1e6 * seconds_of(call) / rows for name, (rows, call) in work.items()}
+
+
+def growth(found: dict[int, dict[str, float]]) -> dict[str, Any]:
+    """Print what each kind of work takes at each size, and how much more for one row at the largest."""
+    sizes = list(found)
+    print(f"{'processor time, µs':<20}" + "".join(f"{size:>10,}" for size in sizes) + "   largest / smallest")
+    report = {}
+    for name in found[sizes[0]]:
+        micro = [found[size][name] for size in sizes]
+        ratio = micro[-1] / micro[0]
+        print(f"{name:<20}" + "".join(f"{one:>10.1f}" for one in micro) + f"   {ratio:.2f}")
+        report[name] = {"micro": [round(one, 1) for one in micro], "ratio": round(ratio, 2)}
+    return report
+
+
+# Stages in turn
+
+PREDICTOR = """
+[predictor]
+name = "same_task"
+"""
+STAGE = """
+[[stages]]
+sittings = {sittings}
+[stages.design]
+kind = "epsilon_greedy"
+"""
+STEPS = ("freeze", "evaluate", "plan", "look for slots")
+
+
+def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
+    """Seconds of processor time by step, one for each stage. Training is left out, which learns from all so far."""
+    from survey.services.sittings import expiry
+    from survey.services.stages import jobs, lifecycle
+    from survey.services.studies.creating import create_study
+
+    text = STUDY.format(slug=f"of{stages}", sittings=sittings, items=ITEMS, candidates=200 * sittings)
+    text = text.replace("holdout = 0", "holdout = 0.1").replace("[[stages]]", PREDICTOR + "[[stages]]", 1)
+    study = create_study(text=text + (stages - 1) * STAGE.format(sittings=sittings), source_name="stages.toml")
+    found: dict[str, list[float]] = {name: [] for name in STEPS}
+    for stage in study.stages.select_related("study__bank").order_by("index"):
+        stage.refresh_from_db()
+        answer_all(lifecycle.open_stage(stage))
+        stage = lifecycle.close_stage(stage)
+        taken: dict[str, float] = defaultdict(float)
+        while steps := [step for step in lifecycle.next_steps(stage) if step.state != "done"]:
+            taken[steps[0].kind] += seconds_of(partial(jobs.run_step, steps[0].pk))
+            steps[0].refresh_from_db()
+            if steps[0].state != "done":
+                raise RuntimeError(f"{steps[0]}: {steps[0].error}")
+            stage.refresh_from_db()
+        taken["look for slots"] = seconds_of(lambda: [expiry.deal_make_up_booklets(stage) for _time in range(20)]) / 20  # noqa: B023 - called at once
+        for name in STEPS:
+            if name in taken:
+                found[name].append(round(taken[name], 4))
+    print(f"{'processor time, s':<20}" + "".join(f"{f'stage {n}':>10}" for n in range(1, stages + 1)))
+    for name, seconds in found.items():
+        missing = "" if name != "evaluate" else f"{'':>10}"
+        print(f"{name:<20}{missing}" + "".join(f"{one:>10.3f}" for one in seconds))
     return found
+
+
+def answer_all(stage: Any) -> None:
+    """Somebody answers every booklet of an open stage."""
+    from django.db import transaction
+    from django.utils import timezone
+
+    from survey.instruments.belief_update.models import Belief
+    from survey.models import Assignment, Respondent, Response, Sitting
+
+    now, given = timezone.now(), random.Random(stage.index)
+    when = {"started_at": now, "last_seen_at": now, "ended_at": now}
+    with transaction.atomic():
+        for booklet in stage.booklets.all():
+            booklet.claimed_at = now
+            booklet.save()
+            sitting = Sitting.objects.create(
+                respondent=Respondent.objects.create(study=stage.study),
+                stage=stage,
+                booklet=booklet,
+                state="complete",
+                study_sha256=stage.study.source_sha256,
+                **when,
+            )
+            answers = Assignment.objects.bulk_create(
+                Assignment(
+                    sitting=sitting,
+                    slot=slot,
+                    position=slot.position,
+                    state="counted",
+                    assigned_at=now,
+                    completed_at=now,
+                )
+                for slot in booklet.slots.order_by("position")
+            )
+            responses = Response.objects.bulk_create(
+                Response(assignment=answer, number=number, screen=screen, answered_at=now, server_ms=900)
+                for answer in answers
+                for number, screen in enumerate(("prior", "posterior"), start=1)
+            )
+            Belief.objects.bulk_create(
+                Belief(response=response, kind=response.screen, value=given.randrange(101)) for response in responses
+            )
 
 
 if __name__ == "__main__":

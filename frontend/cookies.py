@@ -90,5 +90,5 @@ def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, s
         sitting = sitting_for(sitting_token(request), slug=study.slug)
     except SittingUnknown:
         return
-    if sitting.respondent != find_respondent(study, ids):
+    if sitting.respondent != find_respondent([study], ids):
         response.delete_cookie(SITTING, path=_path(study), samesite="Lax")

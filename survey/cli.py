@@ -69,6 +69,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "The data": {
         "backup": "Write the database, its files and the keys to one encrypted file.",
         "restore": "Fill an empty database from a backup.",
+        "check_files": "Say whether the files of plans and predictors are all there and unchanged.",
         "verify_audit": "Say whether the audit was changed.",
         "keys": "Say whether the keys are those that the database was used with.",
     },

@@ -74,6 +74,40 @@ class PayTooLow(HunchError):
     status = 422
 
 
+class ComputeAway(HunchError):
+    """The machines that should compute cannot be reached, or were lost. The same work succeeds later."""
+
+    code = "compute_away"
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
+
+
+class ComputeRefused(HunchError):
+    """The machines that should compute cannot do it until somebody changes something there."""
+
+    code = "compute_refused"
+    status = 503
+
+
+class StorageAway(HunchError):
+    """The files of predictors and plans cannot be reached. The same work succeeds later."""
+
+    code = "storage_away"
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
+
+
+class StorageRefused(HunchError):
+    """The files of predictors and plans cannot be used until somebody changes a setting or a right."""
+
+    code = "storage_refused"
+    status = 503
+
+
 class FieldErrors(HunchError):
     """Answers that were not accepted: for each field, what is wrong and how to fix it."""
 

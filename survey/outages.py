@@ -1,4 +1,4 @@
-"""Which errors say that the database or the disk cannot be used for now. Imports Django alone.
+"""Which errors say that the database, the disk or the storage of files cannot be used for now. Imports exceptions.
 
 Such an error is nobody's mistake: the same request or the same work succeeds later. Errors of a statement or of its
 values are never among them.
@@ -9,6 +9,8 @@ import os
 import re
 
 from django.db import Error, InterfaceError, InternalError, OperationalError
+
+from survey.exceptions import StorageAway
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 # numpy says only this where a disk took a part of an array.
@@ -22,8 +24,8 @@ POSTGRESQL_LIMIT = "54"
 
 
 def is_outage(exc: BaseException) -> bool:
-    """Whether this error says that the database or the disk cannot be used for now."""
-    return is_full_disk(exc) or _is_of_database(exc)
+    """Whether this error says that the database, the disk or the storage of files cannot be used for now."""
+    return isinstance(exc, StorageAway) or is_full_disk(exc) or _is_of_database(exc)
 
 
 def is_full_disk(exc: BaseException) -> bool:

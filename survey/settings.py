@@ -9,13 +9,15 @@ import base64
 import binascii
 import contextlib
 import hashlib
+import importlib.util
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import django
 from csp.constants import NONE, SELF
@@ -25,6 +27,8 @@ from environ import Env
 from survey import queues
 from survey.contracts.apps import brought_apps
 from survey.places import BASE_DIR, IS_INSTALLED
+
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 # Readers: each refuses what it cannot use, with the variable's name and the fix.
 
@@ -130,6 +134,73 @@ def read_secret_address(name: str) -> str:
     if value and (urlsplit(value).scheme != "https" or not urlsplit(value).hostname):
         raise ImproperlyConfigured(f"{name}: write https://HOST/PATH")
     return value
+
+
+def read_compute(name: str) -> str:
+    """The address of a Dask scheduler, dask://HOST:PORT or with TLS dask+tls://HOST:PORT; empty for threads alone."""
+    value = read_text(name)
+    if not value:
+        return ""
+    parts = urlsplit(value)
+    try:
+        is_place = bool(parts.hostname and parts.port)
+    except ValueError:  # The port is no number, or too large.
+        is_place = False
+    rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme not in ("dask", "dask+tls") or not is_place or rest:
+        # Without the value: it may hold a password.
+        raise ImproperlyConfigured(f"{name}: write dask://HOST:PORT of a Dask scheduler, or dask+tls://HOST:PORT")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def read_storage(name: str, default: Path) -> tuple[str, dict[str, Any]]:
+    """Where the files of predictors and plans are: as a text that may be shown, and as Django's settings of a storage.
+
+    file:///PATH, or s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME. No message shows the value: it may hold a
+    password.
+    """
+    value = read_text(name)
+    parts = urlsplit(value or default.as_uri())
+    if parts.scheme != "file" and "@" in unquote(value):
+        raise ImproperlyConfigured(
+            f"{name}: holds an @, so perhaps a password, which logs would show; leave it out and set AWS_ACCESS_KEY_ID "
+            "and AWS_SECRET_ACCESS_KEY"
+        )
+    if parts.scheme == "file":
+        folder = Path(unquote(parts.path))
+        if parts.netloc or parts.query or parts.fragment or not folder.is_absolute() or ".." in folder.parts:
+            raise ImproperlyConfigured(f"{name}: write file:///PATH, with three slashes and the whole path")
+        modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        options: dict[str, Any] = {"location": folder, **modes}
+        return folder.as_uri(), {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+    fix = f"{name}: write file:///PATH, or s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME"
+    folder_names = [one for one in unquote(parts.path).split("/") if one]
+    given = parse_qs(parts.query, keep_blank_values=True)
+    if parts.scheme != "s3" or parts.fragment or not BUCKET_NAME.fullmatch(parts.netloc) or ".." in folder_names:
+        raise ImproperlyConfigured(fix)
+    if set(given) - {"endpoint", "region"} or any(len(values) != 1 or not values[0] for values in given.values()):
+        raise ImproperlyConfigured(f"{fix}; nothing but endpoint and region may follow the ?, each once")
+    endpoint, region = (given.get(key, [""])[0] for key in ("endpoint", "region"))
+    place = urlsplit(endpoint)
+    if endpoint and (place.scheme not in ("https", "http") or not place.hostname or place.query or place.fragment):
+        raise ImproperlyConfigured(f"{name}: endpoint: write https://HOST or https://HOST:PORT")
+    if region and not re.fullmatch(r"[a-z0-9-]+", region):
+        raise ImproperlyConfigured(f"{name}: region: write a name such as eu-central-1")
+    location = "/".join(folder_names)
+    options = {
+        "bucket_name": parts.netloc,
+        "location": location,
+        "endpoint_url": endpoint.rstrip("/") or None,
+        "region_name": region or None,
+    }
+    shown = f"s3://{parts.netloc}" + (f"/{location}" if location else "") + (f" at {endpoint}" if endpoint else "")
+    return shown, {"BACKEND": "survey.s3_storage.Bucket", "OPTIONS": options}
+
+
+def need_package(module: str, *, name: str, extra: str) -> None:
+    """Refuse a setting whose package is not installed, without loading it."""
+    if importlib.util.find_spec(module) is None:
+        raise ImproperlyConfigured(f'{name}: needs a package that is not installed; run: pip install "hunch[{extra}]"')
 
 
 def read_email(name: str) -> dict[str, Any]:
@@ -294,6 +365,10 @@ HUNCH_BACKUP_PASSPHRASE = read_text("HUNCH_BACKUP_PASSPHRASE")
 
 HUNCH_PORT = read_number("HUNCH_PORT", default=8000, lowest=1, highest=65535)
 HUNCH_SCORING_THREADS = read_number("HUNCH_SCORING_THREADS", default=0, lowest=0, highest=256)
+# Machines that go through all scores in place of this one's threads.
+HUNCH_COMPUTE = read_compute("HUNCH_COMPUTE")
+if HUNCH_COMPUTE:
+    need_package("distributed", name="HUNCH_COMPUTE", extra="dask")
 HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
 # Threads of a web process answer whole requests. Python runs one at a time, so more than two only add waiting.
 HUNCH_WEB_THREADS = read_number("HUNCH_WEB_THREADS", default=2, lowest=1, highest=16)
@@ -522,15 +597,16 @@ STATIC_URL = "static/"
 # On a laptop the files are served from where they lie, without a collectstatic.
 STATIC_ROOT = (HUNCH_VAR if IS_INSTALLED else BASE_DIR) / "staticfiles" if IN_PRODUCTION else None
 WHITENOISE_USE_FINDERS = not IN_PRODUCTION
+# Predictors and plans. Workers on other machines must find them: a shared folder, or a bucket.
+HUNCH_STORAGE_URL, _files = read_storage("HUNCH_STORAGE_URL", HUNCH_VAR / "files")
+if HUNCH_STORAGE_URL.startswith("s3://"):
+    need_package("storages", name="HUNCH_STORAGE_URL", extra="s3")
+    need_package("boto3", name="HUNCH_STORAGE_URL", extra="s3")
+    # Where large files of a bucket are while they are read: the temporary folder of a container is in its memory.
+    FILE_UPLOAD_TEMP_DIR = HUNCH_VAR / "tmp"
+    FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 STORAGES = {
-    "default": {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {
-            "location": HUNCH_VAR / "files",
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        },
-    },
+    "default": _files,
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
         if IN_PRODUCTION
@@ -671,5 +747,9 @@ LOGGING = {
         "axes": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
         "httpcore": {"level": "WARNING"},
+        # At DEBUG these would print headers with credentials.
+        "boto3": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
+        "s3transfer": {"level": "WARNING"},
     },
 }

@@ -35,6 +35,28 @@ def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def folder_of_files_is_writable(**_kwargs: Any) -> list[CheckMessage]:
+    """Where HUNCH_STORAGE_URL names a folder. A bucket is asked by `doctor`, and before each step that stores files."""
+    if not settings.HUNCH_STORAGE_URL.startswith("file://"):
+        return []
+    folder = Path(settings.STORAGES["default"]["OPTIONS"]["location"])
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as exc:
+        return [
+            Error(
+                f"HUNCH_STORAGE_URL: {folder} cannot be written ({exc.strerror}).",
+                hint="Name a folder that this user may write, such as file:///srv/hunch/files.",
+                id="hunch.E005",
+            )
+        ]
+    return []
+
+
+@register()
 def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
     """Keys are made with mode 0600 on the first run; a copied or restored folder may have lost that mode."""
     return [

@@ -32,7 +32,7 @@ hypothesis.settings.load_profile("hunch")
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
 # What `make check` leaves out: everything that starts a process or loads torch, and what takes its time.
 SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow"}
-SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment"}
+SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment", "s3"}
 CHROMIUM_FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -63,6 +63,7 @@ def unavailable(sentence: str) -> NoReturn:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
     parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
+    parser.addoption("--generated", type=int, default=12, metavar="N", help="requests that tests generate of each kind")
     parser.addoption("--rewrite-authorization", action="store_true", help="write authorization.json anew")
     parser.addoption("--rewrite-query-counts", action="store_true", help="write tests/query_counts.json anew")
 

@@ -1,5 +1,6 @@
 """The real servers that tests talk to, started here when the environment names none."""
 
+import json
 import logging
 import os
 import shutil
@@ -18,7 +19,8 @@ from survey.embedded import EmbeddedServerError, redis_command, redis_server_bin
 
 __all__ = ["EmbeddedServerError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
 
-TETHER = Path(__file__).parent.parent / "survey/tether.py"
+ROOT = Path(__file__).parent.parent
+TETHER = ROOT / "survey/tether.py"
 
 
 @contextmanager
@@ -96,6 +98,86 @@ def breakable_postgresql() -> Iterator[BreakablePostgresql]:
         server.cleanup()
         with suppress(OSError):
             shutil.rmtree(folder)
+
+
+class DaskCluster:
+    """A Dask scheduler of one test's own on this machine, and its workers: each one process with one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.workers: list[subprocess.Popen[bytes]] = []
+        written = folder / "scheduler.json"
+        self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(written))
+        deadline = time.monotonic() + 120
+        while (address := _address_in(written)) is None:
+            if self.scheduler.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"no Dask scheduler: {self.log()}")
+            time.sleep(0.05)
+        self.place = address.removeprefix("tcp://")
+
+    @property
+    def address(self) -> str:
+        """As HUNCH_COMPUTE names it."""
+        return f"dask://{self.place}"
+
+    def add_worker(self, *, code: Path = ROOT) -> subprocess.Popen[bytes]:
+        """Start a worker that has the packages in the folder `code`. It is not there yet when this returns."""
+        local = Path(tempfile.mkdtemp(dir=self.folder))
+        options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--local-directory", str(local))
+        worker = self._start("dask_worker", f"tcp://{self.place}", *options, code=code)
+        self.workers.append(worker)
+        return worker
+
+    def log(self) -> str:
+        return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
+
+    def stop(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+        for process in (*self.workers, self.scheduler):
+            process.wait(timeout=60)
+
+    def _start(self, command: str, *options: str, code: Path = ROOT) -> subprocess.Popen[bytes]:
+        everywhere = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-dashboard")
+        command_line = [sys.executable, "-m", f"distributed.cli.{command}", *everywhere, *options]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "DASK_CONFIG": str(self.folder / "config")}
+        tethered = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command_line]
+        with (self.folder / f"{command}-{len(self.workers)}.log").open("wb") as log:
+            return subprocess.Popen(tethered, cwd=code, env=environment, stdout=log, stderr=subprocess.STDOUT)
+
+
+def _address_in(scheduler_file: Path) -> str | None:
+    """Where the scheduler listens, once it has written that."""
+    with suppress(FileNotFoundError, json.JSONDecodeError):
+        return str(json.loads(scheduler_file.read_text())["address"])
+    return None
+
+
+@contextmanager
+def dask_cluster(folder: Path, *, workers: int) -> Iterator[DaskCluster]:
+    """A scheduler and so many workers, which end with the test and die with us."""
+    cluster = DaskCluster(folder)
+    try:
+        for _worker in range(workers):
+            cluster.add_worker()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """An S3 in a thread of this process, as http://127.0.0.1:PORT. It takes any credentials."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # It would name every request.
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield "http://{}:{}".format(*server.get_host_and_port())
+    finally:
+        server.stop()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
-LOCKS = {"web": "web", "ml": "ml worker", "dev": "development"}
+LOCKS = {"web": "web", "ml": "ml worker", "extras": "an extra", "dev": "development"}
 # Packages whose metadata names no licence. These come from the licence files in the packages.
 UNNAMED = {"axe-playwright-python": "MIT"}
 # Short names that are less precise than the SPDX identifier, or differ from it.
@@ -40,7 +40,8 @@ packages that it needs are installed with it, unchanged and under their own lice
 (`*.dist-info/licenses`).
 
 `tools/third_party_notices.py` writes this page from the locks in `requirements/` and the metadata of the packages. The
-last column says what needs a package: the web side (all processes), the ml worker, or development with tests and demo.
+last column says what needs a package: the web side (all processes), the ml worker, an extra (`dask`, `s3`), or
+development with tests and demo.
 
 Some packages contain parts with a separate licence:
 

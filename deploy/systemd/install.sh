@@ -2,6 +2,7 @@
 # Sets Hunch up on one Linux server without containers. Run it as root, in a checkout:
 #   sh deploy/systemd/install.sh
 # PostgreSQL and Redis must run on this server or another one. Run it again to update: it keeps settings and keys.
+# HUNCH_EXTRAS=1 also installs what HUNCH_COMPUTE and HUNCH_STORAGE_URL may ask for (Dask, S3).
 # DESTDIR=/some/folder only writes the files under that folder, without a user, packages or services.
 set -eu
 umask 022
@@ -29,7 +30,7 @@ if [ -z "$root" ]; then
   id hunch >/dev/null 2>&1 || useradd --system --home-dir /var/lib/hunch --no-create-home --shell /usr/sbin/nologin hunch
   install -d /opt/hunch
   [ -x /opt/hunch/.venv/bin/python ] || "$python" -m venv /opt/hunch/.venv
-  for lock in ml torch; do
+  for lock in ml torch ${HUNCH_EXTRAS:+extras}; do
     /opt/hunch/.venv/bin/python -m pip install --no-deps --require-hashes -r "$source/requirements/$lock.lock"
   done
   [ ! -e /etc/systemd/system/hunch.target ] || systemctl stop hunch-web.socket hunch.target

@@ -16,6 +16,15 @@ from survey.study_file import LONGEST_TEXT, NOT_SAID, FieldConfig
 from . import examples
 
 
+class TextField(serializers.CharField):
+    """Text, as the document says. REST framework would take a number for one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
 class ErrorBodySerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="For machines.")
     message = serializers.CharField(help_text="For people.")
@@ -110,7 +119,7 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
 )
 class BeginSerializer(serializers.Serializer[Any]):
     consent = serializers.BooleanField(help_text="true: the consent text was read and agreed to.")
-    language = serializers.CharField(
+    language = TextField(
         required=False, max_length=10, help_text="The language of the consent text; the whole sitting is in it."
     )
     person = serializers.RegexField(
@@ -118,15 +127,15 @@ class BeginSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Open studies: who this is, 32 hexadecimal digits that the client keeps. Made if left out.",
     )
-    PROLIFIC_PID = serializers.CharField(required=False, max_length=64)
-    STUDY_ID = serializers.CharField(required=False, max_length=64)
-    SESSION_ID = serializers.CharField(required=False, max_length=64)
+    PROLIFIC_PID = TextField(required=False, max_length=64)
+    STUDY_ID = TextField(required=False, max_length=64)
+    SESSION_ID = TextField(required=False, max_length=64)
     parameters = serializers.DictField(
-        child=serializers.CharField(max_length=200),
+        child=TextField(max_length=200),
         required=False,
         help_text="Other panels and links: the address's parameters, by the names that the study gives.",
     )
-    prolific_token = serializers.CharField(
+    prolific_token = TextField(
         required=False, max_length=8192, help_text="As the panel put it into the address, if the study asks for it."
     )
 
@@ -294,10 +303,8 @@ class ReportSerializer(serializers.Serializer[Any]):
     """Something is wrong with an item that the sitting was shown."""
 
     position = serializers.IntegerField(min_value=1, max_value=9999, help_text="The item's position, as its step says.")
-    screen = serializers.CharField(max_length=40, help_text="The name of the screen that the report is about.")
-    report = serializers.CharField(
-        trim_whitespace=False, help_text=f"What is wrong, in up to {LONGEST_REPORT} characters."
-    )
+    screen = TextField(max_length=40, help_text="The name of the screen that the report is about.")
+    report = TextField(trim_whitespace=False, help_text=f"What is wrong, in up to {LONGEST_REPORT} characters.")
 
 
 @extend_schema_serializer(examples=[OpenApiExample("noted", value={"noted": True}, response_only=True)])

@@ -7,19 +7,19 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.apps import apps
 from django.conf import settings
-from django.core.files.storage import default_storage
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from survey.exceptions import HunchError
-from survey.models import CandidateSet, Erasure, PredictorRun, Stage
+from survey.models import Erasure
 from survey.places import installed_version
 from survey.services.base import erasures, files
+from survey.services.stages.needed_files import needed_files
 
 from . import archive, rows
 from .archive import BackedUpTable, BackupContents
@@ -75,25 +75,12 @@ def _written_rows(writer: archive.PartsWriter) -> BackupContents:
                 writer.add(f"rows/{table}/{number:06}.jsonl", text.encode())
                 count += len(part)
             contents.tables[table] = BackedUpTable(rows.columns_of(model), count)
-        needed = _files_needed()
+        needed = set(needed_files())
     # After that moment: stored files are never changed or removed.
-    stored = {sha256 for sha256 in named if default_storage.exists(files.name_of(sha256))}
+    stored = named & files.names_stored()
     contents.files = sorted(sha256 for sha256 in stored if files.is_stored(sha256))
     contents.missing_files = sorted((stored | needed) - set(contents.files))
     return contents
-
-
-def _files_needed() -> set[str]:
-    """What plans and predictors cannot be read without. Other hashes in rows may be of anything."""
-    sets = CandidateSet.objects.values_list("file_sha256", "shortlist_sha256", "drawn_sha256")
-    runs: Any = PredictorRun.objects.values_list("members", flat=True)
-    members = {sha256 for run in runs for member in run.values() for sha256 in member.values()}
-    listed = {manifest.get("questions", {}).get("positions_sha256", "") for manifest in _manifests()}
-    return ({sha256 for row in sets for sha256 in row} | members | listed) - {""}
-
-
-def _manifests() -> Iterator[dict[str, Any]]:
-    yield from Stage.objects.exclude(plan_sha256="").values_list("manifest", flat=True)
 
 
 @contextmanager

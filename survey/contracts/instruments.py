@@ -664,8 +664,13 @@ class Instrument(ABC):
 
         of_item = "slot__item__"
         relations = self.label_relations()
-        prefetch_related_objects(items, *(one.removeprefix(of_item) for one in relations if one.startswith(of_item)))
-        prefetch_related_objects(answers, *(one for one in relations if not one.startswith(of_item)))
+        read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
+        for rows, paths in (
+            (items, [one.removeprefix(of_item) for one in relations if one.startswith(of_item)]),
+            (answers, [one for one in relations if not one.startswith(of_item)]),
+        ):
+            for start in range(0, len(rows), read_together):
+                prefetch_related_objects(rows[start : start + read_together], *paths)
 
     def outcome_relations(self) -> Sequence[str]:
         """Those that `Estimates.outcomes` needs alone, which the study page reads of every answer."""

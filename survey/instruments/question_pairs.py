@@ -3,21 +3,19 @@ form, and draws from them. A subclass says how its rows and keys name a pair.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 
 import bandit
 from bandit.candidates import Pairs, rank_of
 from bandit.designs import Design, EpsilonGreedy
 from bandit.factored import FactoredScores
-from survey import background
 from survey.contracts.instruments import BlockProgress, Pairing, StreamedDraw
 from survey.models import Question
+from survey.services.base import compute
 
 
 class QuestionPairs(Pairing):
@@ -92,8 +90,8 @@ class QuestionPairs(Pairing):
         rng: np.random.Generator,
         progress: BlockProgress | None = None,
     ) -> np.ndarray:
-        with scoring_threads() as threads:
-            return bandit.shortlist(unpacked(scores, progress), size=size, rng=rng, threads=threads)
+        with compute.workers() as workers:
+            return bandit.shortlist(unpacked(scores, progress), size=size, rng=rng, **workers)
 
     def draw(
         self,
@@ -126,14 +124,14 @@ class QuestionPairs(Pairing):
                 responses_per_item=responses_per_item,
             )
         else:
-            with scoring_threads() as threads:
+            with compute.workers() as workers:
                 drawn = bandit.draw_exhaustively(
                     design=design,
                     n=n,
                     scores=factors,
                     rng=rng,
                     exclude=excluded,
-                    threads=threads,
+                    **workers,
                     responses_per_item=responses_per_item,
                 )
         return StreamedDraw(
@@ -143,19 +141,6 @@ class QuestionPairs(Pairing):
             strata=drawn.strata,
             replicate=drawn.replicate,
         )
-
-
-@contextmanager
-def scoring_threads() -> Iterator[int]:
-    """How many threads score all pairs in this process. Inside, the linear algebra library takes one for each product,
-    since more would wait for each other."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:  # It comes with the extra `ml`. Without it the library's own threads do what they can.
-        yield 1
-        return
-    with threadpool_limits(1, user_api="blas"):
-        yield settings.HUNCH_SCORING_THREADS or background.cores()
 
 
 def packed(factors: FactoredScores) -> np.ndarray:

@@ -282,6 +282,7 @@ class Assignment(models.Model):
         WITHDRAWN = "withdrawn", "taken back by the person"
 
     HOLDING = (State.LIVE, State.COUNTED)
+    GIVEN_BACK = (State.RELEASED, State.LATE, State.WITHDRAWN)
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="assignments")
     slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="assignments")
@@ -310,6 +311,11 @@ class Assignment(models.Model):
             models.CheckConstraint(
                 condition=~Q(state__in=["live", "released", "withdrawn"]) | Q(completed_at__isnull=True),
                 name="assignment_open_is_incomplete",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["slot"], condition=Q(state__in=["released", "late", "withdrawn"]), name="assignment_given_back"
             ),
         ]
 

@@ -10,6 +10,7 @@ from survey.contracts.panels import PostingState
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage
 from survey.panels.money import committed
 from survey.panels.postings import postings_in
+from survey.services.stages.claims import WAITS
 
 from . import audit_checks, site_health
 from .alerting import Cause, Trouble
@@ -94,6 +95,22 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
         yield Trouble(Cause.UNHEALTHY, "audit", message)
 
 
+def waiting_steps(now: datetime) -> Iterator[Trouble]:
+    """Work that does not begin, since its files cannot be stored or a cluster is away: nothing else would tell."""
+    rows = JobStep.objects.filter(state=JobStep.State.QUEUED, error__startswith=WAITS).select_related("stage__study")
+    for step in rows.defer("result").order_by("pk")[:1]:
+        message = (
+            f"{step} waits, since files cannot be stored or HUNCH_COMPUTE does not answer, and the study does not go "
+            "on. Run hunch doctor, and read why on the study's page. Then it goes on by itself."
+        )
+        yield Trouble(Cause.UNHEALTHY, "work between stages", message)
+
+
+def broken_parts(now: datetime) -> Iterator[Trouble]:
+    yield from broken_audit(now)
+    yield from waiting_steps(now)
+
+
 def _open_stages() -> QuerySet[Stage]:
     return Stage.objects.filter(state=Stage.State.OPEN).select_related("study").order_by("pk")
 
@@ -113,5 +130,5 @@ LOOKS: dict[Alert.Cause, Callable[[datetime], Iterator[Trouble]]] = {
     Cause.CAP_NEAR: caps_near,
     Cause.DISK_LOW: low_disk,
     Cause.POSTING_PAUSED: still_paused,
-    Cause.UNHEALTHY: broken_audit,
+    Cause.UNHEALTHY: broken_parts,
 }

@@ -19,9 +19,10 @@ from django.utils import timezone
 
 from survey import database, health
 from survey.contracts import panels
-from survey.exceptions import HunchError
+from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
+from survey.services.base import files
 from survey.services.sittings.identities import seal, unseal
 
 from . import audit_checks, site_health
@@ -129,6 +130,37 @@ def _disk(part: str) -> Iterator[Diagnosis]:
         yield _ok(part, f"{free} MB are left")
 
 
+def _files(part: str) -> Iterator[Diagnosis]:
+    try:
+        files.probe()
+    except (StorageAway, StorageRefused) as exc:
+        what, _semicolon, to_do = exc.message.partition("; ")
+        yield Diagnosis(part, Grade.BROKEN, what, to_do)
+    except (OSError, ValueError) as exc:
+        what = (
+            f"{settings.HUNCH_STORAGE_URL} does not keep a file ({exc.strerror if isinstance(exc, OSError) else exc})"
+        )
+        yield Diagnosis(part, Grade.BROKEN, what, "look at its disk and its rights, and at HUNCH_STORAGE_URL")
+    else:
+        yield _ok(part, f"{settings.HUNCH_STORAGE_URL} takes a file, gives it back and deletes it")
+
+
+def _compute(part: str) -> Iterator[Diagnosis]:
+    address = settings.HUNCH_COMPUTE
+    if not address:
+        yield _ok(part, "threads of the worker that scores go through all scores")
+        return
+    from survey import dask_cluster
+
+    try:
+        machines, threads = dask_cluster.looked_at(address)
+    except (ComputeAway, ComputeRefused) as exc:
+        what, _semicolon, to_do = exc.message.partition("; ")
+        yield Diagnosis(part, Grade.BROKEN, what, to_do or "see the log of the scheduler")
+    else:
+        yield _ok(part, f"{address} answers: {machines} workers with {threads} threads and our code")
+
+
 def _clock(part: str) -> Iterator[Diagnosis]:
     if connection.vendor != "postgresql":
         yield _ok(part, "the database has no clock of its own")
@@ -232,6 +264,8 @@ LOOKS: dict[str, Callable[[str], Iterator[Diagnosis]]] = {
     "workers": _workers,
     "beat": _beat,
     "disk": _disk,
+    "files": _files,
+    "compute": _compute,
     "clock": _clock,
     "keys and settings": _keys,
     "audit": _audit,

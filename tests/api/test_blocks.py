@@ -106,6 +106,8 @@ def test_a_question_is_reported_and_no_step_is_taken(client: Client) -> None:
         ({"position": "first"}, 400),
         ({"screen": "x" * 41}, 400),
         ({"report": "half a \ud83d"}, 400),
+        ({"report": 0.5}, 400),
+        ({"screen": 1}, 400),
     ],
 )
 def test_a_report_that_cannot_be_stored_is_refused(client: Client, body: dict[str, Any], status: int) -> None:

@@ -1,4 +1,9 @@
-"""Whatever is sent, the API answers as its OpenAPI document says: generated requests, in process, always the same."""
+"""Whatever is sent, the API answers as its OpenAPI document says: generated requests, in process, always the same.
+
+Each run of the tests takes some of each kind. 10,000 of them, in some minutes:
+
+    python -m tests.run tests/api/test_fuzzing.py --generated 210
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +24,7 @@ from tests.api.test_researchers import token_of
 from tests.api.test_respondents import Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-EXAMPLES = 12
+EXAMPLES = 12  # As --generated says.
 RESPONDENTS = {"study_info", "sitting_begin", "sitting_step", "sitting_answer", "sitting_left", "sitting_report"}
 RESEARCHERS = {
     *("studies", "stages", "answers", "answers_csv"),
@@ -27,6 +32,11 @@ RESEARCHERS = {
 }
 RUNNERS = {"stage_move"}
 ANSWERED_AT = ("checks", "item", "form")
+
+
+@pytest.fixture(autouse=True)
+def examples(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.EXAMPLES", pytestconfig.getoption("--generated"))
 
 
 @contextmanager

@@ -113,10 +113,10 @@ def test_a_step_that_is_no_number_is_named(person: Inside, step: Any) -> None:
 
 def test_what_is_wrong_inside_a_field_is_reported_by_its_place(client: Client) -> None:
     cast.open_study()
-    body = {"consent": True, "parameters": {"pid": "x" * 201, "sid": [1]}}
+    body = {"consent": True, "parameters": {"pid": "x" * 201, "sid": [1], "other": 12}}
     response = client.post(BEGIN, body, content_type="application/json")
     assert response.status_code == 400
-    assert set(error_of(response)["fields"]) == {"parameters.pid", "parameters.sid"}
+    assert set(error_of(response)["fields"]) == {"parameters.pid", "parameters.sid", "parameters.other"}
     assert error_of(response)["message"].startswith("parameters.pid: ")
 
 

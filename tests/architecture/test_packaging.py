@@ -19,6 +19,7 @@ def test_the_package_needs_what_the_locks_are_made_from() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     assert PROJECT["project"]["dependencies"] == requirements("web.in")
     assert [name for name in extras["ml"] if not name.startswith("torch>=")] == requirements("ml.in")
+    assert [*extras["dask"], *extras["s3"]] == requirements("extras.in")
     assert set(extras["redis"]) <= set(requirements("dev.in"))
 
 

@@ -1,6 +1,7 @@
 """Blocks that are narrower than the bank: columns of targets, as in banks of many questions."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -26,12 +27,14 @@ EXCLUDE = [0, 1, 13, 30, 41, 83]
 def columns(request, monkeypatch):
     monkeypatch.setattr(factored, "_COLUMNS", request.param)
     monkeypatch.setattr(factored, "_BLOCK", 4)
+    monkeypatch.setattr(factored, "_TILE", 5)
     return request.param
 
 
+@pytest.mark.parametrize("executor", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("happened", [None, HAPPENED])
-def test_narrow_blocks_hold_every_pair_once(columns, threads, happened):
+def test_narrow_blocks_hold_every_pair_once(columns, threads, executor, happened):
     scores = dataclasses.replace(some_factors(), happened=happened)
     whole = np.full((2, 7, 7), np.nan)
 
@@ -41,7 +44,10 @@ def test_narrow_blocks_hold_every_pair_once(columns, threads, happened):
         assert sorted(map(tuple, gaps)) == sorted(set(zip(*block.missing, strict=True)))
         return dataclasses.replace(block, scores=block.scores.copy())
 
-    for block in scores.map_blocks(seen, exclude=EXCLUDE, threads=threads):
+    with ThreadPoolExecutor(threads) as pool:
+        how = {"threads": threads, "executor": pool if executor else None}
+        found = list(scores.map_blocks(seen, exclude=EXCLUDE, **how))
+    for block in found:
         place = block.outcome, block.evidence, slice(block.first_target, block.first_target + block.scores.shape[1])
         assert np.isnan(whole[place]).all()
         whole[place] = block.scores

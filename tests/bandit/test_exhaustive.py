@@ -114,10 +114,10 @@ def cuts_found_once(monkeypatch):
     """There is no chance in a cut, so thousands of draws from the same scores share it."""
     find, found = module.find_cut, {}
 
-    def once(scores, *, count, exclude=None, threads=1):
+    def once(scores, *, count, exclude=None, **how):
         key = scores, count, tuple(exclude)
         if key not in found:
-            found[key] = find(scores, count=count, exclude=exclude, threads=threads)
+            found[key] = find(scores, count=count, exclude=exclude, **how)
         return found[key]
 
     monkeypatch.setattr(module, "find_cut", once)

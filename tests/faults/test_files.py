@@ -29,6 +29,8 @@ django.setup()
 from survey.services.stages import jobs
 jobs.run_step(int(sys.argv[1]))
 """
+# As if the disk became full after the step had begun.
+RUN_STEP_WITHOUT_A_LOOK = "from survey.services.base import files\nfiles.full_folder = lambda: None\n" + RUN_STEP
 # The process dies when half of the file is written: nothing is unwound, no exception is seen.
 DIE_IN_THE_MIDDLE = (
     """
@@ -104,8 +106,15 @@ def test_a_worker_killed_in_the_middle_of_writing_a_model(training: Any, child_e
 def test_a_disk_that_is_full_when_a_model_is_stored(
     training: Any, child_environment: dict[str, str], full_disks: None
 ) -> None:
+    folder = Path(settings.HUNCH_VAR) / "files"
     command = [sys.executable, "-c", RUN_STEP, str(training.pk)]
-    ended = on_a_full_disk(Path(settings.HUNCH_VAR) / "files", *command, environment=child_environment)
+    ended = on_a_full_disk(folder, *command, environment=child_environment)
+    assert ended.returncode == 0, ended.stderr
+    training.refresh_from_db()
+    assert (training.state, training.tries_left) == ("queued", 3)
+    assert training.error.startswith("waits: less than ") and f" are free in {folder}" in training.error
+    command = [sys.executable, "-c", RUN_STEP_WITHOUT_A_LOOK, str(training.pk)]
+    ended = on_a_full_disk(folder, *command, environment=child_environment)
     assert ended.returncode == 0 and "Traceback" not in ended.stdout + ended.stderr, ended.stderr
     training.refresh_from_db()
     assert (training.state, training.tries_left) == ("queued", 2)

@@ -190,6 +190,20 @@ def test_consent_is_stored_with_its_version_and_language(client: Client) -> None
     assert (consent.version, consent.language) == ("2", "de")
 
 
+def test_who_agrees_a_second_time_is_led_to_the_same_sitting(client: Client) -> None:
+    cast.open_study()
+    client.get("/s/cast/")
+    first = client.post("/s/cast/consent", {"consent": "yes"})
+    held = client.cookies["hunch_sitting"].value
+    second = client.post("/s/cast/consent", {"consent": "yes"})
+    assert (second.status_code, second.headers["Location"]) == (first.status_code, first.headers["Location"])
+    assert second.headers["Location"].endswith("/sitting") and "hunch_sitting" not in second.cookies
+    del client.cookies["hunch_sitting"]  # As where the first answer never arrived.
+    client.post("/s/cast/consent", {"consent": "yes"})
+    assert client.cookies["hunch_sitting"].value == held
+    assert Sitting.objects.count() == 1
+
+
 def test_a_full_stage_says_so_before_consent(client: Client, panel_study: Study) -> None:
     panel_study.stages.get(index=1).booklets.update(claimed_at=timezone.now())
     response = client.get(f"/s/cast/{IDS}", follow=True)

@@ -208,6 +208,7 @@ def test_secrets_go_to_who_needs_them_alone() -> None:
     assert holders("HUNCH_EMAIL_URL") == holders("HUNCH_ALERT_WEBHOOK_SECRET") == {*workers, "beat"}
     assert holders("HUNCH_PING_URL") == {"beat"}
     assert holders("HUNCH_LLM_KEY") == set(COMPUTING)
+    assert holders("AWS_SECRET_ACCESS_KEY") == {*web, *workers, *COMPUTING, "beat"}
 
 
 def test_profiles_add_to_what_runs_anyway() -> None:
@@ -224,13 +225,33 @@ def test_profiles_add_to_what_runs_anyway() -> None:
     assert COMPOSE["services"]["web-scale"]["networks"] == {"default": {"aliases": ["web"]}}  # As the proxy names it.
 
 
+def test_the_extras_and_the_other_locks_name_the_same_versions() -> None:
+    """They are installed one over the other, so a second version would replace the first."""
+    locked = {
+        name: dict(
+            re.findall(r"(?m)^([\w.-]+)==(\S+)", (ROOT / f"requirements/{name}.lock").read_text(encoding="utf-8"))
+        )
+        for name in ("extras", "web", "ml")
+    }
+    for name in ("web", "ml"):
+        shared = locked["extras"].keys() & locked[name].keys()
+        assert len(shared) > 3 and {one: locked[name][one] for one in shared} == {
+            one: locked["extras"][one] for one in shared
+        }
+    built = [service["build"]["args"] for service in OURS.values() if "build" in service]
+    assert {interpolate(arguments["WITH_TORCH"], {}) for arguments in built} == {"0", "1"}
+    for arguments in built:
+        assert interpolate(arguments["WITH_EXTRAS"], {}) == "0"
+        assert interpolate(arguments["WITH_EXTRAS"], {"HUNCH_EXTRAS": "1"}) == "1"
+
+
 def test_torch_is_installed_by_hash() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     (version,) = re.findall(r"(?m)^ARG TORCH_VERSION=(\S+)$", text)
     lock = (ROOT / "requirements" / "torch.lock").read_text(encoding="utf-8")
     assert re.search(rf"(?m)^torch=={re.escape(version)} \\\n    --hash=sha256:[0-9a-f]{{64}}", lock)
     installs = re.findall(r"pip install [^;&]*", text)
-    assert len(installs) == 3 and all("--require-hashes" in line and "--no-deps" in line for line in installs)
+    assert len(installs) == 4 and all("--require-hashes" in line and "--no-deps" in line for line in installs)
     # What torch needs of Python is in both locks, in the same version.
     ml = dict(re.findall(r"(?m)^([\w.-]+)==(\S+)", (ROOT / "requirements" / "ml.lock").read_text(encoding="utf-8")))
     both = {name: v for name, v in re.findall(r"(?m)^([\w.-]+)==(\S+)", lock) if name in ml}

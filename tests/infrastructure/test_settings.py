@@ -1,6 +1,7 @@
 """Settings refuse what they cannot use, name the variable, and make keys that only we can read."""
 
 import concurrent.futures
+import json
 import os
 import stat
 import subprocess
@@ -83,12 +84,109 @@ def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> Non
         ("DATABASE_URL", "mysql://localhost/hunch"),
         ("DATABASE_URL", "sqlite://:memory:"),
         ("REDIS_URL", "http://localhost"),
+        ("HUNCH_COMPUTE", "threads"),
+        ("HUNCH_COMPUTE", "tcp://10.0.0.1:8786"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1"),
+        ("HUNCH_COMPUTE", "dask://:8786"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:eight"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:99999"),
+        ("HUNCH_COMPUTE", "dask://10.0.0.1:8786/more"),
+        ("HUNCH_COMPUTE", "dask://user:hunter2@10.0.0.1:8786"),
+        ("HUNCH_STORAGE_URL", "/srv/files"),
+        ("HUNCH_STORAGE_URL", "file://srv/files"),
+        ("HUNCH_STORAGE_URL", "file:///srv/../etc"),
+        ("HUNCH_STORAGE_URL", "file:///srv/files?mode=0777"),
+        ("HUNCH_STORAGE_URL", "gs://files"),
+        ("HUNCH_STORAGE_URL", "s3://"),
+        ("HUNCH_STORAGE_URL", "s3:///files"),
+        ("HUNCH_STORAGE_URL", "s3://Files"),
+        ("HUNCH_STORAGE_URL", "s3://files/../other"),
+        ("HUNCH_STORAGE_URL", "s3://files:9000/folder"),
+        ("HUNCH_STORAGE_URL", "s3://key:hunter2@files/folder"),
+        ("HUNCH_STORAGE_URL", "s3://files?endpoint=https://key:hunter2@minio.example.org"),
+        ("HUNCH_STORAGE_URL", "s3://files?endpoint=https://key%3Ahunter2%40minio.example.org"),
+        ("HUNCH_STORAGE_URL", "s3://files?secret_key=hunter2"),
+        ("HUNCH_STORAGE_URL", "s3://files?endpoint=minio.example.org"),
+        ("HUNCH_STORAGE_URL", "s3://files?endpoint="),
+        ("HUNCH_STORAGE_URL", "s3://files?region=eu&region=us"),
+        ("HUNCH_STORAGE_URL", "s3://files?region=eu central"),
     ],
 )
 def test_it_refuses_a_bad_value_of(name: str, value: str, tmp_path: Path) -> None:
     run = load(tmp_path, **{name: value})
     assert run.returncode != 0
     assert f"ImproperlyConfigured: {name}" in run.stderr
+    assert "hunter2" not in run.stderr
+
+
+@pytest.mark.parametrize("value", ["dask://10.0.0.1:8786", "dask+tls://[fd00::1]:8786"])
+def test_a_dask_cluster_can_be_named_and_is_not_loaded(value: str, tmp_path: Path) -> None:
+    run = load(tmp_path, "settings.HUNCH_COMPUTE, 'distributed' in __import__('sys').modules", HUNCH_COMPUTE=value)
+    assert run.stdout.split() == [value, "False"], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "options"),
+    [
+        ("", "file://{var}/files", {"location": "{var}/files"}),
+        ("file:///srv/the%20files", "file:///srv/the%20files", {"location": "/srv/the files"}),
+        ("s3://files", "s3://files", {"bucket_name": "files", "location": "", "endpoint_url": "None"}),
+        (
+            "s3://files/of/hunch/?endpoint=https://minio.example.org:9000&region=eu-central-1",
+            "s3://files/of/hunch at https://minio.example.org:9000",
+            {
+                "bucket_name": "files",
+                "location": "of/hunch",
+                "endpoint_url": "https://minio.example.org:9000",
+                "region_name": "eu-central-1",
+            },
+        ),
+    ],
+)
+def test_files_lie_where_the_url_says_and_nothing_is_loaded_for_it(
+    value: str, shown: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    wanted = "settings.HUNCH_STORAGE_URL, settings.STORAGES['default']['OPTIONS'], 'boto3' in __import__('sys').modules"
+    run = load(tmp_path, f"__import__('json').dumps(({wanted}), default=str)", HUNCH_STORAGE_URL=value)
+    assert run.returncode == 0, run.stderr
+    url, found, is_loaded = json.loads(run.stdout)
+    assert url == shown.format(var=tmp_path) and not is_loaded
+    for name, expected in options.items():
+        assert str(found[name]) == expected.format(var=tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "survey.settings",
+        "HUNCH_VAR": str(tmp_path / "var"),
+        "HUNCH_STORAGE_URL": (tmp_path / "file" / "below").as_uri(),
+    }
+    command = [sys.executable, "manage.py", "check"]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert f"(hunch.E005) HUNCH_STORAGE_URL: {tmp_path}/file/below cannot be written" in run.stderr
+    environment["HUNCH_STORAGE_URL"] = (tmp_path / "made" / "for us").as_uri()
+    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True).returncode == 0
+    assert stat.S_IMODE((tmp_path / "made" / "for us").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "name", "value"),
+    [
+        ("distributed", "dask", "HUNCH_COMPUTE", "dask://10.0.0.1:8786"),
+        ("storages", "s3", "HUNCH_STORAGE_URL", "s3://files"),
+        ("boto3", "s3", "HUNCH_STORAGE_URL", "s3://files"),
+    ],
+)
+def test_it_says_which_extra_is_missing(module: str, extra: str, name: str, value: str, tmp_path: Path) -> None:
+    program = f"import sys; sys.modules[{module!r}] = None; from survey import settings"
+    environment = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(tmp_path), name: value}
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode != 0
+    said = f"ImproperlyConfigured: {name}: needs a package that is not installed; "
+    assert f'{said}run: pip install "hunch[{extra}]"' in run.stderr
 
 
 def test_keys_are_made_once_and_only_we_can_read_them(tmp_path: Path) -> None:

@@ -297,5 +297,23 @@ def test_looking_takes_few_statements_however_many_studies_there_are(
 ) -> None:
     for number in range(3):
         cast.open_study(slug=f"cast-{number}", panel=cast.PROLIFIC)
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(17):
         Watch().look()
+
+
+def test_work_that_waits_for_its_files_is_an_alert_until_it_goes_on(outside: Outside, broken: dict[str, str]) -> None:
+    stage = cast.closed_stage()
+    step = JobStep.objects.filter(stage=stage).first() or JobStep.objects.create(stage=stage, kind="train")
+    JobStep.objects.filter(pk=step.pk).update(
+        state="queued", error="waits: HUNCH_STORAGE_URL: s3://files cannot be reached"
+    )
+    one = Watch()
+    looks(one, 0, 1)
+    assert not Alert.objects.exists()
+    looks(one, 2, 3)
+    (alert,) = Alert.objects.filter(resolved_at__isnull=True)
+    assert (alert.cause, alert.subject) == (Cause.UNHEALTHY, "work between stages")
+    assert "waits" in alert.message and "hunch doctor" in alert.message
+    JobStep.objects.filter(pk=step.pk).update(state="done", error="")
+    looks(one, 4, 20)
+    assert not open_causes()

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from survey.backups import archive, making, restoring, rows, sealing
 from survey.contracts.panels import PanelIds
-from survey.exceptions import EntryRefused, HunchError
+from survey.exceptions import EntryRefused, HunchError, StorageAway
 from survey.models import (
     AuditEntry,
     Bank,
@@ -41,6 +41,7 @@ from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages.verifying import verify_stage
 from tests import cast, databases
+from tests.buckets import TestBucket, use
 from tests.golden import store
 
 from . import filled
@@ -152,10 +153,50 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
         assert all(differences == [] for _plan, _snapshot, differences in verified(slug))
     ids = PanelIds("prolific", "P0003", "S1", "SUB0003")
     beliefs = Study.objects.get(slug="beliefs")
-    assert identities.find_respondent(beliefs, ids) is not None
+    assert identities.find_respondent([beliefs], ids) is not None
     assert identities.unseal(bytes(PanelIdentity.objects.filter(study=beliefs)[0].ids_encrypted).decode()) is not None
     # The next rows get keys of their own.
     Bank.objects.create(name="new", version=1, sha256="0" * 64, question_count=0)
+
+
+def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
+    bucket: TestBucket, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, other_machine: Any
+) -> None:
+    filled.run_study()
+    kept = files.names_stored()
+    made = making.make(tmp_path / "a.backup", PASSPHRASE)
+    assert set(made.files) == kept and len(kept) > 1 and not made.missing_files
+    lost, changed = made.files[:2]
+    content = {
+        sha256: bucket.client.get_object(Bucket=bucket.name, Key=key)["Body"].read()
+        for sha256, key in ((key.rpartition("/")[2], key) for key in bucket.objects())
+    }
+    bucket.delete(lost)
+    bucket.put(changed, b"other")
+    assert set(making.make(tmp_path / "b.backup", PASSPHRASE).missing_files) == {lost, changed}
+    plans = list(Stage.objects.exclude(plan_sha256="").order_by("pk").values_list("plan_sha256", flat=True))
+    # The bucket mends what was lost in it, and a folder of another machine gets all.
+    for place in ("bucket", "folder"):
+        other_machine()
+        url = bucket.url if place == "bucket" else (tmp_path / "shared").as_uri()
+        use(url, settings, monkeypatch, Path(settings.HUNCH_VAR))
+        restore(tmp_path / "a.backup")
+        assert files.names_stored() == kept
+        for sha256 in kept:
+            with files.opened(sha256) as (file, size):
+                assert file.read() == content[sha256] and size == len(content[sha256])
+        assert list(Stage.objects.exclude(plan_sha256="").order_by("pk").values_list("plan_sha256", flat=True)) == plans
+        assert all(verify_stage(stage).agrees for stage in Stage.objects.exclude(plan_sha256=""))
+
+
+def test_a_backup_while_the_bucket_is_away_fails_and_leaves_no_file(
+    bucket: TestBucket, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.run_study()
+    use(bucket.url.replace(bucket.server, "http://127.0.0.1:9"), settings, monkeypatch, tmp_path / "machine")
+    with pytest.raises(StorageAway, match="cannot be reached now"):
+        making.make(tmp_path / "a.backup", PASSPHRASE)
+    assert not (tmp_path / "a.backup").exists() and not list(tmp_path.glob(".a.backup*"))
 
 
 def test_who_took_part_is_refused_after_a_restore(tmp_path: Path, other_machine: Any) -> None:

@@ -19,9 +19,8 @@ from survey.services.answers.exclusions import flagged_sittings
 from survey.services.answers.joining import joined
 
 BATCH = 2000
-# Answers whose questions are read by one statement. SQLite refuses one that names more than 1,000 of them (Django's
-# prefetching joins them by OR), and a large stage has many more.
-READ_AT_ONCE = 500
+# Answers whose relations are read together. SQLite takes no more than some hundred keys of questions in one statement.
+AT_ONCE = 500
 
 TRAINED = (Slot.Role.SAMPLED,)  # The roles that predictors learn from.
 ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates use: "answers that count".
@@ -38,7 +37,7 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
 def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
     """The queryset with what labels and estimates read, which is a third of what an export reads."""
     return assignments.select_related("sitting", "slot__stage", "slot__stratum", "slot__item").prefetch_related(
-        *instruments.of_study(study).label_relations()
+        *joined(Assignment, instruments.of_study(study).label_relations())
     )
 
 
@@ -86,7 +85,7 @@ def counted_answers(
     if slots is not None:
         rows = rows.filter(slot__in=slots)
     answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study)).order_by("slot__number")
-    return [answer for answer in answers.iterator(READ_AT_ONCE) if has_levels(answer, levels or {})]
+    return [answer for answer in answers.iterator(AT_ONCE) if has_levels(answer, levels or {})]
 
 
 def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
@@ -107,8 +106,7 @@ def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> l
 
 def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assignment]:
     """`frozen` of one stage, in the order of its plan, with what labels and estimates read."""
-    rows = with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number")
-    return list(rows.iterator(READ_AT_ONCE))
+    return list(with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number").iterator(AT_ONCE))
 
 
 def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
@@ -155,6 +153,17 @@ def training_examples(stage: Stage, *, held_out_through: int | None = None) -> l
         return answers
     keys = subject_keys([answer.slot.item for answer in answers], study)
     return [answer for answer, key in zip(answers, keys, strict=True) if key not in held_out]
+
+
+def trained_subjects(stage: Stage, *, held_out_through: int | None = None) -> set[frozenset[Any]]:
+    """What `training_examples` is about. It reads no answer, only the items."""
+    study = stage.study
+    teaching = [earlier for earlier in frozen_stages(study, through=stage.index) if earlier.config.teaches]
+    seen: set[frozenset[Any]] = set()
+    for earlier in teaching:
+        items = Item.objects.filter(pk__in=frozen([earlier]).values("slot__item"))
+        seen.update(subject_keys(list(items), study))
+    return seen - held_out_keys(study, through=held_out_through)
 
 
 def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:

@@ -1,31 +1,137 @@
 """Content-addressed files behind Django's storage: a file's name is the sha256 of its bytes.
 
-So workers on several machines can share files, nothing is overwritten, and a changed byte is noticed.
+So workers on several machines can share files, nothing is overwritten, and a changed byte is noticed. The storage is a
+folder, or a bucket that HUNCH_STORAGE_URL names. Every function raises StorageAway where the bucket cannot be reached,
+and StorageRefused where it does not let us in.
 """
 
+import errno
 import hashlib
 import io
 import os
+import re
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from django.conf import settings
-from django.core.files.base import File
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
+
+from survey.exceptions import StorageAway, StorageRefused
 
 CHUNK = 1 << 20
 SPACE = 256 * CHUNK  # bytes that must be free before long work begins: the files of one large predictor
 
 
+# What speaks to a bucket. Its errors are told by where they come from: to import it here would load it everywhere.
+_SPEAKS_S3 = ("botocore", "boto3", "s3transfer")
+_MISSING = (404,)
+_WRONG_SETTING = (301, 400, 401, 403, 405)  # another region, a signature that does not fit, no right; no such bucket
+_NO_CREDENTIALS = ("NoCredentials", "PartialCredentials", "ProfileNotFound", "ConfigParse")  # what boto3 says itself
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def local_folder() -> Path | None:
+    """The folder of the storage; None if it is a bucket."""
+    try:
+        return Path(default_storage.path(""))
+    except NotImplementedError:
+        return None
+
+
 def full_folder() -> Path | None:
     """A folder that we write to and whose disk has less than SPACE left; None if all have more."""
-    folders = (Path(settings.HUNCH_VAR), Path(tempfile.gettempdir()))
+    folders = [Path(settings.HUNCH_VAR), Path(tempfile.gettempdir())]
+    if (stored := local_folder()) is not None and stored.exists():
+        folders.append(stored)
     return next((folder for folder in folders if shutil.disk_usage(folder).free < SPACE), None)
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Turn what libraries of buckets raise into our errors.
+
+    Raises:
+        FileNotFoundError: an object is not there.
+        StorageAway: the storage cannot be reached, or cannot answer now.
+        StorageRefused: it answers that we may not, or that the bucket is not there.
+    """
+    try:
+        yield
+    except Exception as exc:
+        if type(exc).__module__.partition(".")[0] not in _SPEAKS_S3:
+            raise
+        answer: dict[str, Any] = getattr(exc, "response", None) or {}
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        code = str(answer.get("Error", {}).get("Code", "")) or type(exc).__name__
+        if status in _MISSING and code != "NoSuchBucket":
+            raise FileNotFoundError("not in the storage") from exc
+        if status in (*_MISSING, *_WRONG_SETTING) or code.startswith(_NO_CREDENTIALS):
+            raise StorageRefused(
+                f"HUNCH_STORAGE_URL: {settings.HUNCH_STORAGE_URL} refuses us ({code}); check the bucket, the region, "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, write, list and delete there"
+            ) from exc
+        raise StorageAway(
+            f"HUNCH_STORAGE_URL: {settings.HUNCH_STORAGE_URL} cannot be reached now ({code}); check its address, and "
+            "that its server runs"
+        ) from exc
+
+
+@contextmanager
+def _reading(sha256: str) -> Iterator[Any]:
+    """The stored content, unchecked.
+
+    Raises:
+        FileNotFoundError: it is not in the storage.
+    """
+    try:
+        with _reached(), default_storage.open(name_of(sha256), "rb") as file:
+            yield file
+    except FileNotFoundError as exc:
+        if exc.filename is not None:
+            raise
+        raise FileNotFoundError(errno.ENOENT, "not in the storage", name_of(sha256)) from exc  # A bucket does not say.
+
+
+def check_storage() -> None:
+    """Look whether the bucket answers, without a change there. A folder is looked at when Hunch starts.
+
+    Raises:
+        StorageAway, StorageRefused: it does not.
+    """
+    if local_folder() is not None:
+        return
+    # A list, since a bucket that is not there answers a question after one file as if that file were missing.
+    with _reached():
+        default_storage.listdir("probe")
+
+
+def probe() -> None:
+    """Write a file, read it, and delete it.
+
+    Raises:
+        OSError: a folder cannot be written to.
+        ValueError: something else was read than was written, or it is still there.
+        StorageAway, StorageRefused: the bucket cannot be used.
+    """
+    content = uuid.uuid4().bytes
+    with _reached():
+        name = default_storage.save(f"probe/{uuid.uuid4().hex}", ContentFile(content))
+        try:
+            with default_storage.open(name, "rb") as file:
+                found = file.read()
+        finally:
+            default_storage.delete(name)
+        if found != content:
+            raise ValueError("what was read is not what was written")
+        if default_storage.exists(name):
+            raise ValueError("what was deleted is still there")
 
 
 def name_of(sha256: str) -> str:
@@ -50,17 +156,28 @@ def sha256_of(path: Path) -> str:
 def is_stored(sha256: str) -> bool:
     """Whether the whole content is there. A worker that died while storing may have left a part under the same name."""
     try:
-        with default_storage.open(name_of(sha256), "rb") as file:
+        with _reading(sha256) as file:
             return _copied(file) == sha256
     except FileNotFoundError:
         return False
 
 
+def names_stored() -> set[str]:
+    """The hashes under which something is stored, whole or not. Asked for at once: a bucket answers slowly."""
+    with _reached():
+        try:
+            folders = default_storage.listdir("")[0]
+        except FileNotFoundError:  # Nothing was stored yet.
+            return set()
+        found = (name for folder in folders if len(folder) == 2 for name in default_storage.listdir(folder)[1])
+        return {name for name in found if _SHA256.fullmatch(name)}
+
+
 @contextmanager
 def opened(sha256: str) -> Iterator[tuple[IO[bytes], int]]:
     """The stored content, unchecked, and its size in bytes."""
-    with default_storage.open(name_of(sha256), "rb") as file:
-        yield file, default_storage.size(name_of(sha256))
+    with _reading(sha256) as file:
+        yield file, file.size
 
 
 def store(path: Path) -> str:
@@ -69,13 +186,15 @@ def store(path: Path) -> str:
     if is_stored(sha256):
         return sha256
     name = name_of(sha256)
-    default_storage.delete(name)
-    with path.open("rb") as file:
-        saved = default_storage.save(name, File(file))
-    if saved != name:  # Another worker is storing the same content.
-        default_storage.delete(saved)
-    else:
-        _flush(name)
+    with _reached():
+        if default_storage.exists(name):
+            default_storage.delete(name)
+        with path.open("rb") as file:
+            saved = default_storage.save(name, File(file))
+        if saved != name:  # Another worker is storing the same content.
+            default_storage.delete(saved)
+        else:
+            _flush(name)
     return sha256
 
 
@@ -100,7 +219,7 @@ def fetch(sha256: str, path: Path) -> None:
         ValueError: the stored bytes no longer have this hash.
         FileNotFoundError: it is not in the storage.
     """
-    with path.open("xb") as target, default_storage.open(name_of(sha256), "rb") as source:
+    with path.open("xb") as target, _reading(sha256) as source:
         if _copied(source, target) != sha256:
             raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")
 
@@ -154,7 +273,12 @@ def store_array(array: np.ndarray) -> str:
 
 
 def load_array(sha256: str) -> np.ndarray:
-    with default_storage.open(name_of(sha256), "rb") as file:
+    """
+    Raises:
+        ValueError: the stored bytes no longer have this hash.
+        FileNotFoundError: it is not in the storage.
+    """
+    with _reading(sha256) as file:
         content = file.read()
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")

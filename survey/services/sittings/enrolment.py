@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from survey.contracts import instruments, panels
-from survey.contracts.panels import PanelIds
+from survey.contracts.panels import Panel, PanelIds
 from survey.exceptions import EntryRefused, NotFound
 from survey.models import (
     Assignment,
@@ -29,7 +29,7 @@ from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import GivenSlot, draw_for_items, draw_for_sitting
 from survey.services.base.auditing import record
 from survey.services.base.budgets import Budget, spend
-from survey.services.base.compiled import CompiledQuery, insert, insert_where, run, update
+from survey.services.base.compiled import CompiledQuery, Expression, insert, insert_where, run, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import count_arrival
 
@@ -147,13 +147,13 @@ def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
     Raises:
         EntryRefused: the person took part in a study whose people this one leaves out.
     """
-    for slug in study.config.panel.exclude_people_of:
-        other = Study.objects.filter(slug=slug).first()
-        if other is not None and find_respondent(other, ids) is not None:
-            raise EntryRefused(
-                _("You have taken part in an earlier study of ours, and this one is for people who have not."),
-                code="took_part_in_another",
-            )
+    slugs = study.config.panel.exclude_people_of
+    others = Study.objects.filter(slug__in=slugs).only("pk").order_by() if slugs else ()
+    if find_respondent(others, ids) is not None:
+        raise EntryRefused(
+            _("You have taken part in an earlier study of ours, and this one is for people who have not."),
+            code="took_part_in_another",
+        )
 
 
 def _closed() -> EntryRefused:
@@ -212,19 +212,29 @@ def begin_sitting(
     """
     # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
     stage = count_arrival(study)
-    respondent = None if stage is None else _new_person(stage, study, ids, simulated)
-    if respondent is None and (begun := find_sitting(study, ids)):  # Or in another tab, which was faster.
+    panel, respondent = panels.of_study(study), Respondent(study=study, is_simulated=simulated)
+    panel_decides = type(panel).admit is not Panel.admit  # It is asked before there is a row of the person.
+    may_begin = False
+    if stage is not None:
+        sql, values = _may_begin(stage, study, ids)
+        if panel_decides:
+            may_begin = bool(run(f"SELECT {sql}", *values)[0][0])
+        else:
+            may_begin = insert_where(respondent, (sql, values)) is not None
+    if not may_begin and (begun := find_sitting(study, ids)):  # Or in another tab, which was faster.
         transaction.set_rollback(True)  # Nobody has arrived.
         return begun
     if stage is None:
         raise _closed()
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
     refuse_people_of_others(study, ids)
-    if respondent is None:
+    if not may_begin:
         raise _full()
     now = timezone.now()
     _refuse_crowds(study, address, now)
-    panels.of_study(study).admit(study, ids, now=now)
+    if panel_decides:
+        panel.admit(study, ids, now=now)
+        insert(respondent)
     store_identity(respondent=respondent, ids=ids, browser=browser)
     sitting = insert(
         Sitting(
@@ -256,16 +266,11 @@ def begin_sitting(
     return sitting
 
 
-def _new_person(stage: Stage, study: Study, ids: PanelIds, simulated: bool) -> Respondent | None:
-    """A respondent, if the stage has a free place and these ids have begun no sitting. Needs the stage's lock.
-
-    One statement, later than the lock: so it knows of everybody who has begun.
-    """
+def _may_begin(stage: Stage, study: Study, ids: PanelIds) -> Expression:
+    """Whether the stage has a free place and these ids have begun no sitting, for a statement under the stage's lock
+    and later than it: so it knows of everybody who has begun."""
     free, in_stage = free_place(stage)
-    person = [study.pk, person_hash(study, ids)]
-    return insert_where(
-        Respondent(study=study, is_simulated=simulated), (f"{free} AND NOT {HAS_BEGUN}", [*in_stage, *person])
-    )
+    return f"{free} AND NOT {HAS_BEGUN}", [*in_stage, study.pk, person_hash(study, ids)]
 
 
 def _refuse_crowds(study: Study, address: str, now: datetime) -> None:

@@ -3,6 +3,7 @@
 import hmac
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -79,10 +80,14 @@ def submission_hash(study: Study, ids: PanelIds) -> str:
     )
 
 
-def find_respondent(study: Study, ids: PanelIds) -> Respondent | None:
-    return Respondent.objects.filter(
-        panel_identity__study=study, panel_identity__person_hash=person_hash(study, ids)
-    ).first()
+def find_respondent(studies: Iterable[Study], ids: PanelIds) -> Respondent | None:
+    """The person with these ids in one of the studies."""
+    hashes = {study.pk: person_hash(study, ids) for study in studies}
+    if not hashes:
+        return None
+    # A hash is of one study alone.
+    known = Respondent.objects.filter(panel_identity__study__in=hashes, panel_identity__person_hash__in=hashes.values())
+    return known.order_by().first()
 
 
 def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str = "") -> PanelIdentity:

@@ -11,6 +11,8 @@ from survey.models import JobStep
 from survey.services.base import leases
 
 HEARTBEAT_SECONDS = 2.0
+# How the error of a step begins that cannot begin yet, and goes on by itself.
+WAITS = "waits: "
 
 
 class Claim(leases.Hold[JobStep]):

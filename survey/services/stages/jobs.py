@@ -19,14 +19,14 @@ from predictors.errors import PredictorError, Stopped
 from survey import queues
 from survey.contracts.instruments import InstrumentMissing
 from survey.database import forget_broken_connection
-from survey.exceptions import HunchError
+from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
 from survey.models import JobStep, Stage
 from survey.outages import is_outage
-from survey.services.base import files, leases
+from survey.services.base import compute, files, leases
 from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
 
 from . import lifecycle
-from .claims import Claim
+from .claims import WAITS, Claim
 from .scoring import score_candidates
 from .training import evaluate, train_member
 
@@ -66,7 +66,7 @@ def claim(step_id: int, *, now: datetime | None = None) -> Claim | None:
 
 def run_step(step_id: int) -> bool:
     """Run one step to its end. False if there was nothing to do: it is done, another worker has it, or it waits."""
-    if _waits_for_space(step_id):
+    if _waits(step_id):
         return False
     held = claim(step_id)
     if held is None:
@@ -108,6 +108,9 @@ def _end_with(held: Claim, exc: Exception) -> None:
             held.fail(str(exc))
         else:  # This process keeps the answers it got; the next beat tries again.
             held.give_back()
+    elif isinstance(exc, ComputeAway) and step.tries_left:
+        logger.warning("step %s (%s): %s", step.pk, step, exc)
+        held.give_back(sent_at=timezone.now(), error=f"it is tried again after: {exc}"[:4000])
     elif isinstance(exc, HunchError | PredictorError):
         # The error says what a person must change, so the step is not tried again.
         logger.warning("step %s (%s) failed: %s", step.pk, step, exc)
@@ -117,16 +120,37 @@ def _end_with(held: Claim, exc: Exception) -> None:
         held.fail(f"{type(exc).__name__}: {exc}")
 
 
-def _waits_for_space(step_id: int) -> bool:
-    """Whether the step must wait for room on a disk: a training whose files cannot be stored would cost its try, and
-    what servers of models were paid."""
-    folder = files.full_folder()
-    if folder is None:
+def _waits(step_id: int) -> bool:
+    """Whether the step must wait until its files can be stored, and the machines that it needs answer. What fails in
+    the middle would cost a try, and a training what servers of models were paid."""
+    words = _why_it_waits(step_id)
+    if words:
+        logger.warning("step %s %s%s", step_id, WAITS, words)
+        JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=f"{WAITS}{words}"[:4000])
+    return bool(words)
+
+
+def _why_it_waits(step_id: int) -> str:
+    if (folder := files.full_folder()) is not None:
+        return f"less than {files.SPACE // MEGABYTE} MB are free in {folder}; make room, then it goes on by itself"
+    step = JobStep.objects.select_related("stage__study").filter(pk=step_id).first()
+    if step is None or step.kind == JobStep.Kind.FREEZE:  # It stores rows alone.
+        return ""
+    try:
+        files.check_storage()
+        if _goes_through_all_scores(step):
+            compute.check()
+    except (StorageAway, StorageRefused, ComputeAway, ComputeRefused) as exc:
+        return f"{exc}; then it goes on by itself"
+    return ""
+
+
+def _goes_through_all_scores(step: JobStep) -> bool:
+    if step.kind not in (JobStep.Kind.SCORE, JobStep.Kind.PLAN):
         return False
-    words = f"waits: less than {files.SPACE // MEGABYTE} MB are free in {folder}; make room, then it goes on by itself"
-    logger.warning("step %s %s", step_id, words)
-    JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=words)
-    return True
+    following = step.stage.following()
+    is_drawn_by_scores = following is not None and following.config.design.kind != "uniform"
+    return is_drawn_by_scores and step.stage.study.config.candidates.kind == "exhaustive"
 
 
 def _freeze(held: Claim) -> None:

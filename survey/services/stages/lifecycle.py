@@ -27,7 +27,7 @@ from survey.models import (
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
-from survey.services.answers.counting import READ_AT_ONCE, in_time, with_answers
+from survey.services.answers.counting import AT_ONCE, TRAINED, in_time, with_answers, with_labels
 from survey.services.answers.exclusions import decide_exclusions, exclusion_digests, exclusion_facts, snapshot_digest
 from survey.services.answers.majorities import facts_of, has_majorities, majorities_among
 from survey.services.base.auditing import record
@@ -172,19 +172,21 @@ def freeze(stage: Stage) -> dict[str, Any]:
         raise StillLive
     instrument = instruments.of_study(stage.study)
     given = with_answers(in_time([stage]), stage.study).order_by("slot__number")
-    rows = [
-        SnapshotAnswer(stage=stage, number=number, assignment=answer, digest=answer_digest(answer, instrument))
-        for number, answer in enumerate(given.iterator(READ_AT_ONCE), start=1)
-    ]
+    rows, sittings = [], []
+    for number, answer in enumerate(given.iterator(AT_ONCE), start=1):
+        digested = answer_digest(answer, instrument)
+        rows.append(SnapshotAnswer(stage=stage, number=number, assignment_id=answer.pk, digest=digested))
+        sittings.append(answer.sitting_id)
     SnapshotAnswer.objects.bulk_create(rows, batch_size=2000)
     now = timezone.now()
     flagged = decide_exclusions(stage, now=now)
-    excluded = [row.number for row in rows if row.assignment and row.assignment.sitting_id in flagged]
+    excluded = [row.number for row, sitting in zip(rows, sittings, strict=True) if sitting in flagged]
     facts = exclusion_facts(stage.study, excluded)
     stage.snapshot_sha256 = snapshot_digest([row.digest for row in rows], facts)
     stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
     if has_majorities(stage):
-        kept = [row.assignment for row in rows if row.assignment and row.assignment.sitting_id not in flagged]
+        sampled = with_labels(in_time([stage], roles=TRAINED), stage.study).order_by("slot__number")
+        kept = [answer for answer in sampled.iterator(AT_ONCE) if answer.sitting_id not in flagged]
         stage.record(majorities=facts_of(majorities_among(kept, stage), stage))
     _move(
         stage,

@@ -227,8 +227,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
     if held_out or (is_test and sampled):
         seen: set[frozenset[Any]] = set()
         for through in {run.kept_back_through for run in runs}:
-            trained = training_examples(runs[0].stage, held_out_through=through)
-            seen.update(subject_keys([answer.slot.item for answer in trained], study))
+            seen |= counting.trained_subjects(runs[0].stage, held_out_through=through)
         held_out = _unseen(held_out, seen, study)
         sampled = _unseen(sampled, seen, study) if is_test else sampled
     parts = {}

@@ -11,14 +11,12 @@ from django.utils import timezone
 from threadpoolctl import threadpool_info
 
 from bandit import FactoredScores, factored
-from predictors import pair_scorer
 from survey import background
 from survey.exceptions import StateRefused
-from survey.instruments import question_pairs
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.question_pairs import packed, unpacked
 from survey.models import CandidateSet, JobStep, LanguageModel, ModelAnswer, Question, Stage
-from survey.services.base import files, leases
+from survey.services.base import compute, files, leases
 from survey.services.plans import planning
 from survey.services.stages import claims, jobs
 from survey.services.stages.verifying import verify_stage
@@ -36,41 +34,6 @@ def two(design: dict[str, Any] | None = None, **candidate_keys: Any) -> dict[str
         "predictor": {"name": "same_task"},
         "candidates": {"kind": "exhaustive", "scored_pairs": 200, **candidate_keys},
     }
-
-
-FIDELITY = {
-    "n": 500,
-    "spearman": 0.93,
-    "spearman_interval": [0.92, 0.94],
-    "top_decile_recall": 0.97,
-    "top_decile_recall_interval": [0.95, 0.98],
-}
-
-
-@pytest.fixture
-def scorer(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Factors at hand in place of learnt ones, which need a network; returns what was asked for."""
-    asked: list[dict[str, Any]] = []
-
-    def distil(**arguments: Any) -> pair_scorer.PairScorer:
-        asked.append(arguments)
-        rng = arguments["rng"]
-        n = len(arguments["questions"].texts)
-        return pair_scorer.PairScorer(
-            evidence=rng.integers(-9, 10, (2, n, 3)).astype(np.int8),
-            target=rng.integers(-9, 10, (2, n, 3)).astype(np.int8),
-            evidence_bias=rng.integers(-50, 50, (2, n)).astype(np.int32),
-            target_bias=rng.integers(-50, 50, (2, n)).astype(np.int32),
-            unit=0.01,
-            scored=np.arange(200),
-            unseen=np.arange(2),
-        )
-
-    monkeypatch.setattr(pair_scorer, "distil", distil)
-    monkeypatch.setattr(
-        pair_scorer, "fidelity", lambda _scorer, **_more: {"uniform": FIDELITY, "unseen_questions": None}
-    )
-    return asked
 
 
 def planned_by_predictor(slug: str = "small", **overrides: Any) -> Stage:
@@ -211,8 +174,8 @@ def test_a_plan_is_the_same_with_any_number_of_threads(
 
 def test_without_a_setting_every_core_that_the_process_may_use_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "cores", lambda: 5)
-    with question_pairs.scoring_threads() as threads:
-        assert threads == 5
+    with compute.workers() as workers:
+        assert workers == {"threads": 5}
         assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
 
 
@@ -246,7 +209,7 @@ def test_a_test_set_of_all_pairs_leaves_out_what_was_planned_before(scorer: list
 def test_fidelity_is_kept_with_the_stage(scorer: list[dict[str, Any]]) -> None:
     stage = planned_by_predictor(**two())
     drawn = stage.manifest["candidates"]
-    assert drawn["fidelity"]["uniform"] == FIDELITY
+    assert drawn["fidelity"]["uniform"]["spearman"] == 0.93
     assert CandidateSet.objects.get(stage=stage).fidelity == drawn["fidelity"]
     assert drawn["fidelity"]["scored_pairs"] == 200
 
