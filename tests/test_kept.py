@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.core.management.color import no_style
+from django.db import connection, transaction
 from django.utils import timezone
 
 from survey.models import Bank, Study
@@ -102,6 +103,20 @@ def test_the_keys_of_new_rows_go_on_after_those_put_back() -> None:
     undone(opened, slug="keys")
     study = opened(slug="keys")
     assert cast.bank(name="later").pk > study.bank_id
+
+
+@pytest.mark.django_db
+def test_the_keys_of_new_rows_go_on_where_another_test_has_set_the_sequences_back() -> None:
+    """As restoring a backup does."""
+    made.clear()
+    undone(opened, slug="set-back")
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Study, Bank]):
+            cursor.execute(statement)
+    study = opened(slug="set-back")
+    assert made["set-back"] == 1
+    more = Bank.objects.create(name="another", version=1, sha256="0" * 64, question_count=0)
+    assert more.pk > study.bank_id
 
 
 # The migrated file

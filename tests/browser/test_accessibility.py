@@ -269,6 +269,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     for person in ("b", "c"):
         faster = cast.begin(study, PanelIds("prolific", person, "study", f"session{person}"))
         assert claim_booklet(faster, now=timezone.now())
+        faster.save(update_fields=["booklet"])
     visitor.fill(RIGHT)
     visitor.press("Continue")
     visitor.look("end: full")

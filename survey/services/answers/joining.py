@@ -13,7 +13,7 @@ def joined(model: type[Model], relations: Iterable[str]) -> list[Prefetch | str]
 
     So `responses__score` and `responses__belief` are read by one statement, and not by three.
     """
-    beside: list[Prefetch | str] = []
+    beside: list[str] = []
     of_many: dict[str, list[str]] = defaultdict(list)
     for relation in relations:
         first, _dots, rest = relation.partition("__")
@@ -21,10 +21,12 @@ def joined(model: type[Model], relations: Iterable[str]) -> list[Prefetch | str]
             of_many[first] += [rest] if rest else []
         else:
             beside.append(relation)
+    # Before the others: what else goes by way of these rows must find them read.
+    joined_rows: list[Prefetch | str] = []
     for many, singles in of_many.items():
         rows = _related(model, many)._default_manager.all()
-        beside.append(Prefetch(many, rows.select_related(*singles) if singles else rows))
-    return beside
+        joined_rows.append(Prefetch(many, rows.select_related(*singles) if singles else rows))
+    return [*joined_rows, *beside]
 
 
 def is_single(model: type[Model], path: str) -> bool:
