@@ -4,9 +4,11 @@ Run by gunicorn with our own configuration. SERVING_DEADLINE in the environment 
 SERVING_LEFT_FOR the time for which a worker leaves a connection to the others.
 """
 
+import gc
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -38,6 +40,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     said = {
         "pid": os.getpid(),
         "path": path,
+        "loaded": "frontend.views" in sys.modules,
+        "passed_over": gc.get_freeze_count(),
         "method": environ["REQUEST_METHOD"],
         "length": environ.get("CONTENT_LENGTH", ""),
         "encoding": environ.get("HTTP_TRANSFER_ENCODING", ""),

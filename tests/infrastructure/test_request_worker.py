@@ -156,6 +156,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
+@SLOW
+def test_a_worker_has_loaded_the_pages_before_the_first_request_and_never_looks_for_garbage_in_them(
+    server: Server,
+) -> None:
+    said = server.ask("/")
+    assert said["loaded"]
+    assert said["passed_over"] > 100_000
+
+
 # What reaches the application
 
 
