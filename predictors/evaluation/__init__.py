@@ -4,7 +4,7 @@ Everywhere labels may be fractions, and n labels, probabilities and weights are 
 rows are measured come from the caller; `parts_by_outcome` makes those of the belief update.
 """
 
-from predictors.evaluation.curves import auc_by_group, calibration, rank_curve, roc_curve
+from predictors.evaluation.curves import auc_by_group, calibration, rank_curve, roc_curve, rows_by_rank
 from predictors.evaluation.intervals import evaluate_with_intervals, paired_difference
 from predictors.evaluation.metrics import (
     METRIC_TITLES,
@@ -34,4 +34,5 @@ __all__ = [
     "parts_by_outcome",
     "rank_curve",
     "roc_curve",
+    "rows_by_rank",
 ]

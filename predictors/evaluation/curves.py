@@ -139,7 +139,7 @@ def rank_curve(
     y, p, w = checked(labels, probabilities, sample_weight)
     found = []
     below = 0.0
-    for inside in _by_rank(p, w, points, "points"):
+    for inside in rows_by_rank(p, w, points):
         share = float(w[inside].sum() / w.sum())
         found.append(
             RankPoint(
@@ -169,6 +169,17 @@ def roc_curve(labels: ArrayLike, probabilities: ArrayLike, *, sample_weight: Arr
     rows, classes, weights = two_rows(y, w)
     false, true, _ = metrics.roc_curve(classes, p[rows], sample_weight=weights, drop_intermediate=False)
     return RocCurve(false, true)
+
+
+def rows_by_rank(
+    probabilities: NDArray[np.float64], weights: NDArray[np.float64], points: int = 10
+) -> list[NDArray[np.int64]]:
+    """The rows behind each point of `rank_curve`, as indices by rising prediction; rows of weight 0 are in none.
+
+    Raises:
+        PredictorError: points below 1.
+    """
+    return _by_rank(probabilities, weights, points, "points")
 
 
 def _by_rank(p: NDArray[np.float64], w: NDArray[np.float64], count: int, name: str) -> list[NDArray[np.int64]]:

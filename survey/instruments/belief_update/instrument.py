@@ -56,7 +56,7 @@ REPORTS = (
     ReportEntry(
         name="paper",
         title="The paper's tables and figures",
-        summary="Tables 1 to 5 and figures 2, 3 and 5 of the paper, of this study, with the paper's numbers beside.",
+        summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers beside.",
         path="survey.instruments.belief_update.reports.paper_report.PaperReport",
     ),
 )

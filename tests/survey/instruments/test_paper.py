@@ -27,7 +27,12 @@ from tests.survey.answers.test_majorities import TEST, change
 
 pytestmark = pytest.mark.django_db
 
-NAMES = ["table1", "table2", "table3", "table4", "table5", "figure2", "figure3_left", "figure3_right", "figure5"]
+NAMES = [
+    *(f"table{number}" for number in range(1, 6)),
+    *("figure2", "figure3_left", "figure3_right", "figure4", "figure5", "figure6", "figure7"),
+]
+DRAWN = ("figure2", "figure3_left", "figure3_right", "figure5", "figure6")  # Of a study without language models.
+WITHOUT_MODELS = {"table2", "table5", "figure4", "figure7"}
 STUDY: dict[str, Any] = {
     "stages": [
         {"sittings": 6},
@@ -78,9 +83,10 @@ def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
 
 def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study) -> None:
     found = pieces(study)
-    assert {name for name, piece in found.items() if piece.missing} == {"table2", "table3", "table4", "table5"}
+    assert {name for name, piece in found.items() if piece.missing} == {"table3", "table4", *WITHOUT_MODELS}
     assert "no language model has answered" in found["table2"].missing
     assert found["table3"].missing == "no group has five rows and both labels"
+    assert "neither people nor language models have answered" in found["figure7"].missing
 
 
 def test_table_1_is_the_leaderboards_on_the_majorities_with_the_papers_numbers(study: Study) -> None:
@@ -177,7 +183,7 @@ def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
     for name in ("table1", "table3", "table4"):
         assert "no test stage is frozen" in found[name].missing
     assert "no frozen stage was drawn by a predictor" in found["figure3_right"].missing
-    assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure5"))
+    assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure5", "figure6"))
 
 
 def test_a_test_stage_in_which_all_agree_has_no_area_and_no_group(study: Study) -> None:
@@ -242,12 +248,12 @@ def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: St
     run("small", "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("table1.csv", "table1.md", "table1.tex", "index.html", "paper.json"),
-        *(f"{name}.{ending}" for name in NAMES if name.startswith("figure") for ending in ("csv", "svg")),
+        *(f"{name}.{ending}" for name in DRAWN for ending in ("csv", "svg")),
     }
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     for name in NAMES:
         assert f'<section id="{name}">' in page
-    assert page.count('<img src="figure') == 4
+    assert page.count('<img src="figure') == len(DRAWN)
     assert "Not here: small: no language model has answered enough" in page
     tex = (tmp_path / "table1.tex").read_text(encoding="utf-8")
     assert r"previous\_correct" in tex and tex.count(r"\begin{") == tex.count(r"\end{")
@@ -262,7 +268,7 @@ def test_the_page_shows_figures_and_what_is_missing(study: Study) -> None:
     page = client.get(reverse("admin:survey_study_report", args=[study.pk, "paper"])).content.decode()
     assert "Figure 5: Beliefs and changes after the first stage" in page
     assert "Table 3: no group has five rows and both labels" in page
-    assert all(f'id="{name}-title"' in page for name in NAMES if name.startswith("figure"))
+    assert all(f'id="{name}-title"' in page for name in DRAWN)
 
 
 LABELS = ["q1", "q2", "source1", "source2", "previous_correct", "belief_change"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import bandit
 from survey.exceptions import StateRefused
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Study
 from survey.services.answers.conditions import read_condition
@@ -75,13 +76,29 @@ class StudyAlignment:
 
 @dataclass(frozen=True)
 class FailureLine:
-    """One pair that misled people, with its texts."""
+    """One pair that misled people, with its texts. `low` and `high`: the 95 % interval of the gain over its answers;
+    None for a single answer, or where all are equal."""
 
     llm: str
     evidence: Question
     target: Question
     gain: float
     answers: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class RightEvidence:
+    """The study's counted answers after a correct answer to the evidence that one model really gave, where it has
+    answered the target too: the change of belief in points, whether the model is wrong on the target, the design's
+    weights, and whose answers they are; (n,) each."""
+
+    llm: str
+    change: np.ndarray
+    wrong: np.ndarray
+    weight: np.ndarray
+    respondent: np.ndarray
 
 
 def obstacle(study: Study) -> str:
@@ -170,22 +187,59 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
         StateRefused: no answers of people or models.
     """
     belief_update_of(study)
-    answers = _answers(study, read_condition(study, condition))
+    return _failures(study, _answers(study, read_condition(study, condition)), llm=llm, task=task)
+
+
+def misleading(study: Study) -> tuple[list[RightEvidence], list[FailureLine]]:
+    """Both parts of figure 4: for each model the answers after evidence that it answered right, and all failures.
+
+    Raises:
+        StateRefused: no answers of people or models.
+    """
+    belief_update_of(study)
+    answers = _answers(study, {})
+    beliefs = answers.beliefs
+    found = []
+    for model in _models(study):
+        given = _answered_by(model, study)
+        kept = np.array(
+            [
+                outcome == 1 and bool(given.get(first, False)) and second in given
+                for first, second, outcome in zip(
+                    beliefs.evidence.tolist(), beliefs.target.tolist(), beliefs.outcome.tolist(), strict=True
+                )
+            ],
+            dtype=bool,
+        )
+        wrong = np.array([1.0 - given[key] for key in beliefs.target[kept].tolist()], dtype=np.float64)
+        found.append(
+            RightEvidence(
+                llm=model.name,
+                change=(beliefs.posterior - beliefs.prior)[kept],
+                wrong=wrong,
+                weight=answers.weight[kept],
+                respondent=answers.respondent[kept],
+            )
+        )
+    if not found:
+        raise StateRefused(_no_model(study))
+    return found, _failures(study, answers)
+
+
+def _failures(study: Study, answers: "_Answered", *, llm: str = "", task: str = "") -> list[FailureLine]:
     beliefs = answers.beliefs
     shown = beliefs.outcome == 1
     keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
     pairs, place = np.unique(keys, axis=0, return_inverse=True)
     place = place.reshape(-1)
+    change = (beliefs.posterior - beliefs.prior)[shown]
     count = np.bincount(place, minlength=len(pairs))
-    gain = np.bincount(place, weights=(beliefs.posterior - beliefs.prior)[shown], minlength=len(pairs)) / count
+    gain = np.bincount(place, weights=change, minlength=len(pairs)) / count
+    squares = np.bincount(place, weights=(change - gain[place]) ** 2, minlength=len(pairs))
     questions = Question.objects.select_related("task").in_bulk({*pairs[:, 0].tolist(), *pairs[:, 1].tolist()})
     lines = []
     for model in _models(study, llm):
-        given = dict(
-            ModelAnswer.objects.judged()
-            .filter(language_model=model, question__in=questions)
-            .values_list("question_id", "correct")
-        )
+        given = _answered_by(model, study)
         known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
         outcome = np.asarray([given.get(first, False) for first, _second in pairs.tolist()], dtype=int)
         correct = np.asarray([given.get(second, True) for _first, second in pairs.tolist()], dtype=int)
@@ -195,8 +249,23 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
         for one in found:
             evidence, target = (questions[key] for key in pairs[one.row].tolist())
             if not task or task in (evidence.task.name, target.task.name):
-                lines.append(FailureLine(model.name, evidence, target, one.gain, one.answers))
+                ends = _interval_of_mean(one.gain, float(squares[one.row]), one.answers)
+                lines.append(FailureLine(model.name, evidence, target, one.gain, one.answers, *ends))
     return sorted(lines, key=lambda line: (-line.gain, -line.answers, line.llm))
+
+
+def _answered_by(model: LanguageModel, study: Study) -> dict[int, bool]:
+    """Whether the model is right on a question of the study's bank, by primary key."""
+    rows = ModelAnswer.objects.judged().filter(language_model=model, question__bank=study.bank_id)
+    return {question: bool(correct) for question, correct in rows.values_list("question_id", "correct")}
+
+
+def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None, float | None]:
+    """Student's 95 % interval of the mean of n numbers with this sum of squared distances; none without a spread."""
+    if n < 2 or squares <= 0:
+        return None, None
+    half = bandit.student_t_quantile(0.975, n - 1) * (squares / (n - 1) / n) ** 0.5
+    return mean - half, mean + half
 
 
 def scored_pool(study: Study) -> CandidateSet:

@@ -46,6 +46,8 @@ FAILURES = (
     Column("target_task", "text", "The task of the second."),
     Column("gain_points", "number", "By how many points people became more confident, on average."),
     Column("answers", "number", "How many people saw the pair."),
+    Column("gain_low", "number", "Lower end of the gain's 95 % interval over these answers; empty for a single one."),
+    Column("gain_high", "number", "Its upper end."),
 )
 
 
@@ -192,7 +194,7 @@ def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
         [
             [
                 *(one.llm, one.evidence.external_id, one.target.external_id),
-                *(one.evidence.task.name, one.target.task.name, one.gain, one.answers),
+                *(one.evidence.task.name, one.target.task.name, one.gain, one.answers, one.low, one.high),
             ]
             for one in lines
         ],

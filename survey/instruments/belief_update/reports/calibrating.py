@@ -50,10 +50,11 @@ def people_studies(study: Study) -> list[Study]:
 
 
 def human_calibration(
-    study: Study, *, people_study: Study, models: Sequence[str] = (), condition: Sequence[str] = ()
+    study: Study, *, people_study: Study | None, models: Sequence[str] = (), condition: Sequence[str] = ()
 ) -> HumanCalibration:
     """
     Args:
+        people_study: None: language models alone.
         models: names of language models; empty means all that have answered questions of the study.
         condition: FACTOR=LEVEL, any number of times, to take only the beliefs under these levels.
 
@@ -62,21 +63,24 @@ def human_calibration(
         NotFound: there is no such language model.
         HunchError: no such condition, or nobody answered both questions of any pair.
     """
-    if study.bank_id != people_study.bank_id:
+    if people_study is not None and study.bank_id != people_study.bank_id:
         raise StateRefused(
             f"{people_study.slug} asks questions of {people_study.bank}, {study.slug} of {study.bank}: nobody answered "
             "the questions that beliefs are about; take studies on the same version of a bank"
         )
     notes: list[str] = []
     beliefs = _beliefs(study, condition, notes)
-    people = _people(people_study)
+    people = None if people_study is None else _people(people_study)
     chosen = _models(study, models)
+    if people is None and not chosen:
+        raise StateRefused(f"{study.slug}: neither people nor language models have answered questions of {study.bank}")
     try:
-        lines = [calibration(PEOPLE, beliefs, people)]
+        lines = [] if people is None else [calibration(PEOPLE, beliefs, people)]
         if chosen:
             lines.append(calibration(MODELS, beliefs, _answers_of(study, chosen, notes)))
     except ValueError as exc:
-        raise HunchError(f"{study.slug} and {people_study.slug}: {exc}") from exc
+        named = study.slug if people_study is None else f"{study.slug} and {people_study.slug}"
+        raise HunchError(f"{named}: {exc}") from exc
     if not chosen:
         notes.append(f"no language model has answered questions of {study.bank}; import_answers brings answers")
     if len(chosen) == 1:
@@ -84,7 +88,7 @@ def human_calibration(
     return HumanCalibration(
         lines=tuple(lines),
         beliefs=len(beliefs.posterior),
-        people=len(np.unique(people.answerer)),
+        people=0 if people is None else len(np.unique(people.answerer)),
         notes=tuple(notes),
     )
 

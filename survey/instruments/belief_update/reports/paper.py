@@ -1,4 +1,5 @@
 """The paper's tables 1 to 5 and its figures 2, 3 and 5 from plain data, each with n, interval and the paper's number.
+Figures 4, 6 and 7 are in `paper_figures`.
 
 What cannot be made is a `Piece` with a sentence in the place of its figure. Imports no rows: a study and files feed it.
 """
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 import bandit
 from bandit.errors import DesignError
 from predictors.errors import PredictorError
-from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_curve
+from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_curve, rows_by_rank
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
@@ -130,7 +131,7 @@ class PaperFigure:
     paper: float | None = None
 
     def __post_init__(self) -> None:
-        if self.low is not None and self.low == self.high:
+        if self.low == self.high or not all(end is not None and np.isfinite(end) for end in (self.low, self.high)):
             object.__setattr__(self, "low", None)
             object.__setattr__(self, "high", None)
 
@@ -409,21 +410,28 @@ def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """A line of figure 3, right: labels, predictions that had not seen them, and weights, (n,) each."""
+    """A line of figure 3, right: labels, predictions that had not seen them, and, where they are known, weights and
+    whose answers they are; (n,) each."""
 
     name: str
     labels: NDArray[np.float64]
     scores: NDArray[np.float64]
     weights: NDArray[np.float64] | None = None
+    respondent: NDArray[np.int64] | None = None
 
 
 def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
-    """The rank of the prediction against the share that changed, a line for each predictor and its answers."""
+    """The rank of the prediction against the share that changed, a line for each predictor and its answers. Where it
+    is known whose answers they are, the bands take answers of one person as dependent."""
     plain: list[list[Any]] = []
     drawn_lines = []
     for one in lines:
         points = rank_curve(one.labels, one.scores, sample_weight=one.weights)
-        plain += [[one.name, p["rank"], p["n"], p["observed"], *p["interval"]] for p in points]
+        for point, ends in zip(points, _bands_over_people(one), strict=False):
+            point["interval"] = ends
+        for p in points:
+            figure = PaperFigure(p["n"], p["observed"], *p["interval"])
+            plain.append([one.name, p["rank"], *figure.cells[:-1]])
         drawn_lines.append(
             Line(
                 f"{one.name} (n = {len(one.labels)})",
@@ -446,6 +454,40 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
         Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, plain, note, layouts),
         drawn("figure3_right", title, axes, drawn_lines),
     )
+
+
+def _bands_over_people(one: Ranked) -> Iterator[list[float]]:
+    """The interval of each point; nothing where it is not known whose answers they are. Without two people in a point
+    its ends are NaN."""
+    if one.respondent is None:
+        return
+    weights = np.ones(len(one.labels)) if one.weights is None else one.weights
+    for rows in rows_by_rank(one.scores, weights):
+        inside = np.zeros(len(one.labels), dtype=bool)
+        inside[rows] = True
+        yield share_over_people(one.labels, weights, one.respondent, inside)
+
+
+def share_over_people(
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    respondent: NDArray[np.int64],
+    inside: NDArray[np.bool_],
+) -> list[float]:
+    """The 95 % interval of a weighted mean of values in [0, 1] over the rows `inside`, which allows any dependence
+    between the answers of a person. Wilson's, at the effective number of answers, where the values are 0 and 1 and one
+    of them is rare. NaN without two people. All arguments are (n,)."""
+    kept = weights > 0
+    if len(np.unique(respondent[inside & kept])) < 2:
+        return [float("nan"), float("nan")]
+    found = bandit.hajek(
+        values=values[kept],
+        probability=weights[kept].min() / weights[kept],
+        cluster=respondent[kept],
+        domain=inside[kept],
+        share=bool(np.isin(values[inside], (0, 1)).all()),
+    )
+    return [min(1.0, max(0.0, end)) for end in found.interval]
 
 
 def _band(ends: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from predictors.datasets import PairTable, plain_text
 from survey.exceptions import HunchError
 
 from .alignment import PAPER_AVERAGES, AlignmentComparison
-from .alignment_files import Sample, match, read_answers
+from .alignment_files import Matched, Sample, match, read_answers
 from .paper import (
     METRICS,
     PAPER_ALPHAS,
@@ -30,8 +30,15 @@ from .paper import (
     table_1,
     tried,
 )
+from .paper_figures import MisleadingPair, Rises, SeenRight, figure_4, figure_6
 
 NOT_IN_FILES = "files of labels hold no beliefs, which a study has: hunch paper SLUG"
+NO_PEOPLE = "it needs beliefs and answers of people, which no file has: hunch paper SLUG, with the people's study"
+PREDICTED = Rises(
+    least=((-1.0, "any"), (0.25, "0.25 or more"), (0.5, "0.5 or more"), (0.75, "0.75 or more")),
+    unit="predicted probability that the correct answer changes the belief",
+    pair=lambda one: f"{one.rise:.3f}",
+)
 ON_TEST_FILE = "The rows are those of the test file, which may hold extremes of the predictions."
 
 
@@ -61,7 +68,14 @@ def pieces_from(
         why_not_measured: why there is no `measured`.
         questions: id, task and text of each question that the answers name.
     """
-    tables = _model_tables(sample, answers, questions, samples=samples, seed=seed)
+    needed = _needed(sample, answers, questions)
+    matched: Matched | None = None
+    if not needed and sample is not None and answers is not None and questions is not None:
+        try:
+            matched = match(sample, questions, read_answers(answers))
+        except HunchError as exc:
+            needed = exc.message.replace("\n", "; ")
+    tables = _model_tables(sample, matched, needed, samples=samples, seed=seed)
 
     def need() -> Measured:
         if measured is None:
@@ -77,7 +91,10 @@ def pieces_from(
         tried("figure2", "Figure 2", lambda: _figure_2(sample)),
         tried("figure3_left", "Figure 3, left", lambda: sentence(NOT_IN_FILES)),
         tried("figure3_right", "Figure 3, right", lambda: _figure_3_right(need())),
+        tried("figure4", "Figure 4", lambda: _figure_4(sample, matched, needed)),
         tried("figure5", "Figure 5", lambda: sentence(NOT_IN_FILES)),
+        tried("figure6", "Figure 6", lambda: _figure_6(sample)),
+        tried("figure7", "Figure 7", lambda: sentence(NO_PEOPLE)),
     ]
 
 
@@ -110,19 +127,71 @@ def _groups(measured: Measured, name: str) -> Piece:
     return group_table(name, "Table 4: AUC by the pair of tasks", labels, scores, [tasks], note=note)
 
 
-def _figure_2(sample: Sample | None) -> Piece:
+def _scored(sample: Sample | None) -> tuple[Sample, dict[int, ScoredPairs]]:
     if sample is None:
         raise HunchError("no pairs with two predictions are given: --sample FILE")
+    given = sample
 
     def texts(place: int) -> tuple[str, str]:
-        return plain_text(sample.evidence[place][1]), plain_text(sample.target[place][1])
+        return plain_text(given.evidence[place][1]), plain_text(given.target[place][1])
 
-    pairs = {1: ScoredPairs(sample.change_if_correct, texts), 0: ScoredPairs(sample.change_if_incorrect, texts)}
+    return given, {
+        1: ScoredPairs(given.change_if_correct, texts),
+        0: ScoredPairs(given.change_if_incorrect, texts),
+    }
+
+
+def _figure_2(sample: Sample | None) -> Piece:
+    given, pairs = _scored(sample)
     note = (
-        f"{len(sample)} pairs of {sample.file}, each under both outcomes, with the predictions as given; the paper has "
+        f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
         "10,000. In brackets: 95 % intervals of the mean over such pairs."
     )
     return figure_2(pairs, note)
+
+
+def _figure_6(sample: Sample | None) -> Piece:
+    given, pairs = _scored(sample)
+    note = (
+        f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
+        "10,000. The prediction of one pair has no interval over pairs."
+    )
+    return figure_6(pairs, note)
+
+
+def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Piece:
+    """By predictions in the place of what people said."""
+    if sample is None or matched is None:
+        raise HunchError(needed)
+    models, pairs = [], []
+    for trial in matched.trials:
+        right = np.flatnonzero(trial.answered & (trial.outcome == 1))
+        models.append(
+            SeenRight(
+                llm=trial.name,
+                rise=sample.change_if_correct[right],
+                wrong=1 - trial.correct[right].astype(np.float64),
+                weight=np.ones(len(right)),
+                respondent=right,
+            )
+        )
+        pairs += [
+            MisleadingPair(
+                llm=trial.name,
+                texts=(plain_text(sample.evidence[row][1]), plain_text(sample.target[row][1])),
+                tasks=(sample.evidence[row][0], sample.target[row][0]),
+                n=1,
+                rise=float(sample.change_if_correct[row]),
+            )
+            for row in right[trial.correct[right] == 0].tolist()
+        ]
+    pairs.sort(key=lambda one: (-one.rise, one.llm))
+    note = (
+        f"Pairs of {sample.file} whose evidence the model answered correctly: how often it is wrong on the target, "
+        "over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "
+        "predicted changes stand in the place of stated ones. Intervals are over pairs."
+    )
+    return figure_4(models, pairs, PREDICTED, note)
 
 
 def _figure_3_right(measured: Measured) -> Piece:
@@ -131,15 +200,8 @@ def _figure_3_right(measured: Measured) -> Piece:
     return figure_3_right([line], f"{ON_TEST_FILE} Lines by stage need a study: hunch paper SLUG.")
 
 
-def _model_tables(
-    sample: Sample | None,
-    answers: str | None,
-    questions: Iterable[tuple[str, str, str]] | None,
-    *,
-    samples: int,
-    seed: int,
-) -> dict[str, Piece]:
-    titles = {"table2": "Table 2", "table5": "Table 5"}
+def _needed(sample: Sample | None, answers: str | None, questions: Iterable[tuple[str, str, str]] | None) -> str:
+    """Which files are missing for what is about language models; empty if none is."""
     missing = [
         words
         for words, there in (
@@ -149,11 +211,16 @@ def _model_tables(
         )
         if not there
     ]
-    if sample is None or answers is None or questions is None:
-        said = f"it needs {' and '.join(missing)}"
-        return {name: tried(name, title, lambda: sentence(said)) for name, title in titles.items()}
+    return f"it needs {' and '.join(missing)}" if missing else ""
+
+
+def _model_tables(
+    sample: Sample | None, matched: Matched | None, needed: str, *, samples: int, seed: int
+) -> dict[str, Piece]:
+    titles = {"table2": "Table 2", "table5": "Table 5"}
+    if sample is None or matched is None:
+        return {name: tried(name, title, lambda: sentence(needed)) for name, title in titles.items()}
     try:
-        matched = match(sample, questions, read_answers(answers))
         comparison = AlignmentComparison(
             matched.trials,
             change_if_correct=sample.change_if_correct,
@@ -163,7 +230,7 @@ def _model_tables(
             rng=np.random.default_rng(seed),
         )
         made = dict(model_tables([comparison.score(name, PAPER_ALPHAS) for name in comparison.trials]))
-    except (HunchError, ValueError) as exc:
+    except ValueError as exc:
         said = str(exc)
         return {name: tried(name, title, lambda: sentence(said)) for name, title in titles.items()}
     return {name: tried(name, title, partial(made.__getitem__, name)) for name, title in titles.items()}

@@ -1,6 +1,7 @@
 """The paper's tables and figures of a study, from its frozen answers, its stored predictions and its leaderboard."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -16,7 +17,8 @@ from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.stages.leaderboard import LeaderboardLine, leaderboard
 
 from ..labels import beliefs_of
-from .aligning import alignment_of, scored_pool
+from .aligning import alignment_of, misleading, scored_pool
+from .calibrating import human_calibration
 from .paper import (
     EXTREMES,
     METRICS,
@@ -36,28 +38,42 @@ from .paper import (
     table_1,
     tried,
 )
+from .paper_figures import MisleadingPair, Rises, SeenRight, figure_4, figure_6, figure_7
 from .rows import belief_update_of
 
 UNIFORM_PAIRS = 10_000
 ALIGNMENT_SAMPLES = 500
+POINTS = Rises(
+    least=((-101, "any"), (1, "1 or more"), (5, "5 or more"), (10, "10 or more"), (20, "20 or more")),
+    unit="by how many points the belief rose after the correct answer",
+    pair=lambda one: f"+{one.rise:.1f} points",
+)
 
 
-def pieces_of(study: Study) -> list[Piece]:
-    """Every piece; what the study does not have yet says what is missing."""
+def pieces_of(study: Study, *, people_study: Study | None = None) -> list[Piece]:
+    """Every piece; what the study does not have yet says what is missing.
+
+    Args:
+        people_study: the study in which people answer the questions themselves, for figure 7.
+    """
     belief_update_of(study)
     stages = frozen_stages(study)
     tables = _model_tables(study)
     first = cache(lambda: _first_stage(study, stages))
+    uniform = cache(lambda: _uniform_pairs(study))
     return [
         tried("table1", "Table 1", lambda: _table_1(study, stages)),
         tables["table2"],
         tried("table3", "Table 3", lambda: _groups(study, stages, "table3")),
         tried("table4", "Table 4", lambda: _groups(study, stages, "table4")),
         tables["table5"],
-        tried("figure2", "Figure 2", lambda: _figure_2(study)),
+        tried("figure2", "Figure 2", lambda: _figure_2(uniform())),
         tried("figure3_left", "Figure 3, left", lambda: figure_3_left(first())),
         tried("figure3_right", "Figure 3, right", lambda: _figure_3_right(study, stages)),
+        tried("figure4", "Figure 4", lambda: _figure_4(study)),
         tried("figure5", "Figure 5", lambda: figure_5(first())),
+        tried("figure6", "Figure 6", lambda: _figure_6(uniform())),
+        tried("figure7", "Figure 7", lambda: _figure_7(study, people_study)),
     ]
 
 
@@ -127,7 +143,15 @@ def _groups(study: Study, stages: Sequence[Stage], name: str) -> Piece:
     return group_table(name, "Table 4: AUC by the pair of tasks", labels, scores, [tasks], note=note)
 
 
-def _figure_2(study: Study) -> Piece:
+@dataclass(frozen=True, eq=False)
+class _UniformPairs:
+    """Uniform pairs with their predictions by outcome; `words` say which they are."""
+
+    by_outcome: dict[int, ScoredPairs]
+    words: str
+
+
+def _uniform_pairs(study: Study) -> _UniformPairs:
     stored = scored_pool(study)
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
@@ -144,11 +168,65 @@ def _figure_2(study: Study) -> Piece:
             return questions[int(inside["evidence"][place])].plain, questions[int(inside["target"][place])].plain
 
         found[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
-    note = (
+    words = (
         f"{len(rows)} pairs of the uniform pool of stage {stored.stage.index}, each under one outcome, scored by "
-        f"{stored.predictor_run}. In brackets: 95 % intervals of the mean over such pairs."
+        f"{stored.predictor_run}."
     )
-    return figure_2(found, note)
+    return _UniformPairs(found, words)
+
+
+def _figure_2(found: _UniformPairs) -> Piece:
+    return figure_2(found.by_outcome, f"{found.words} In brackets: 95 % intervals of the mean over such pairs.")
+
+
+def _figure_6(found: _UniformPairs) -> Piece:
+    return figure_6(found.by_outcome, f"{found.words} The prediction of one pair has no interval over pairs.")
+
+
+def _figure_4(study: Study) -> Piece:
+    seen, failures = misleading(study)
+    models = [SeenRight(one.llm, one.change, one.wrong, one.weight, one.respondent) for one in seen]
+    pairs = [
+        MisleadingPair(
+            llm=one.llm,
+            texts=(one.evidence.plain, one.target.plain),
+            tasks=(one.evidence.task.name, one.target.task.name),
+            n=one.answers,
+            rise=one.gain,
+            low=one.low,
+            high=one.high,
+        )
+        for one in failures
+    ]
+    note = (
+        "Answers after a correct answer on the evidence, of models that really gave it and have answered the target: "
+        "how often they are wrong there, by the design's weights. The intervals are over people, or, of a pair, over "
+        "its answers; the pairs are those that people saw, ordered by what they said, so that the rise of the first "
+        "ones is too large."
+    )
+    return figure_4(models, pairs, POINTS, note)
+
+
+def _figure_7(study: Study, people_study: Study | None) -> Piece:
+    try:
+        found, without = human_calibration(study, people_study=people_study), ""
+    except HunchError as exc:
+        if people_study is None:
+            raise
+        found, without = human_calibration(study, people_study=None), f"No people: {exc.message}."
+    if people_study is None:
+        without = (
+            "No people: name the study in which people answer these questions themselves (people_study), if there is "
+            "one."
+        )
+    lines = [
+        f"{found.beliefs} beliefs, {found.people} people answering. A belief counts where an answerer has the outcome "
+        "that was shown and has answered the target too. Intervals are 1.96 standard errors by respondent, question "
+        "and answerer.",
+        without,
+        *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
+    ]
+    return figure_7(found.lines, " ".join(filter(None, lines)))
 
 
 def _first_stage(study: Study, stages: Sequence[Stage]) -> FirstStage:
@@ -188,9 +266,13 @@ def _figure_3_right(study: Study, stages: Sequence[Stage]) -> Piece:
                 labels=np.array([label for _one, label in kept], dtype=np.float64),
                 scores=scores,
                 weights=design_weights([one for one, _label in kept]),
+                respondent=np.array([one.sitting.respondent_id for one, _label in kept], dtype=np.int64),
             )
         )
     if not lines:
         raise StateRefused(f"{study.slug}: no frozen stage was drawn by a predictor")
-    note = "By the design's weights. In brackets: 95 % intervals of each point, answers taken as independent."
+    note = (
+        "By the design's weights. In brackets: 95 % intervals of each point over people, so that answers of one person "
+        "may depend on each other."
+    )
     return figure_3_right(lines, note)

@@ -1,4 +1,4 @@
-"""`manage.py paper SLUG --out DIR`, or from files: the paper's tables 1 to 5 and its figures 2, 3 and 5.
+"""`manage.py paper SLUG --out DIR`, or from files: the paper's tables 1 to 5 and its figures 2 to 7.
 
 Of a study it is the same as the report `paper`.
 """
@@ -15,25 +15,31 @@ from predictors.errors import PredictorError
 from predictors.training import limit_threads
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
+from survey.models import Study
 from survey.services.banks import importing as question_banks
 from survey.services.studies import finding
 
 from ...reports.alignment_files import read_questions, read_sample
+from ...reports.calibrating import people_studies
 from ...reports.paper import findings
 from ...reports.paper_files import Measured, pieces_from
-from ...reports.paper_report import NOT_YET
 from .evaluate_predictors import ProgressBar, chosen_rows, processors, whole_number
 
 
 class Command(ReportCommand):
     help = (
-        "The paper's tables 1 to 5 and figures 2, 3 and 5, of a study (SLUG) or from files, each with n, interval and "
+        "The paper's tables 1 to 5 and figures 2 to 7, of a study (SLUG) or from files, each with n, interval and "
         "the paper's own number; what cannot be made says why."
     )
     needs_database = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", nargs="?", metavar="SLUG", help="a study; without it files are read")
+        parser.add_argument(
+            "--people-study",
+            metavar="SLUG",
+            help="with SLUG: the study in which people answer, for figure 7 (the only one of the bank, if it has one)",
+        )
         parser.add_argument("--train", action="append", default=[], metavar="FILE", help="as for evaluate_predictors")
         parser.add_argument("--test", metavar="FILE", help="labels to test on, with the same columns")
         parser.add_argument("--sample", metavar="FILE", help="uniform pairs with a predictor's two predictions")
@@ -56,8 +62,11 @@ class Command(ReportCommand):
             if given:
                 raise HunchError(f"{given[0]}: is for files: a study has its own; leave it out, or leave SLUG out")
             self.require_database()
-            self.show(finding.find_study(slug), "paper", {}, out=out)
+            study = finding.find_study(slug)
+            self.show(study, "paper", {"people_study": _people_study(study, options["people_study"])}, out=out)
             return
+        if options["people_study"] is not None:
+            raise HunchError("--people-study: is for a study; files have no answers of people")
         if not given:
             raise HunchError("name a study, or files: --train and --test, --sample and --answers")
         if bool(options["train"]) != (options["test"] is not None):
@@ -74,7 +83,7 @@ class Command(ReportCommand):
             samples=options["samples"],
             seed=options["seed"],
         )
-        self.show_findings(findings("The paper's tables and figures, from files", pieces, [NOT_YET]), out=out)
+        self.show_findings(findings("The paper's tables and figures, from files", pieces), out=out)
 
     def _questions(self, path: str | None, bank: str | None) -> Iterable[tuple[str, str, str]] | None:
         if path is not None:
@@ -124,6 +133,14 @@ class Command(ReportCommand):
             return None, "; ".join(failures.values())
         found = comparison.compare(tested, made, train=kept, seed=seed, samples=samples)
         return Measured(tested, found, {one.name: one.probabilities for one in made}, failures), ""
+
+
+def _people_study(study: Study, named: str | None) -> list[str]:
+    """The named study, which must exist; else the only one in which people answer questions of the bank."""
+    if named is not None:
+        return [finding.find_study(named).slug]
+    there = people_studies(study)
+    return [there[0].slug] if len(there) == 1 else []
 
 
 def _one(row: Contender, seed: int, train: Any, test: Any, progress: Any) -> Predictions:
