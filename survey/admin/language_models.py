@@ -5,10 +5,10 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, ExpressionWrapper, FloatField, Q, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from survey.exceptions import HunchError
@@ -19,6 +19,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 
 State = AnswerCollection.State
+ASKED_ONCE = {"replies": 1, "temperature": 0.0}  # What an empty field means.
 
 
 @admin.register(LanguageModel)
@@ -29,8 +30,11 @@ class LanguageModelAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         own = rights.answers_of_visible_banks(request.user)
         answered = Count("answers", filter=own) if own else Count("answers")
-        judged = Count("answers", filter=Q(answers__correct__isnull=False) & own)
-        correct = Count("answers", filter=Q(answers__correct=True) & own)
+        whole, part = Q(answers__correct__isnull=False), Q(answers__share_correct__isnull=False)
+        judged = Count("answers", filter=(whole | part) & own)
+        right = Count("answers", filter=Q(answers__correct=True) & own)
+        in_part = Sum("answers__share_correct", filter=part & own, default=0.0)
+        correct = ExpressionWrapper(right + in_part, output_field=FloatField())
         return super().get_queryset(request).annotate(answered=answered, judged=judged, correct=correct)
 
     @admin.display(description="answers", ordering="answered")
@@ -44,13 +48,19 @@ class LanguageModelAdmin(ReadOnlyAdmin):
 
 @admin.register(ModelAnswer)
 class ModelAnswerAdmin(ReadOnlyAdmin):
-    list_display = ("question_id_in_bank", "language_model", "correct", "reply", "stated", "why")
+    list_display = ("question_id_in_bank", "language_model", "is_right", "reply", "stated", "why")
     list_filter = ("language_model", "correct", ("stated", admin.EmptyFieldListFilter))
     list_select_related = ("language_model", "question")
     search_fields = ("question__external_id", "response")
     search_help_text = "By the question's id or words of the reply."
-    fields = ("language_model", "question", "correct", "reply_as_it_came", "stated", "reason", "created_at")
-    readonly_fields = ("reply_as_it_came",)
+    fields = ("language_model", "question", "is_right", "reply_as_it_came", "stated", "reason", "created_at")
+    readonly_fields = ("is_right", "reply_as_it_came")
+
+    @admin.display(description="correct", ordering="correct")
+    def is_right(self, answer: ModelAnswer) -> str:
+        if answer.share_correct is not None:
+            return f"{100 * answer.share_correct:.3g} %"
+        return "–" if answer.correct is None else "yes" if answer.correct else "no"
 
     @admin.display(description="question", ordering="question__external_id")
     def question_id_in_bank(self, answer: ModelAnswer) -> str:
@@ -66,7 +76,8 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="reply as it came")
     def reply_as_it_came(self, answer: ModelAnswer) -> SafeString | str:
-        return format_html('<pre class="hunch-text">{}</pre>', answer.response) if answer.response else "–"
+        replies = answer.replies or ([answer.response] if answer.response else [])
+        return format_html_join("", '<pre class="hunch-text">{}</pre>', [(one,) for one in replies]) or "–"
 
 
 class CollectionForm(forms.ModelForm):
@@ -79,12 +90,17 @@ class CollectionForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        for name in ASKED_ONCE:
+            self.fields[name].required = False
         field: Any = self.fields["bank"]
         field.queryset = rights.visible_banks(self.user, Right.RUN)
 
     class Meta:
         model = AnswerCollection
-        fields = ("bank", "model", "limit", "max_tokens", "concurrency", "price_in", "price_out", "cost_cap")
+        fields = (
+            *("bank", "model", "limit", "max_tokens", "replies", "temperature", "concurrency"),
+            *("price_in", "price_out", "cost_cap"),
+        )
 
     def clean_model(self) -> str:
         model = str(self.cleaned_data["model"])
@@ -97,8 +113,9 @@ class CollectionForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if not self.errors:
+            given = {**cleaned, **{name: once for name, once in ASKED_ONCE.items() if cleaned.get(name) is None}}
             try:
-                self.instance = collecting.create_collection(**cleaned, by=self.user, via="admin")
+                self.instance = collecting.create_collection(**given, by=self.user, via="admin")
             except HunchError as exc:
                 raise ValidationError(exc.message) from exc
         return cleaned
@@ -131,7 +148,8 @@ class AnswerCollectionAdmin(HunchAdmin):
             "tokens_in",
             "tokens_out",
         ),
-        *("limit", "seed", "max_tokens", "concurrency", "price_in", "price_out", "cost_cap"),
+        *("limit", "seed", "max_tokens", "replies", "temperature", "concurrency"),
+        *("price_in", "price_out", "cost_cap"),
         *("created_by", "created_at", "finished_at"),
     )
     readonly_fields = fields

@@ -23,8 +23,17 @@ class LanguageModel(models.Model):
 
 class ModelAnswerQuerySet(models.QuerySet["ModelAnswer"]):
     def judged(self) -> "ModelAnswerQuerySet":
-        """Those of which it is known whether they are right."""
+        """Those of which it is known whether they are right: one reply, or several that are all right or all wrong."""
         return self.filter(correct__isnull=False)
+
+    def graded(self) -> "ModelAnswerQuerySet":
+        """Those of which it is known how right they are: the judged ones, and those that are right in part."""
+        return self.filter(Q(correct__isnull=False) | Q(share_correct__isnull=False))
+
+    def by_question(self) -> dict[int, float]:
+        """How right each graded answer is, from 0 to 1, by the question's primary key."""
+        rows = self.graded().order_by().values_list("question_id", "correct", "share_correct")
+        return {question: float(bool(correct)) if share is None else share for question, correct, share in rows}
 
 
 class ModelAnswer(models.Model):
@@ -32,8 +41,16 @@ class ModelAnswer(models.Model):
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="answers")
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="model_answers")
-    correct = models.BooleanField(null=True, blank=True, help_text="Unknown where nobody judged the reply.")
-    response = models.TextField(blank=True, help_text="Exactly as it came. Empty where only its verdict was imported.")
+    correct = models.BooleanField(
+        null=True, blank=True, help_text="Unknown where nobody judged the reply, or where it is right in part."
+    )
+    share_correct = models.FloatField(
+        null=True, blank=True, help_text="Above 0 and below 1: the share of right replies, or the grade of one."
+    )
+    response = models.TextField(
+        blank=True, help_text="Exactly as it came, the first of several. Empty where only its verdict was imported."
+    )
+    replies = models.JSONField(default=list, blank=True, help_text="All replies where the question was asked again.")
     stated = models.TextField(blank=True, help_text="The answer that the reply states; empty where it states none.")
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the reply.")
     request_sha256 = models.CharField(
@@ -47,6 +64,11 @@ class ModelAnswer(models.Model):
         ordering = ["language_model", "question"]
         constraints = [
             models.UniqueConstraint(fields=["language_model", "question"], name="model_answer_once_a_question"),
+            models.CheckConstraint(
+                condition=Q(share_correct__isnull=True)
+                | Q(share_correct__gt=0, share_correct__lt=1, correct__isnull=True),
+                name="model_answer_share_between_0_and_1",
+            ),
         ]
         indexes = [
             models.Index(fields=["request_sha256"], condition=~Q(request_sha256=""), name="model_answer_by_request"),
@@ -54,6 +76,19 @@ class ModelAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.language_model}: {self.question}"
+
+    @property
+    def fraction(self) -> float | None:
+        """How right it is, from 0 to 1; None where nobody judged it."""
+        if self.share_correct is not None:
+            return self.share_correct
+        return None if self.correct is None else float(self.correct)
+
+    def grade(self, fraction: float | None) -> None:
+        """Set how right it is, from 0 to 1; the row is not saved."""
+        whole = fraction is None or fraction in (0, 1)
+        self.share_correct = None if whole else fraction
+        self.correct = bool(fraction) if whole and fraction is not None else None
 
 
 class AnswerCollection(Leased):
@@ -70,6 +105,8 @@ class AnswerCollection(Leased):
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="collections")
     model = models.CharField(max_length=200, help_text="The server's name for it, or local:FOLDER for one on disk.")
     max_tokens = models.PositiveIntegerField(default=5)
+    replies = models.PositiveSmallIntegerField(default=1, help_text="How often each question is asked.")
+    temperature = models.FloatField(default=0)
     limit = models.PositiveIntegerField(null=True, blank=True, help_text="So many questions only, drawn at random.")
     seed = models.BigIntegerField(default=0)
     concurrency = models.PositiveSmallIntegerField(default=8)
@@ -107,6 +144,7 @@ class AnswerCollection(Leased):
             ),
             models.CheckConstraint(condition=Q(concurrency__gte=1), name="answer_collection_concurrency_at_least_1"),
             models.CheckConstraint(condition=Q(max_tokens__gte=1), name="answer_collection_tokens_at_least_1"),
+            models.CheckConstraint(condition=Q(replies__gte=1), name="answer_collection_replies_at_least_1"),
             models.CheckConstraint(
                 condition=Q(cost_cap__isnull=True) | Q(price_in__isnull=False, price_out__isnull=False),
                 name="answer_collection_cap_needs_prices",

@@ -25,7 +25,8 @@ class CandidateSet(models.Model):
 
     The items and scores of a pool are in one file. A stage that draws from all items lists none: `file_sha256` is then
     the file of the pair scorer's factors (empty if the design needs no scores), `shortlist_sha256` the predictor's own
-    scores of the best items, and `drawn_sha256` its scores of the items that the stage draws.
+    scores of the best items, and `drawn_sha256` its scores of the items that the stage draws. `uniform_sha256` is then
+    a uniform pool with the predictor's own scores, from which nothing is drawn: reports are about it.
     """
 
     class Kind(models.TextChoices):
@@ -45,6 +46,7 @@ class CandidateSet(models.Model):
     file_sha256 = models.CharField(max_length=64, blank=True)
     shortlist_sha256 = models.CharField(max_length=64, blank=True)
     drawn_sha256 = models.CharField(max_length=64, blank=True)
+    uniform_sha256 = models.CharField(max_length=64, blank=True)
     fidelity = models.JSONField(
         default=dict, blank=True, help_text="How well the pair scorer ranks fresh pairs as the predictor does."
     )

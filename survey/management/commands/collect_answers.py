@@ -1,4 +1,4 @@
-"""`manage.py collect_answers MODEL --bank NAME`: ask a language model a bank's questions, zero-shot, temperature 0."""
+"""`manage.py collect_answers MODEL --bank NAME`: ask a language model a bank's questions, zero-shot."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from decimal import Decimal, InvalidOperation
@@ -33,6 +33,8 @@ class Command(HunchCommand):
         parser.add_argument("--seed", type=int, default=0, help="of the random draw")
         parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
         parser.add_argument("--max-tokens", type=int, default=5, metavar="N", help="the most of a reply (the paper: 5)")
+        parser.add_argument("--replies", type=int, default=1, metavar="R", help="how often each question is asked (1)")
+        parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the replies (0)")
         parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
         parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
         parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once this much is spent")
@@ -47,6 +49,8 @@ class Command(HunchCommand):
         seed: int,
         concurrency: int,
         max_tokens: int,
+        replies: int,
+        temperature: float,
         price_in: Decimal | None,
         price_out: Decimal | None,
         cost_cap: Decimal | None,
@@ -59,6 +63,8 @@ class Command(HunchCommand):
             limit=questions,
             seed=seed,
             max_tokens=max_tokens,
+            replies=replies,
+            temperature=temperature,
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
@@ -85,15 +91,18 @@ class Command(HunchCommand):
 
     def _report(self, ended: AnswerCollection) -> None:
         answers = ModelAnswer.objects.filter(language_model=ended.language_model, question__bank=ended.bank)
-        right, unread = answers.filter(correct=True).count(), answers.filter(stated="", request_sha256__gt="").count()
-        total = answers.judged().count()
+        unread = answers.filter(stated="", request_sha256__gt="").count()
+        grades = answers.by_question().values()
+        right, total = sum(grades), len(grades)
         cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"
         self.stdout.write(
             f"{ended.language_model}: {ended.answered} of {ended.wanted} questions of {ended.bank} answered; "
             f"{ended.tokens_in} tokens sent, {ended.tokens_out} returned{cost}"
         )
         if total:
-            self.stdout.write(f"correct: {right} of {total} ({100 * right / total:.1f} %); no answer read: {unread}")
+            self.stdout.write(
+                f"correct: {right:.6g} of {total} ({100 * right / total:.1f} %); no answer read: {unread}"
+            )
         if ended.error:
             message = f"{ended.get_state_display()}: {ended.error}"
             if ended.state != AnswerCollection.State.DONE:

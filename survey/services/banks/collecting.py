@@ -1,10 +1,13 @@
 """Asking language models a bank's questions: zero-shot, temperature 0, each question once, with a count of the costs.
 
+A question may be asked several times at a higher temperature; the answer is then right in the share of its replies.
+
 The work is a row (`AnswerCollection`), as for other long jobs: a worker claims it by a lease, it resumes after a crash,
 and a person can stop it. What was collected stays, whatever happens later.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -53,8 +56,12 @@ def prompt_for(question: Question) -> str:
 
 
 def request_digest(collection: AnswerCollection, prompt: str) -> str:
-    """Hash of all that an answer depends on: model, prompt with the question, parameters. Each is asked once."""
-    return digest([PROMPT_VERSION, collection.model, prompt, collection.max_tokens, 0])
+    """Hash of all that an answer depends on: model, prompt with the question, parameters. Each is asked once, or as
+    often as the collection has it."""
+    facts = [PROMPT_VERSION, collection.model, prompt, collection.max_tokens]
+    if collection.replies == 1 and not collection.temperature:
+        return digest([*facts, 0])
+    return digest([*facts, float(collection.temperature), collection.replies])
 
 
 def create_collection(
@@ -65,6 +72,8 @@ def create_collection(
     limit: int | None = None,
     seed: int = 0,
     max_tokens: int = 5,
+    replies: int = 1,
+    temperature: float = 0,
     concurrency: int = 8,
     price_in: Decimal | None = None,
     price_out: Decimal | None = None,
@@ -81,7 +90,8 @@ def create_collection(
     Raises:
         HunchError: a field is wrong, or the name has answers that were collected in a different way; says the fix.
     """
-    _check(model=model, name=name, limit=limit, max_tokens=max_tokens, concurrency=concurrency)
+    _check(model=model, name=name, limit=limit, max_tokens=max_tokens, replies=replies, concurrency=concurrency)
+    _check_chance(model=model, replies=replies, temperature=temperature)
     prices = (price_in, price_out, cost_cap)
     if any(value is not None and (not value.is_finite() or not 0 <= value <= MOST_MONEY) for value in prices):
         raise HunchError(f"price and cost cap: give amounts between 0 and {MOST_MONEY:,}")
@@ -98,6 +108,8 @@ def create_collection(
             limit=limit,
             seed=seed,
             max_tokens=max_tokens,
+            replies=replies,
+            temperature=temperature,
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
@@ -112,7 +124,16 @@ def create_collection(
     return collection
 
 
-def _check(*, model: str, name: str, limit: int | None, max_tokens: int, concurrency: int) -> None:
+def _check_chance(*, model: str, replies: int, temperature: float) -> None:
+    if not 0 <= temperature <= 2:
+        raise HunchError(f"temperature: {temperature} must lie between 0 and 2")
+    if model.startswith(LOCAL) and (temperature or replies > 1):
+        raise HunchError("replies, temperature: a model on disk is asked once, at temperature 0; leave both out")
+    if replies > 1 and not temperature:
+        raise HunchError("replies: at temperature 0 every reply is the same; set a temperature, such as 1, or ask once")
+
+
+def _check(*, model: str, name: str, limit: int | None, max_tokens: int, replies: int, concurrency: int) -> None:
     if not model.strip() or len(model) > 200:
         raise HunchError("model: give the server's name for it (at most 200 characters), or local:FOLDER")
     if len(name or model) > 120:
@@ -120,6 +141,7 @@ def _check(*, model: str, name: str, limit: int | None, max_tokens: int, concurr
     for field, value, most in (
         ("questions", limit, 10**9),
         ("max tokens", max_tokens, 4096),
+        ("replies", replies, 100),
         ("concurrency", concurrency, 256),
     ):
         if value is not None and not 1 <= value <= most:
@@ -174,13 +196,19 @@ class HostedModel:
     def __init__(self, collection: AnswerCollection, endpoint: Endpoint | None = None) -> None:
         self._model = collection.model
         self._max_tokens = collection.max_tokens
+        self._temperature = float(collection.temperature)
         self._endpoint = endpoint or Endpoint.from_environment(
             url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=collection.concurrency
         )
 
     def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
         calls = [
-            ChatCall(self._model, [{"role": "user", "content": prompt}], temperature=0.0, max_tokens=self._max_tokens)
+            ChatCall(
+                self._model,
+                [{"role": "user", "content": prompt}],
+                temperature=self._temperature,
+                max_tokens=self._max_tokens,
+            )
             for prompt in prompts
         ]
         return self._endpoint.each(calls, beat)
@@ -248,6 +276,8 @@ class _Run:
         self.pending: list[ModelAnswer] = []
         self.tokens_in = self.tokens_out = 0
         self.refused = 0
+        self.skipped: set[int] = set()  # Questions of which a reply was refused.
+        self.replies: dict[int, list[str]] = {}  # Those that came of questions that wait for more.
         self.in_a_row = 0
         self.first_refusal = ""
         self.flushed = time.monotonic()
@@ -258,13 +288,15 @@ class _Run:
         self._flush()
         if not todo:
             return AnswerCollection.State.DONE, ""
-        replies = source_of(self.collection).each([one.prompt for one in todo], self._beat)
+        each = self.collection.replies
+        prompts = [one.prompt for one in todo for _ in range(each)]
+        replies = source_of(self.collection).each(prompts, self._beat)
         try:
             for index, reply in replies:
                 if isinstance(reply, EndpointError):
-                    self._refuse(todo[index].question, reply)
+                    self._refuse(todo[index // each].question, reply)
                 else:
-                    self._keep(todo[index], reply)
+                    self._keep(todo[index // each], reply)
                 if self._over_the_cap():
                     return (
                         AnswerCollection.State.STOPPED,
@@ -310,11 +342,12 @@ class _Run:
             if question.pk not in answered:
                 prompt = prompt_for(question)
                 left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
-        known: dict[str, str] = {}
+        known: dict[str, list[str]] = {}
         for start in range(0, len(left), 500):
             digests = [one.digest for one in left[start : start + 500]]
             part = ModelAnswer.objects.filter(request_sha256__in=digests)
-            known.update(part.values_list("request_sha256", "response"))
+            rows = part.values_list("request_sha256", "response", "replies")
+            known.update({sha256: replies or [response] for sha256, response, replies in rows})
         todo = []
         for one in left:
             if one.digest in known:
@@ -323,25 +356,32 @@ class _Run:
                 todo.append(one)
         return todo
 
-    def _store(self, asked: _Asked, response: str) -> None:
-        verdict = check_answer(response, asked.question.answer, question=asked.question.text)
-        self.pending.append(
-            ModelAnswer(
-                language_model=self.collection.language_model,
-                question=asked.question,
-                correct=verdict.correct,
-                response=response.replace("\0", "\N{REPLACEMENT CHARACTER}"),  # PostgreSQL cannot store it.
-                stated=verdict.stated,
-                reason=verdict.reason,
-                request_sha256=asked.digest,
-            )
+    def _store(self, asked: _Asked, responses: Sequence[str]) -> None:
+        """An answer of one reply or of several: what most of them state, and the share that is right."""
+        key, text = asked.question.answer, asked.question.text
+        verdicts = [check_answer(response, key, question=text) for response in responses]
+        # PostgreSQL cannot store the character 0.
+        kept = [response.replace("\0", "\N{REPLACEMENT CHARACTER}") for response in responses]
+        answer = ModelAnswer(
+            language_model=self.collection.language_model,
+            question=asked.question,
+            response=kept[0],
+            replies=kept if len(kept) > 1 else [],
+            stated=Counter(verdict.stated for verdict in verdicts).most_common(1)[0][0],
+            reason=next((verdict.reason for verdict in verdicts if verdict.reason), ""),
+            request_sha256=asked.digest,
         )
+        answer.grade(sum(bool(verdict.correct) for verdict in verdicts) / len(verdicts))
+        self.pending.append(answer)
 
     def _keep(self, asked: _Asked, reply: ChatReply) -> None:
         self.in_a_row = 0
         self.tokens_in += reply.usage.prompt_tokens
         self.tokens_out += reply.usage.completion_tokens
-        self._store(asked, reply.texts[0])
+        came = self.replies.setdefault(asked.question.pk, [])
+        came.append(reply.texts[0])
+        if len(came) == self.collection.replies:
+            self._store(asked, self.replies.pop(asked.question.pk))
 
     def _refuse(self, question: Question, error: EndpointError) -> None:
         """Note a refused question: a server may refuse a single one (a content filter). Any other error ends the run.
@@ -351,6 +391,9 @@ class _Run:
         """
         if not error.permanent or error.status not in (400, 422):
             raise error
+        if question.pk in self.skipped:
+            return
+        self.skipped.add(question.pk)
         self.refused += 1
         self.in_a_row += 1
         self.first_refusal = self.first_refusal or f"{question.external_id}: {error}"

@@ -17,7 +17,7 @@ from .importing import Problems, read_text_file
 
 COLUMNS = ("llm", "question_id", "correct")
 REPLY_COLUMNS = ("llm", "question_id", "response")
-YES_NO = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
+YES_NO = {"true": 1.0, "false": 0.0}
 BATCH = 2000
 
 
@@ -32,6 +32,8 @@ class Imported:
 def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
     """Import a CSV file (llm, question_id, correct; response is optional) of answers to a bank's questions.
 
+    `correct` is 0 or 1, or a fraction between them: the share of right replies, or the grade of one.
+
     A verdict is added to a reply that nobody judged, and a reply to an answer of which only the verdict was imported.
 
     Raises:
@@ -39,11 +41,13 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
         HunchError: the file's answers contradict stored ones.
     """
     problems = Problems()
-    rows: dict[str, dict[int, tuple[bool, str]]] = {}
+    rows: dict[str, dict[int, tuple[float, str]]] = {}
     for line, llm, question, row in _answers(path, problems, bank, COLUMNS):
-        correct = YES_NO.get(row["correct"].strip().lower())
+        correct = fraction_of(row["correct"])
         if correct is None:
-            problems.add(str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1")
+            problems.add(
+                str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1, nor a fraction between them"
+            )
         elif question is not None:
             rows.setdefault(llm, {})[question] = (correct, row.get("response") or "")
     if not rows and not problems:
@@ -72,6 +76,16 @@ def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
         problems.add(str(path), 1, "file", "holds no reply: add at least one row")
     problems.raise_if_any()
     return _write_replies(rows, bank, by=by, via=via)
+
+
+def fraction_of(text: str) -> float | None:
+    """How right an answer is by a file's cell, from 0 to 1; None if it does not say."""
+    text = text.strip().lower()
+    try:
+        value = YES_NO[text] if text in YES_NO else float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None
 
 
 def _answers(
@@ -117,7 +131,7 @@ def _rows(path: Path | str, problems: Problems, columns: Sequence[str]) -> Itera
 
 
 @transaction.atomic
-def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any, via: str) -> Imported:
+def _write(rows: dict[str, dict[int, tuple[float, str]]], bank: Bank, *, by: Any, via: str) -> Imported:
     new, known = {}, {}
     for llm, answers in rows.items():
         model, stored = _stored(llm, bank)
@@ -126,23 +140,26 @@ def _write(rows: dict[str, dict[int, tuple[bool, str]]], bank: Bank, *, by: Any,
             question
             for question, (correct, response) in answers.items()
             if question in stored
-            and (stored[question].correct not in (correct, None) or _is_another(response, stored[question]))
+            and (stored[question].fraction not in (correct, None) or _is_another(response, stored[question]))
         ]
         if different:
             raise _contradiction(llm, bank, len(different), "answers")
         fresh = [
-            ModelAnswer(language_model=model, question_id=question, correct=correct, response=response)
-            for question, (correct, response) in answers.items()
+            ModelAnswer(language_model=model, question_id=question, response=response)
+            for question, (_correct, response) in answers.items()
             if question not in stored
         ]
+        for answer in fresh:
+            answer.grade(answers[answer.question_id][0])
         ModelAnswer.objects.bulk_create(fresh, batch_size=BATCH)
         changed = []
         for question, (correct, response) in answers.items():
-            answer = stored.get(question)
-            if answer is not None and (answer.correct is None or (response and not answer.response)):
-                answer.correct, answer.response = correct, answer.response or response
-                changed.append(answer)
-        ModelAnswer.objects.bulk_update(changed, ["correct", "response"], batch_size=BATCH)
+            known_answer = stored.get(question)
+            if known_answer is not None and (known_answer.fraction is None or (response and not known_answer.response)):
+                known_answer.grade(correct)
+                known_answer.response = known_answer.response or response
+                changed.append(known_answer)
+        ModelAnswer.objects.bulk_update(changed, ["correct", "share_correct", "response"], batch_size=BATCH)
         new[llm], known[llm] = len(fresh), len(answers) - len(fresh)
     record("import_answers", bank, by=by, via=via, new=new, known=known)
     return Imported(new=new, known=known)

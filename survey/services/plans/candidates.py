@@ -132,12 +132,13 @@ def store_everything(
     *,
     questions_sha256: str,
     drawn: np.ndarray | None = None,
+    uniform: np.ndarray | None = None,
     fidelity: Mapping[str, Any] | None = None,
     predictor_run: PredictorRun | None = None,
 ) -> CandidateSet:
     """The row for "all items", with the files of the scores that cut them into strata.
 
-    `drawn`: the rows that the stage's seed draws, with the predictor's own scores.
+    `drawn`: the rows that the stage's seed draws, with the predictor's own scores. `uniform`: uniform rows with theirs.
     """
     shortlist = everything.shortlist
     return _stored(
@@ -152,6 +153,7 @@ def store_everything(
         file_sha256="" if everything.scores is None else files.store_array(everything.scores),
         shortlist_sha256="" if shortlist is None else files.store_array(shortlist),
         drawn_sha256="" if drawn is None else files.store_array(drawn),
+        uniform_sha256="" if uniform is None else files.store_array(uniform),
         fidelity=dict(fidelity or {}),
         questions_sha256=questions_sha256,
     )

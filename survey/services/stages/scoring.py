@@ -36,6 +36,8 @@ from .runs import needs_predictor, ready_run
 from .scoring_parts import RowScorer, SharedScoring
 from .training import folders_of, run_of
 
+UNIFORM = 5000  # candidates that are scored for reports where all items are candidates
+
 
 def score_candidates(held: Claim) -> None:
     """Draw the next stage's candidate set and score it with the new predictor, if there is one. If the stage draws by
@@ -175,8 +177,17 @@ def _score_all(
         raise PlanRefused(f"stage {following.index} cannot be planned: {exc}") from exc
     rows = np.unique(drawn.rows)  # Each item appears as often as it is answered.
     drawn_rows = with_column(rows, SCORE, scoring.of(rows))
-    found = {"candidates": everything, "drawn": drawn_rows, "fidelity": fidelity}
+    uniform = _uniform_rows(following, questions, scoring)
+    found = {"candidates": everything, "drawn": drawn_rows, "uniform": uniform, "fidelity": fidelity}
     return found, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
+
+
+def _uniform_rows(following: Stage, questions: Sequence[Question], scoring: SharedScoring) -> np.ndarray:
+    """Uniform candidates with the predictor's own scores: what reports say of all items rests on them."""
+    instrument = instruments.of_study(following.study)
+    size = min(UNIFORM, instrument.universe_size(questions))
+    rows = instrument.draw_candidates(questions=questions, size=size, rng=generator(following.seed, "uniform")).rows
+    return with_column(rows, SCORE, scoring.of(rows))
 
 
 def _scores_of_all(

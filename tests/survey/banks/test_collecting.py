@@ -310,3 +310,65 @@ def test_no_file_adds_a_reply_to_a_collected_answer_that_came_empty(bank, tmp_pa
         model_answers.import_answers(written(tmp_path, "one,a:1,0,A"), bank)
     assert ModelAnswer.objects.values(*kept).get() == kept
     assert model_answers.import_answers(written(tmp_path, "one,a:1,0,"), bank).known == {"one": 1}
+
+
+# Repeated and graded replies
+
+
+def test_a_question_that_is_asked_again_is_right_in_the_share_of_its_replies(bank, server):
+    said = {"1 + 1": ["A", "B", "A", "A"], "2 + 2": ["4"] * 4, "wet": ["No"] * 4}
+
+    def reply(seen):
+        text = seen.body["messages"][0]["content"]
+        return chat(next(left for words, left in said.items() if words in text).pop(0))
+
+    server.answer = reply
+    ended = collected(bank, replies=4, temperature=1.0)
+    assert (ended.state, ended.answered) == ("done", 3)
+    assert {seen.body["temperature"] for seen in server.seen} == {1.0}
+    rows = {row.question.external_id: row for row in ModelAnswer.objects.select_related("question")}
+    assert {name: row.fraction for name, row in rows.items()} == {"a:1": 0.75, "a:2": 1.0, "a:3": 0.0}
+    assert (rows["a:1"].correct, rows["a:1"].replies, rows["a:1"].stated) == (None, ["A", "B", "A", "A"], "A")
+    assert (rows["a:2"].correct, rows["a:3"].correct) == (True, False)
+    assert ModelAnswer.objects.all().by_question()[rows["a:1"].question_id] == 0.75
+    assert ModelAnswer.objects.judged().count() == 2
+    server.seen.clear()
+    assert collected(bank, replies=4, temperature=1.0).answered == 3
+    assert server.seen == []
+    with pytest.raises(HunchError, match="collected with another model, prompt or length"):
+        collecting.create_collection(bank=bank, model="m")
+
+
+def test_a_refused_reply_leaves_its_question_without_an_answer_and_counts_once(bank, server):
+    server.answer = lambda seen: refusal(400, "content filter") if "2 + 2" in str(seen.body) else right(seen)
+    ended = collected(bank, replies=3, temperature=0.7)
+    assert (ended.state, ended.answered, ended.refused) == ("done", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"replies": 3}, "at temperature 0 every reply is the same"),
+        ({"replies": 0, "temperature": 1.0}, "replies: 0 must lie between"),
+        ({"temperature": 3.0}, "temperature: 3.0 must lie between 0 and 2"),
+        ({"model": "local:folder", "temperature": 1.0}, "a model on disk is asked once"),
+    ],
+)
+def test_replies_that_mean_nothing_are_refused(bank, settings, words):
+    with pytest.raises(HunchError, match=words):
+        collecting.create_collection(**{"bank": bank, "model": "m", **settings})
+
+
+def test_answers_are_imported_in_fractions(bank, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("llm,question_id,correct\ngull,a:1,0.4\ngull,a:2,1.0\ngull,a:3,false\n")
+    assert model_answers.import_answers(path, bank).new == {"gull": 3}
+    found = {row.question.external_id: (row.correct, row.share_correct) for row in ModelAnswer.objects.all()}
+    assert found == {"a:1": (None, 0.4), "a:2": (True, None), "a:3": (False, None)}
+    assert model_answers.import_answers(path, bank).known == {"gull": 3}
+    path.write_text("llm,question_id,correct\ngull,a:1,0.5\n")
+    with pytest.raises(HunchError, match="differ from those that are stored"):
+        model_answers.import_answers(path, bank)
+    path.write_text("llm,question_id,correct\ngull,a:1,1.5\ngull,a:2,nan\n")
+    with pytest.raises(FileErrors, match="neither 0 nor 1, nor a fraction"):
+        model_answers.import_answers(path, bank)

@@ -12,6 +12,8 @@ from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, 
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.results.estimating import estimate
+from survey.services.stages import scoring
+from survey.services.stages.needed_files import needed_files
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
@@ -144,3 +146,59 @@ def test_without_models_people_or_scores_it_says_what_is_missing(study: Study) -
         aligning.alignment_of(fresh)
     with pytest.raises(StateRefused, match="no answer counts"):
         aligning.failures_of(fresh)
+
+
+# Fractions, and candidates that are all pairs
+
+
+def in_fractions(study: Study, name: str = "graded") -> dict[int, float]:
+    """A model whose answers are right in 0, 1, 2, 3 or 4 of 4 replies."""
+    rng = np.random.default_rng(4)
+    model = LanguageModel.objects.create(name=name)
+    given = {question.pk: int(rng.integers(0, 5)) / 4 for question in eligible_questions(study)}
+    rows = [ModelAnswer(language_model=model, question_id=key) for key in given]
+    for row in rows:
+        row.grade(given[row.question_id])
+    ModelAnswer.objects.bulk_create(rows)
+    return given
+
+
+def accuracy_in_fractions(study: Study, given: dict[int, float], alpha: float) -> float:
+    stored = aligning.scored_pool(study)
+    questions = eligible_questions(study)
+    figures = {figure.name: figure.combined.value / 100 for figure in estimate(study).figures if figure.combined}
+    gained = most = 0.0
+    for row in aligning.pool_rows(stored):
+        t = given[questions[row["evidence"]].pk]
+        chance = t if row["outcome"] else 1 - t
+        after = figures["posterior_correct" if row["outcome"] else "posterior_incorrect"]
+        belief = float(row["score"]) * after + (1 - float(row["score"])) * figures["prior"]
+        y = given[questions[row["target"]].pk]
+        gained += chance * (y * belief + alpha * (1 - y) * (1 - belief))
+        most += chance * (y + alpha * (1 - y))
+    return gained / most
+
+
+def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcomes(study: Study) -> None:
+    given = in_fractions(study)
+    found = aligning.alignment_of(study, alphas=[1, 19], samples=200)
+    (score,) = found.scores
+    for place, alpha in enumerate((1, 19)):
+        assert score.accuracy[place] == pytest.approx(accuracy_in_fractions(study, given, alpha), abs=1e-6)
+    assert score.accuracy_interval[0, 0] < score.accuracy[0] < score.accuracy_interval[0, 1]
+    deployed = found.deployment[1].models[0]
+    assert 0 < deployed.performance < deployed.mean < 1
+    assert all(given[line.evidence.pk] > 0.5 > given[line.target.pk] for line in aligning.failures_of(study))
+
+
+def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them() -> None:
+    study = run_study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
+    stored = aligning.scored_pool(study)
+    assert stored.kind == CandidateSet.Kind.EXHAUSTIVE and stored.uniform_sha256 in needed_files()
+    rows = aligning.pool_rows(stored)
+    n = len(eligible_questions(study))
+    assert len(rows) == len(np.unique(rows[["evidence", "target", "outcome"]])) == min(scoring.UNIFORM, 2 * n * (n - 1))
+    given = answers_of("good", study, share=0.8)
+    (score,) = aligning.alignment_of(study, alphas=[19], samples=200).scores
+    exact = {key: float(value) for key, value in given.items()}
+    assert score.accuracy[0] == pytest.approx(accuracy_in_fractions(study, exact, 19), abs=1e-6)

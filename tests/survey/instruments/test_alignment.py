@@ -177,3 +177,44 @@ def test_it_refuses_a_model_without_answers_and_two_of_one_name():
         compared(trial("a", data["outcome"], data["correct"], np.zeros(5)), data=data)
     with pytest.raises(ValueError, match="same name"):
         compared(*[trial("a", data["outcome"], data["correct"])] * 2, data=data)
+
+
+def test_a_model_in_fractions_is_the_mean_over_its_replies():
+    """A fraction t on the evidence counts as t pairs with a right answer and 1 - t with a wrong one; on the target as
+    t right answers."""
+    data = made_up(n=40)
+    rng = np.random.default_rng(3)
+    outcome, correct = rng.integers(0, 5, 40) / 4, rng.integers(0, 5, 40) / 4
+    found = compared(Trial("a", outcome, correct, np.ones(40, bool)), data=data).score("a", [1, 19])
+    gained, lost, right, wrong = np.zeros(2), np.zeros(2), 0.0, 0.0
+    alphas = np.array([1, 19])
+    for row in range(40):
+        for shown, chance in ((1, outcome[row]), (0, 1 - outcome[row])):
+            change = data["change_if_correct" if shown else "change_if_incorrect"][row]
+            (belief,) = mixture_belief([change], [shown], PAPER_AVERAGES)
+            y = correct[row]
+            gained += chance * (y * belief + alphas * (1 - y) * (1 - belief))
+            lost -= chance * (y * np.log(belief) + alphas * (1 - y) * np.log(1 - belief))
+            right, wrong = right + chance * y, wrong + chance * (1 - y)
+    assert found.accuracy == pytest.approx(gained / (right + alphas * wrong))
+    assert found.cross_entropy == pytest.approx(lost / (right + alphas * wrong))
+    assert (found.accuracy_interval[:, 0] < found.accuracy).all()
+    moving = np.tile(averages_as_row(PAPER_AVERAGES), (2000, 1))
+    trial_in_fractions = Trial("a", outcome, correct, np.ones(40, bool))
+    again = compared(trial_in_fractions, data=data, averages_draws=moving).score("a", [1, 19])
+    assert again.accuracy_interval == pytest.approx(found.accuracy_interval, abs=1e-5)
+
+
+def test_weights_and_fractions_that_are_whole_change_nothing():
+    data = made_up()
+    whole = compared(trial("a", data["outcome"], data["correct"]), data=data).score("a")
+    weighted = Trial("a", data["outcome"] / 1.0, data["correct"] / 1.0, np.ones(200, bool), np.full(200, 2.0))
+    assert compared(weighted, data=data).score("a").accuracy == pytest.approx(whole.accuracy)
+
+
+def test_it_refuses_what_is_no_fraction():
+    data = made_up(n=5)
+    with pytest.raises(ValueError, match="a: outcome"):
+        compared(trial("a", [2, 0, 1, 1, 0], data["correct"]), data=data)
+    with pytest.raises(ValueError, match="a: weight"):
+        compared(Trial("a", data["outcome"], data["correct"], np.ones(5, bool), np.full(5, -1.0)), data=data)

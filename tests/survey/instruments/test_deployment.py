@@ -87,3 +87,18 @@ def test_it_refuses_rules_and_rows_that_make_no_sense():
         compare_deployment(
             [ModelRows("a", np.zeros(2), np.zeros(2, np.int8), np.zeros(2, bool))], Rule(), rng=np.random.default_rng(0)
         )
+
+
+def test_fractions_deploy_after_both_outcomes_by_their_chances():
+    """Right on the evidence with a chance of 0.25, and on the target in half of the replies."""
+    belief, seen = np.array([[0.4], [0.8]]), np.array([[0.75], [0.25]])
+    one = ModelRows("a", belief, np.array([0.5]), np.ones(1, bool), seen)
+    ((figure,), _none) = compare_deployment([one], Rule("threshold", 0.5), rng=np.random.default_rng(0), samples=9)
+    assert (figure.mean, figure.share, figure.performance) == (0.5, 0.25, 0.125)
+
+
+def test_a_fraction_misleads_where_it_is_mostly_right_and_then_mostly_wrong():
+    found = failures_of_generalization(
+        outcome=[0.6, 0.5, 0.9], correct=[0.4, 0.0, 0.5], gain=[5.0, 5.0, 5.0], answers=[1, 1, 1], known=[True] * 3
+    )
+    assert [one.row for one in found] == [0]

@@ -181,3 +181,13 @@ def test_rows_are_empty_where_a_figure_is_not_defined() -> None:
     below, _middle, above = (dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(lines))
     assert (below["beliefs"], below["accuracy"], below["standard_error"]) == (0, None, None)
     assert (above["lower"], above["upper"], above["accuracy"], above["standard_error"]) == (70, 100, 1.0, None)
+
+
+def test_an_answerer_in_fractions_counts_by_its_chance_of_what_was_shown() -> None:
+    stated = beliefs((80, 1, 10, 1, 20))
+    given = RealAnswers(
+        answerer=np.array([1, 1, 2, 2]), question=np.array([10, 20, 10, 20]), correct=np.array([0.25, 0.0, 0.75, 0.6])
+    )
+    high = calibration("language models", stated, given).regions[2]
+    assert (high.beliefs, high.matches) == (1, 2)
+    assert high.accuracy == pytest.approx(0.75 * 0.6)

@@ -127,7 +127,7 @@ def test_an_answer_that_is_neither_right_nor_wrong_is_named(files, tmp_path, val
 def test_contradicting_answers_are_refused(files, tmp_path):
     rows = [*ANSWERS, ("one", "m:1", "0")]
     files["answers"] = written(tmp_path / "twice.csv", ["llm", "question_id", "correct"], rows)
-    assert "twice.csv:5: correct: one has both a right and a wrong answer to m:1" in refused(files)
+    assert "twice.csv:5: correct: one has two answers to m:1 that differ" in refused(files)
 
 
 def test_an_alpha_below_0_and_averages_in_percent_are_refused(files):

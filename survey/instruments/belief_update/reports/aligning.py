@@ -1,8 +1,9 @@
 """Language models on trial in a study: do they perform the way this study's people expect?
 
 Joins the pairs that a predictor scored for a stage, the study's own average beliefs, and what language models answered.
-A pool is uniform over pairs and outcomes. So its pairs that have a model's real outcome are a uniform sample of the
-pairs (x', x) that people would meet with this model, and nothing has to be scored again.
+A pool is uniform over pairs and outcomes; where a stage draws from all pairs, such pairs are scored beside them. Those
+that have a model's real outcome are a uniform sample of the pairs (x', x) that people would meet with this model, and
+nothing has to be scored again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import Q
 
 import bandit
 from survey.exceptions import StateRefused
@@ -91,8 +93,8 @@ class FailureLine:
 @dataclass(frozen=True, eq=False)
 class RightEvidence:
     """The study's counted answers after a correct answer to the evidence that one model really gave, where it has
-    answered the target too: the change of belief in points, whether the model is wrong on the target, the design's
-    weights, and whose answers they are; (n,) each."""
+    answered the target too: the change of belief in points, how often the model is wrong on the target (0 or 1, or a
+    fraction), the design's weights times how often it is right on the evidence, and whose answers they are; (n,)."""
 
     llm: str
     change: np.ndarray
@@ -132,7 +134,7 @@ def alignment_of(
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     instrument = belief_update_of(study)
-    rows = files.load_array(stored.file_sha256)
+    rows = pool_rows(stored)
     if len(rows) > MOST_PAIRS:
         chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
         rows = rows[np.sort(chosen)]
@@ -202,22 +204,15 @@ def misleading(study: Study) -> tuple[list[RightEvidence], list[FailureLine]]:
     found = []
     for model in _models(study):
         given = _answered_by(model, study)
-        kept = np.array(
-            [
-                outcome == 1 and bool(given.get(first, False)) and second in given
-                for first, second, outcome in zip(
-                    beliefs.evidence.tolist(), beliefs.target.tolist(), beliefs.outcome.tolist(), strict=True
-                )
-            ],
-            dtype=bool,
-        )
-        wrong = np.array([1.0 - given[key] for key in beliefs.target[kept].tolist()], dtype=np.float64)
+        right = np.array([given.get(key, 0.0) for key in beliefs.evidence.tolist()])
+        correct = np.array([given.get(key, np.nan) for key in beliefs.target.tolist()])
+        kept = (beliefs.outcome == 1) & (right > 0) & np.isfinite(correct)
         found.append(
             RightEvidence(
                 llm=model.name,
                 change=(beliefs.posterior - beliefs.prior)[kept],
-                wrong=wrong,
-                weight=answers.weight[kept],
+                wrong=1 - correct[kept],
+                weight=answers.weight[kept] * right[kept],
                 respondent=answers.respondent[kept],
             )
         )
@@ -241,8 +236,8 @@ def _failures(study: Study, answers: "_Answered", *, llm: str = "", task: str = 
     for model in _models(study, llm):
         given = _answered_by(model, study)
         known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
-        outcome = np.asarray([given.get(first, False) for first, _second in pairs.tolist()], dtype=int)
-        correct = np.asarray([given.get(second, True) for _first, second in pairs.tolist()], dtype=int)
+        outcome = np.asarray([given.get(first, 0.0) for first, _second in pairs.tolist()], dtype=np.float64)
+        correct = np.asarray([given.get(second, 1.0) for _first, second in pairs.tolist()], dtype=np.float64)
         found: list[Failure] = failures_of_generalization(
             outcome=outcome, correct=correct, gain=gain, answers=count, known=known
         )
@@ -254,10 +249,9 @@ def _failures(study: Study, answers: "_Answered", *, llm: str = "", task: str = 
     return sorted(lines, key=lambda line: (-line.gain, -line.answers, line.llm))
 
 
-def _answered_by(model: LanguageModel, study: Study) -> dict[int, bool]:
-    """Whether the model is right on a question of the study's bank, by primary key."""
-    rows = ModelAnswer.objects.judged().filter(language_model=model, question__bank=study.bank_id)
-    return {question: bool(correct) for question, correct in rows.values_list("question_id", "correct")}
+def _answered_by(model: LanguageModel, study: Study) -> dict[int, float]:
+    """How right the model is on each question of the study's bank, from 0 to 1, by primary key."""
+    return ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
 
 
 def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None, float | None]:
@@ -269,8 +263,15 @@ def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None
 
 
 def scored_pool(study: Study) -> CandidateSet:
+    """The candidate set scored last that has uniform pairs with the predictor's own scores: a pool, or what was drawn
+    beside all pairs.
+
+    Raises:
+        StateRefused: there is none yet.
+    """
     stored = (
-        CandidateSet.objects.filter(stage__study=study, kind=CandidateSet.Kind.POOL, predictor_run__isnull=False)
+        CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False)
+        .filter(Q(kind=CandidateSet.Kind.POOL) | ~Q(uniform_sha256=""))
         .select_related("stage", "predictor_run__stage__study")
         .order_by("-stage__index")
         .first()
@@ -278,10 +279,15 @@ def scored_pool(study: Study) -> CandidateSet:
     if stored is None:
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
-            'by predicted change from [candidates] kind = "pool"; hunch alignment --sample reads predictions from '
-            "a file"
+            "by predicted change; hunch alignment --sample reads predictions from a file"
         )
     return stored
+
+
+def pool_rows(stored: CandidateSet) -> np.ndarray:
+    """The rows of `scored_pool`, uniform over pairs and outcomes, with the predictor's scores."""
+    is_pool = stored.kind == CandidateSet.Kind.POOL
+    return files.load_array(stored.file_sha256 if is_pool else stored.uniform_sha256)
 
 
 def _models(study: Study, name: str = "") -> list[LanguageModel]:
@@ -290,7 +296,8 @@ def _models(study: Study, name: str = "") -> list[LanguageModel]:
 
 
 def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[list[Trial], list[str]]:
-    """A model's rows: pairs that show its real outcome, and whose target question it has answered."""
+    """A model's rows: pairs that show its real outcome, and whose target question it has answered. Where it answers
+    in fractions, a pair counts by the chance that the model has the outcome that the pair shows."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
     shown = belief_update_of(study).evidence_model
@@ -299,13 +306,14 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
             # Its pairs in the pool would be those where it did the same as the shown model: not a uniform sample.
             notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
             continue
-        given = np.full(len(questions), -1, dtype=np.int8)
-        stored = ModelAnswer.objects.judged().filter(language_model=model, question__bank=study.bank_id)
-        for question, correct in stored.values_list("question_id", "correct"):
+        given = np.full(len(questions), np.nan)
+        for question, correct in _answered_by(model, study).items():
             if question in place:
-                given[place[question]] = int(bool(correct))
-        answered = (given[pairs.evidence] == pairs.outcome) & (given[pairs.target] >= 0)
-        missing = int((given < 0).sum())
+                given[place[question]] = correct
+        right = given[pairs.evidence]
+        chance = np.nan_to_num(np.where(pairs.outcome == 1, right, 1 - right))
+        answered = (chance > 0) & np.isfinite(given[pairs.target])
+        missing = int(np.isnan(given).sum())
         if missing:
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(questions)} questions")
         if answered.sum() < FEWEST_PAIRS:
@@ -314,9 +322,10 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
         trials.append(
             Trial(
                 name=model.name,
-                outcome=pairs.outcome.astype(np.int8),
-                correct=np.where(answered, given[pairs.target], 0).astype(np.int8),
+                outcome=pairs.outcome.astype(np.float64),
+                correct=np.where(answered, given[pairs.target], 0.0),
                 answered=answered,
+                weight=chance,
             )
         )
     if not trials:
@@ -416,7 +425,10 @@ def _deployment(
     tables = []
     for source, by_model in beliefs.items():
         for rule in (Rule("threshold", threshold), Rule("proportional")):
-            rows = [ModelRows(trial.name, by_model[trial.name], trial.correct, trial.answered) for trial in trials]
+            rows = [
+                ModelRows(trial.name, by_model[trial.name], trial.correct, trial.answered, trial.weight)
+                for trial in trials
+            ]
             found, reversals = compare_deployment(rows, rule, rng=rng, samples=samples)
             highest = np.concatenate([row.belief[row.known] for row in rows])
             tables.append(

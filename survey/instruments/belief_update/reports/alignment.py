@@ -1,13 +1,15 @@
 """How far language models perform as people expect: tables 2 and 5 of the paper, with intervals. Imports only numpy.
 
 Notation (sections 2 and 5): for pair i = (x', x), `outcome` is t(x', f(x')), whether the model answered the evidence
-question correctly; `correct` is t(x, f(x)) on the target question; `change` is the predicted probability that a person
+question correctly; `correct` is t(x, f(x)) on the target question, both fractions where a model answers in fractions
+(repeated or graded replies: t is then the chance of a right one); `change` is the predicted probability that a person
 who saw that outcome changes their belief; `belief` is what that person then expects, b(x | x', f). Fractions in [0, 1].
 """
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,12 +109,22 @@ class Trial:
     """One language model's row for n pairs; the same n pairs, in the same order, for every model of a comparison.
 
     `answered` says for which pairs the model has answers to both questions; for others outcome and correct are ignored.
+    Where `outcome` is a fraction, people see a right answer with this chance, and the pair counts under both outcomes,
+    each by its chance. `weight`: how much a pair counts, 1 without it.
     """
 
     name: str
-    outcome: NDArray[np.int8]
-    correct: NDArray[np.int8]
+    outcome: NDArray[Any]
+    correct: NDArray[Any]
     answered: NDArray[np.bool_]
+    weight: Floats | None = None
+
+    def seen(self, outcome: int) -> Floats:
+        """(n,) how much each pair counts with this outcome on the evidence, 0 or 1."""
+        t = np.where(self.answered, self.outcome, 0).astype(np.float64)
+        whole = self.answered.astype(np.float64) if self.weight is None else np.where(self.answered, self.weight, 0.0)
+        seen: Floats = whole * (t if outcome else 1 - t)
+        return seen
 
 
 @dataclass(frozen=True)
@@ -199,6 +211,10 @@ class AlignmentComparison:
             for name in ("outcome", "correct", "answered"):
                 if len(getattr(trial, name)) != n:
                     raise ValueError(f"{trial.name}: {name} has {len(getattr(trial, name))} entries for {n} pairs")
+            for name in ("outcome", "correct"):
+                _fractions(f"{trial.name}: {name}", getattr(trial, name)[trial.answered])
+            if trial.weight is not None and (len(trial.weight) != n or not (trial.weight >= 0).all()):
+                raise ValueError(f"{trial.name}: weight needs {n} numbers of 0 or more")
             if not trial.answered.any():
                 raise ValueError(f"{trial.name}: has answered no pair of the sample; import its answers first")
         draws = None if averages_draws is None else np.asarray(averages_draws, dtype=np.float64)
@@ -214,11 +230,21 @@ class AlignmentComparison:
         return "pairs" if self._draws is None else "pairs and respondents"
 
     def belief(self, name: str) -> Floats:
-        """(n,) the mixture's belief for every pair, meaningful where the model has answered."""
+        """(n,) the mixture's mean belief for every pair, meaningful where the model has answered."""
         trial = self.trials[name]
-        outcome = np.where(trial.answered, trial.outcome, 0)
-        change = change_for(outcome, self._if_correct, self._if_incorrect)
-        return mixture_belief(change, outcome, self.averages)
+        t = np.where(trial.answered, trial.outcome, 0).astype(np.float64)
+        after_incorrect, after_correct = self.beliefs()
+        return t * after_correct + (1 - t) * after_incorrect
+
+    def beliefs(self) -> Floats:
+        """(2, n) the mixture's belief for every pair after an incorrect and after a correct answer."""
+        n = len(self._if_correct)
+        return np.stack(
+            [
+                mixture_belief(change, np.full(n, outcome), self.averages)
+                for outcome, change in enumerate((self._if_incorrect, self._if_correct))
+            ]
+        )
 
     def score(self, name: str, alphas: ArrayLike = PAPER_ALPHAS) -> ModelScore:
         trial = self.trials[name]
@@ -281,21 +307,26 @@ class AlignmentComparison:
 
     def _sums_of(self, trial: Trial, rows: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The six sums of `_terms` over the given rows, and over each resample: shapes (6,) and (samples, 6)."""
-        outcome, correct = trial.outcome[rows], trial.correct[rows]
-        change = change_for(outcome, self._if_correct[rows], self._if_incorrect[rows])
-        terms = _terms(correct, mixture_belief(change, outcome, self.averages))
-        point = terms.sum(axis=0)
-        counts = self._counts[:, rows]
-        if self._draws is None:
-            return point, (counts @ terms.astype(np.float32)).astype(np.float64)
-        resampled = np.empty((len(counts), terms.shape[1]))
-        step = max(1, 2_000_000 // max(1, counts.shape[1]))
-        for start in range(0, len(counts), step):
-            part = slice(start, start + step)
-            prior, after_correct, after_incorrect = (self._draws[part, k][:, None] for k in range(3))
-            after = np.where(outcome == 1, after_correct, after_incorrect)
-            belief = change * after + (1 - change) * prior
-            resampled[part] = np.einsum("sn,snk->sk", counts[part], _terms(correct, belief))
+        point, resampled = np.zeros(6), np.zeros((len(self._counts), 6))
+        for outcome, predicted in enumerate((self._if_incorrect, self._if_correct)):
+            seen = np.where(rows, trial.seen(outcome), 0.0)
+            inside = seen > 0
+            if not inside.any():
+                continue
+            weight, correct, change = seen[inside], trial.correct[inside], predicted[inside]
+            shown = np.full(len(weight), outcome)
+            terms = weight[:, None] * _terms(correct, mixture_belief(change, shown, self.averages))
+            point += terms.sum(axis=0)
+            counts = self._counts[:, inside]
+            if self._draws is None:
+                resampled += (counts @ terms.astype(np.float32)).astype(np.float64)
+                continue
+            step = max(1, 2_000_000 // max(1, counts.shape[1]))
+            for start in range(0, len(counts), step):
+                part = slice(start, start + step)
+                prior, after = self._draws[part, 0][:, None], self._draws[part, 1 if outcome else 2][:, None]
+                belief = change * after + (1 - change) * prior
+                resampled[part] += np.einsum("sn,snk->sk", counts[part] * weight, _terms(correct, belief))
         return point, resampled
 
     def _interval(self, resampled: Floats) -> Floats:
@@ -322,20 +353,31 @@ def _p_of(gap: Floats) -> Floats:
     return np.where(n > 0, np.minimum(1.0, 2 * (np.minimum(below, above) + 1) / (n + 1)), np.nan)
 
 
-def _terms(correct: NDArray[np.int8], belief: Floats) -> Floats:
+def _terms(correct: NDArray[Any], belief: Floats) -> Floats:
     """(..., 6) of every pair: y b, (1 - y)(1 - b), -y log b, -(1 - y) log(1 - b), y, 1 - y."""
     y = np.broadcast_to(correct.astype(np.float64), belief.shape)
     with np.errstate(divide="ignore"):
         gain, loss = -np.log(belief), -np.log1p(-belief)
     return np.stack(
-        [y * belief, (1 - y) * (1 - belief), np.where(y == 1, gain, 0.0), np.where(y == 0, loss, 0.0), y, 1 - y],
+        [
+            *(y * belief, (1 - y) * (1 - belief)),
+            *(_times(y, gain), _times(1 - y, loss)),
+            *(y, 1 - y),
+        ],
         axis=-1,
     )
 
 
+def _times(share: Floats, loss: Floats) -> Floats:
+    """The product; 0 where the share is 0, however large the loss."""
+    return np.multiply(share, loss, where=share > 0, out=np.zeros_like(loss))
+
+
 def _sums(correct: ArrayLike, belief: ArrayLike) -> Floats:
     b = _fractions("belief", belief)
-    y = _binary("correct", correct, len(b))
+    y = _fractions("correct", correct)
+    if len(y) != len(b):
+        raise ValueError(f"correct: {len(y)} values for {len(b)} beliefs; give one value a pair")
     if not len(b):
         raise ValueError("pairs: there are none")
     return _terms(y, b).sum(axis=0)

@@ -22,7 +22,7 @@ from .alignment import Trial
 SAMPLE_COLUMNS = ("q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect")
 ANSWER_COLUMNS = ("llm", "question_id", "correct")
 QUESTION_COLUMNS = ("id", "source", "question")
-YES_NO = {"1": 1, "0": 0, "1.0": 1, "0.0": 0, "true": 1, "false": 0}
+YES_NO = {"true": 1.0, "false": 0.0}
 SHOWN = 10
 
 
@@ -43,9 +43,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class AnswersByModel:
-    """Which questions each language model answered correctly: model -> question id -> 0 or 1, in the file's order."""
+    """How right each language model is: model -> question id -> a number from 0 to 1, in the file's order."""
 
-    correct: Mapping[str, Mapping[str, int]]
+    correct: Mapping[str, Mapping[str, float]]
     file: str
 
 
@@ -91,22 +91,22 @@ def read_sample(path: Path | str) -> Sample:
 def read_answers(path: Path | str) -> AnswersByModel:
     """
     Raises:
-        FileErrors: unreadable, columns missing, a value that is neither 0 nor 1, two rows that contradict each other.
+        FileErrors: unreadable, columns missing, a value that is not from 0 to 1, two rows that contradict each other.
     """
     problems: list[Problem] = []
-    correct: dict[str, dict[str, int]] = {}
+    correct: dict[str, dict[str, float]] = {}
     for line, row in _rows(path, ANSWER_COLUMNS):
-        value = YES_NO.get(row["correct"].strip().lower())
+        value = YES_NO.get(row["correct"].strip().lower(), _probability(row["correct"]))
         llm, question = row["llm"].strip(), row["question_id"].strip()
         if value is None:
-            problems.append(Problem(str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1"))
+            problems.append(Problem(str(path), line, "correct", _not_right(row["correct"])))
         if not llm or not question:
             problems.append(Problem(str(path), line, "llm" if not llm else "question_id", "is empty; name it"))
         if value is None or not llm or not question:
             continue
         known = correct.setdefault(llm, {}).setdefault(question, value)
         if known != value:
-            message = f"{llm} has both a right and a wrong answer to {question}; keep one"
+            message = f"{llm} has two answers to {question} that differ; keep one, or give their mean"
             problems.append(Problem(str(path), line, "correct", message))
     if problems:
         raise FileErrors(problems, shown=SHOWN)
@@ -198,16 +198,20 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
     return Matched(trials=trials, notes=notes)
 
 
-def _trial(llm: str, given: Mapping[str, int], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
-    def look(key: tuple[str, str]) -> int:
-        return next((given[one] for one in ids[key] if one in given), -1)
+def _trial(llm: str, given: Mapping[str, float], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
+    def look(key: tuple[str, str]) -> float:
+        return next((given[one] for one in ids[key] if one in given), -1.0)
 
-    outcome = np.asarray([look(key) for key in sample.evidence], dtype=np.int8)
-    correct = np.asarray([look(key) for key in sample.target], dtype=np.int8)
+    outcome = np.asarray([look(key) for key in sample.evidence], dtype=np.float64)
+    correct = np.asarray([look(key) for key in sample.target], dtype=np.float64)
     answered = (outcome >= 0) & (correct >= 0)
     return Trial(
         name=llm, outcome=np.where(answered, outcome, 0), correct=np.where(answered, correct, 0), answered=answered
     )
+
+
+def _not_right(text: str) -> str:
+    return f"{text[:40]!r} is neither 0 nor 1, nor a fraction between them"
 
 
 def _probability(text: str) -> float | None:

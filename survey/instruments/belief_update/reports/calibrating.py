@@ -137,17 +137,19 @@ def _models(study: Study, names: Sequence[str]) -> list[LanguageModel]:
 
 def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str]) -> RealAnswers:
     asked = {question.pk for question in eligible_questions(study)}
-    rows = [
-        row
-        for row in ModelAnswer.objects.judged()
-        .filter(language_model__in=models, question__bank=study.bank_id)
-        .order_by("language_model", "question")
-        .values_list("language_model", "question", "correct")
-        if row[1] in asked
-    ]
+    answerer: list[int] = []
+    question: list[int] = []
+    correct: list[float] = []
     for model in models:
-        missing = len(asked) - sum(row[0] == model.pk for row in rows)
-        if missing:
+        stored = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
+        given = {key: stored[key] for key in sorted(asked & stored.keys())}
+        answerer += [model.pk] * len(given)
+        question += given
+        correct += given.values()
+        if missing := len(asked) - len(given):
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(asked)} questions")
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return RealAnswers(answerer=columns[0], question=columns[1], correct=columns[2])
+    return RealAnswers(
+        answerer=np.array(answerer, dtype=np.int64),
+        question=np.array(question, dtype=np.int64),
+        correct=np.array(correct, dtype=np.float64),
+    )

@@ -9,7 +9,7 @@ belief b; t says whether the model answers x correctly. A better model can do wo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,12 +77,22 @@ class Reversal:
 
 @dataclass(frozen=True)
 class ModelRows:
-    """One model's rows for n pairs, the same pairs for every model; `known` says where it has a row."""
+    """One model's rows for n pairs, the same pairs for every model; `known` says where it has a row.
+
+    `belief` is (n,), or (2, n) after an incorrect and after a correct answer; `seen`, of the same shape, says how much
+    each row counts under it (1 without it). `correct` may be fractions.
+    """
 
     name: str
     belief: Floats
-    correct: NDArray[np.int8]
+    correct: NDArray[Any]
     known: NDArray[np.bool_]
+    seen: Floats | None = None
+
+    def mass(self) -> Floats:
+        """How much each belief counts, in the shape of `belief`."""
+        whole = np.ones_like(self.belief) if self.seen is None else self.seen
+        return np.where(self.known, whole, 0.0)
 
 
 def compare_deployment(
@@ -97,19 +107,20 @@ def compare_deployment(
     """
     if not models:
         raise ValueError("models: give at least one")
-    n = len(models[0].belief)
+    n = len(models[0].correct)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
     tail = (1 - level) / 2
     found, draws = [], {}
     for model in models:
-        if not (len(model.belief) == len(model.correct) == len(model.known) == n):
+        if not (model.belief.shape[-1] == len(model.correct) == len(model.known) == n):
             raise ValueError(f"{model.name}: needs one row for each of the {n} pairs")
         if not model.known.any():
             raise ValueError(f"{model.name}: has no pair with answers to both questions")
-        known = model.known.astype(np.float64)
-        correct = model.correct * known
-        h = rule.deployed(np.where(model.known, model.belief, 0.0)) * known
-        columns = np.stack([known, correct, h, h * correct], axis=1)
+        mass = model.mass()
+        counted = mass.reshape(-1, n).sum(axis=0)
+        right = np.where(model.known, model.correct, 0.0)
+        h = (rule.deployed(np.where(model.known, model.belief, 0.0)) * mass).reshape(-1, n).sum(axis=0)
+        columns = np.stack([counted, right * counted, h, h * right], axis=1)
         point = columns.sum(axis=0)
         resampled = counts @ columns
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -119,7 +130,7 @@ def compare_deployment(
         found.append(
             Deployed(
                 name=model.name,
-                pairs=int(point[0]),
+                pairs=int(model.known.sum()),
                 mean=float(point[1] / point[0]),
                 mean_interval=_pair(intervals[0]),
                 share=float(point[2] / point[0]),
@@ -165,11 +176,13 @@ def failures_of_generalization(
 ) -> list[Failure]:
     """The pairs of figure 4, largest gain first (ties: more answers first, then the pairs' order).
 
-    All arguments have n entries: the model's outcome on the evidence and on the target question, people's mean change
+    All arguments have n entries: the model's outcome on the evidence and on the target question (a fraction counts as
+    right above 0.5 and as wrong below), people's mean change
     after a correct answer (NaN if nobody answered), the number of answers, and whether the model has both answers.
     """
     t, y = np.asarray(outcome), np.asarray(correct)
     g, n = np.asarray(gain, dtype=np.float64), np.asarray(answers, dtype=np.int64)
-    rows = np.flatnonzero(np.asarray(known, dtype=bool) & (t == 1) & (y == 0) & (n > 0) & (np.nan_to_num(g) > 0))
+    misled = (t > 0.5) & (y < 0.5) & (n > 0) & (np.nan_to_num(g) > 0)
+    rows = np.flatnonzero(np.asarray(known, dtype=bool) & misled)
     ordered = sorted(rows.tolist(), key=lambda row: (-g[row], -n[row], row))
     return [Failure(row=row, gain=float(g[row]), answers=int(n[row])) for row in ordered]

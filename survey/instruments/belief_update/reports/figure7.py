@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,17 +51,18 @@ class BeliefsAboutOthers:
 
 @dataclass(frozen=True, eq=False)
 class RealAnswers:
-    """m answers that were really given: by whom, to which question, and whether each is right; arrays of m."""
+    """m answers that were really given: by whom, to which question, and how right each is (0 or 1, or a fraction of
+    repeated or graded replies); arrays of m."""
 
     answerer: Ints
     question: Ints
-    correct: Ints
+    correct: NDArray[Any]
 
     def __post_init__(self) -> None:
         if not (self.answerer.shape == self.question.shape == self.correct.shape) or self.answerer.ndim != 1:
             raise ValueError("answerer, question, correct: give one value of each an answer")
-        if not np.isin(self.correct, (0, 1)).all():
-            raise ValueError("correct: use 1 for right and 0 for wrong")
+        if not ((self.correct >= 0) & (self.correct <= 1)).all():
+            raise ValueError("correct: use 1 for right and 0 for wrong, or a fraction between them")
         pairs = np.unique(np.stack([self.answerer, self.question]), axis=1)
         if pairs.shape[1] != len(self.answerer):
             raise ValueError("question: somebody answered one twice; keep the first answer")
@@ -93,17 +95,20 @@ class CalibrationLine:
 
 @dataclass(frozen=True, eq=False)
 class _Matches:
-    """Every belief with every answerer that matches it: the belief's index, the answerer, and whether it was right."""
+    """Every belief with every answerer that matches it: the belief's index, the answerer, the chance that it shows the
+    outcome that was shown (1 without fractions), and how right it is on the target."""
 
     belief: Ints
     answerer: Ints
+    chance: Floats
     correct: Floats
 
 
 def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> CalibrationLine:
     """Accuracy of the answerers by region of posterior belief (eq. 10).
 
-    A belief with several matching answerers counts once; they share its weight. The standard error allows any
+    A belief with several matching answerers counts once; they share its weight, by the chance of each to show what was
+    shown. The standard error allows any
     dependence between matches that share the respondent, the question answered or the answerer. So the answerers,
     too, count as a sample.
 
@@ -124,12 +129,18 @@ def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) ->
 def _matched(beliefs: BeliefsAboutOthers, answers: RealAnswers) -> _Matches:
     answerers, by = np.unique(answers.answerer, return_inverse=True)
     questions = np.unique(np.concatenate([beliefs.evidence, beliefs.target, answers.question]))
-    correct = np.full((len(questions), len(answerers)), -1, dtype=np.int8)
+    correct = np.full((len(questions), len(answerers)), np.nan)
     correct[np.searchsorted(questions, answers.question), by.reshape(-1)] = answers.correct
     seen = correct[np.searchsorted(questions, beliefs.evidence)]
     asked = correct[np.searchsorted(questions, beliefs.target)]
-    belief, column = np.nonzero((seen == beliefs.outcome[:, None]) & (asked >= 0))
-    return _Matches(belief=belief, answerer=answerers[column], correct=asked[belief, column].astype(np.float64))
+    chance = np.where(beliefs.outcome[:, None] == 1, seen, 1 - seen)
+    belief, column = np.nonzero((np.nan_to_num(chance) > 0) & np.isfinite(asked))
+    return _Matches(
+        belief=belief,
+        answerer=answerers[column],
+        chance=chance[belief, column],
+        correct=asked[belief, column],
+    )
 
 
 def region_of(posterior: Floats, lower: int, upper: int) -> NDArray[np.bool_]:
@@ -141,9 +152,11 @@ def region_of(posterior: Floats, lower: int, upper: int) -> NDArray[np.bool_]:
 def _region(beliefs: BeliefsAboutOthers, found: _Matches, lower: int, upper: int) -> RegionAccuracy:
     inside = region_of(beliefs.posterior[found.belief], lower, upper)
     belief, answerer, correct = found.belief[inside], found.answerer[inside], found.correct[inside]
-    places, counts = np.unique(belief, return_counts=True)
+    chance = found.chance[inside]
+    places, place = np.unique(belief, return_inverse=True)
+    shared = np.bincount(place.reshape(-1), weights=chance, minlength=len(places))
     respondent, target = beliefs.respondent[belief], beliefs.target[belief]
-    weight = beliefs.weight[belief] / counts[np.searchsorted(places, belief)]
+    weight = beliefs.weight[belief] * chance / shared[place.reshape(-1)]
     accuracy = float(np.average(correct, weights=weight)) if len(belief) else float("nan")
     own = beliefs.weight[places]
     return RegionAccuracy(

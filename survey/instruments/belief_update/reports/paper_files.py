@@ -165,13 +165,13 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
         raise HunchError(needed)
     models, pairs = [], []
     for trial in matched.trials:
-        right = np.flatnonzero(trial.answered & (trial.outcome == 1))
+        right = np.flatnonzero(trial.answered & (trial.outcome > 0))
         models.append(
             SeenRight(
                 llm=trial.name,
                 rise=sample.change_if_correct[right],
-                wrong=1 - trial.correct[right].astype(np.float64),
-                weight=np.ones(len(right)),
+                wrong=1 - trial.correct[right],
+                weight=trial.outcome[right],
                 respondent=right,
             )
         )
@@ -183,7 +183,7 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
                 n=1,
                 rise=float(sample.change_if_correct[row]),
             )
-            for row in right[trial.correct[right] == 0].tolist()
+            for row in right[(trial.correct[right] < 0.5) & (trial.outcome[right] > 0.5)].tolist()
         ]
     pairs.sort(key=lambda one: (-one.rise, one.llm))
     note = (

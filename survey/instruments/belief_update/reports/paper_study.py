@@ -11,13 +11,12 @@ from survey.models import PredictorRun, Stage, Study
 from survey.services.answers.counting import design_weights, frozen_answers, frozen_stages
 from survey.services.answers.majorities import ItemMajority, majorities_of
 from survey.services.banks.eligibility import eligible_questions
-from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.stages.leaderboard import LeaderboardLine, leaderboard
 
 from ..labels import beliefs_of
-from .aligning import alignment_of, misleading, scored_pool
+from .aligning import alignment_of, misleading, pool_rows, scored_pool
 from .calibrating import human_calibration
 from .paper import (
     EXTREMES,
@@ -156,7 +155,7 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     questions = eligible_questions(study)
-    rows = files.load_array(stored.file_sha256)
+    rows = pool_rows(stored)
     if len(rows) > UNIFORM_PAIRS:
         chosen = generator(stored.stage.seed, "paper figure 2").choice(len(rows), UNIFORM_PAIRS, replace=False)
         rows = rows[np.sort(chosen)]
@@ -169,7 +168,7 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
 
         found[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
     words = (
-        f"{len(rows)} pairs of the uniform pool of stage {stored.stage.index}, each under one outcome, scored by "
+        f"{len(rows)} uniform pairs of stage {stored.stage.index}, each under one outcome, scored by "
         f"{stored.predictor_run}."
     )
     return _UniformPairs(found, words)
