@@ -36,6 +36,12 @@ REPORTS = (
         path="survey.instruments.belief_update.reports.alignment_report.AlignmentReport",
     ),
     ReportEntry(
+        name="domination",
+        title="Domination",
+        summary="Which language models are right wherever others are, and whether people get less from them.",
+        path="survey.instruments.belief_update.reports.domination_report.DominationReport",
+    ),
+    ReportEntry(
         name="human_calibration",
         title="Figure 7",
         summary="Whether people foresee what people and language models get right, by regions of belief.",

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -584,6 +584,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
             report = _loaded(entry)
         except ReportBroken:
             continue
+        made = _Made(study, entry, levels)
         for table, columns in report.exported.items():
             name = f"{table}.csv"
             if name in used or not NAME.fullmatch(table):
@@ -595,27 +596,42 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
                 )
                 continue
             used.add(name)
-            yield ExtraFile(name, columns, _Rows(study, entry, table, levels))
+            yield ExtraFile(name, columns, _Rows(made, table))
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A report for an export: made once, when the rows of its first table are iterated."""
+
+    study: Study
+    entry: ReportEntry
+    levels: Mapping[str, str]
+
+    @cached_property
+    def tables(self) -> Sequence[Table]:
+        """Its tables; none if it cannot be made, and the log then says why."""
+        report, given = _loaded(self.entry), {}
+        if self.levels and any(argument.name == "condition" for argument in report.arguments):
+            given["condition"] = [in_words({factor: level}) for factor, level in self.levels.items()]
+        without = "%s: %s has no rows in the export: %s"
+        try:
+            if obstacle := _obstacle(self.entry, report, self.study):
+                logger.info(without, self.study.slug, self.entry.name, obstacle)  # No fault: it is not there yet.
+                return ()
+            return make(self.study, self.entry.name, given).tables
+        except HunchError as exc:
+            logger.warning(without, self.study.slug, self.entry.name, exc.message)
+            return ()
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of one exported table; the report is made when they are iterated."""
+    """The rows of one exported table."""
 
-    study: Study
-    entry: ReportEntry
+    made: _Made
     table: str
-    levels: Mapping[str, str]
 
     def __iter__(self) -> Iterator[Sequence[Any]]:
-        given = {}
-        if self.levels and any(argument.name == "condition" for argument in _loaded(self.entry).arguments):
-            given["condition"] = [in_words({factor: level}) for factor, level in self.levels.items()]
-        try:
-            found = make(self.study, self.entry.name, given)
-        except HunchError as exc:
-            logger.warning("%s: %s has no rows in the export: %s", self.study.slug, self.entry.name, exc.message)
-            return
-        for table in found.tables:
+        for table in self.made.tables:
             if table.name == self.table:
                 yield from ([_written(value) for value in row] for row in table.rows)

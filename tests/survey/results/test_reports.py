@@ -590,9 +590,10 @@ def test_no_table_of_a_report_takes_a_files_place_and_conditions_reach_it(
     assert (tmp_path / "conditions.csv").read_text() == "word,times\nframing=warm,1\n"
 
 
-def test_no_report_of_today_adds_a_file(tmp_path: Path) -> None:
+def test_the_reports_of_today_add_what_compares_language_models() -> None:
     made = cast.open_study()
-    assert list(reports.export_files(made, {}, ())) == []
+    files_added = {file.name: list(file.rows) for file in reports.export_files(made, {}, ())}
+    assert files_added == {"domination.csv": [], "domination_deployed.csv": []}
 
 
 # Which there are
@@ -625,7 +626,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    assert names == ["alignment", "human_calibration", "budget", "release", "paper"]
+    assert names == ["alignment", "domination", "human_calibration", "budget", "release", "paper"]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 

@@ -6,7 +6,7 @@ that have a model's real outcome are a uniform sample of the pairs (x', x) that 
 nothing has to be scored again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ from .deployment import (
     failures_of_generalization,
     why_nothing_is_deployed,
 )
+from .domination import DeploymentGap, Domination, deployment_gaps, dominations, resampled_pairs
 from .rows import BeliefRows, belief_rows, belief_update_of
 
 MOST_PAIRS = 5000
@@ -109,7 +110,7 @@ def obstacle(study: Study) -> str:
         scored_pool(study)
     except StateRefused as exc:
         return exc.message
-    return "" if _models(study) else _no_model(study)
+    return "" if models_of(study) else _no_model(study)
 
 
 def alignment_of(
@@ -128,6 +129,46 @@ def alignment_of(
     Raises:
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; says what to do.
     """
+    found = _ready(study, condition, samples)
+    comparison, trials, rng = found.comparison, found.trials, found.rng
+    names = [trial.name for trial in trials]
+    differences = [
+        comparison.difference(first, second, alphas, common=False)
+        for place, first in enumerate(names)
+        for second in names[place + 1 :]
+    ]
+    compared, regression, note = _regression(found.answers, rng)
+    return StudyAlignment(
+        study=study.slug,
+        predictor=str(found.stored.predictor_run),
+        stage=found.stored.stage.index,
+        pairs=len(found.change),
+        averages=comparison.averages,
+        scores=tuple(comparison.score(name, alphas) for name in names),
+        differences=tuple(differences),
+        beliefs=compared,
+        deployment=tuple(_deployment(found, regression, threshold, samples)),
+        notes=(*found.notes, *([note] if note else [])),
+        comparison=comparison,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """Uniform pairs of a study with their predictions, the models' rows for them, and what people said."""
+
+    stored: CandidateSet
+    questions: Sequence[Question]
+    pairs: Any
+    change: np.ndarray
+    trials: list[Trial]
+    notes: list[str]
+    answers: "_Answered"
+    comparison: AlignmentComparison
+    rng: np.random.Generator
+
+
+def _ready(study: Study, condition: Sequence[str], samples: int) -> _Ready:
     levels = read_condition(study, condition)
     stored = scored_pool(study)
     questions = eligible_questions(study)
@@ -156,30 +197,61 @@ def alignment_of(
         samples=samples,
         rng=rng,
     )
-    names = [trial.name for trial in trials]
-    differences = [
-        comparison.difference(first, second, alphas, common=False)
-        for place, first in enumerate(names)
-        for second in names[place + 1 :]
-    ]
-    beliefs, regression, note = _regression(answers, rng)
-    if note:
-        notes.append(note)
-    return StudyAlignment(
-        study=study.slug,
-        predictor=str(stored.predictor_run),
-        stage=stored.stage.index,
-        pairs=len(rows),
-        averages=averages,
-        scores=tuple(comparison.score(name, alphas) for name in names),
-        differences=tuple(differences),
-        beliefs=beliefs,
-        deployment=tuple(
-            _deployment(comparison, trials, pairs, change, questions, regression, threshold, samples, rng)
-        ),
-        notes=tuple(notes),
-        comparison=comparison,
-    )
+    return _Ready(stored, questions, pairs, change, trials, notes, answers, comparison, rng)
+
+
+def dominations_of(study: Study) -> list[Domination]:
+    """Every two language models on the study's questions that both have answered, the fewest exceptions first."""
+    asked = {question.pk for question in eligible_questions(study)}
+    given: dict[str, dict[Hashable, float]] = {}
+    for model in models_of(study):
+        given[model.name] = {key: value for key, value in _answered_by(model, study).items() if key in asked}
+    return dominations(given)
+
+
+def deployment_gaps_of(
+    study: Study, wanted: Sequence[Domination], *, threshold: float, samples: int, condition: Sequence[str] = ()
+) -> tuple[list[DeploymentGap], list[str]]:
+    """Human-deployed performance of the better model less the worse one's, by rule and beliefs, and notes.
+
+    Raises:
+        StateRefused: as `alignment_of`.
+    """
+    found = _ready(study, condition, samples)
+    _compared, regression, note = _regression(found.answers, found.rng)
+    counts = resampled_pairs(len(found.change), samples=samples, rng=found.rng)
+    answered = {model.name: _known_questions(model, study, found.questions) for model in models_of(study)}
+    by_name = {trial.name: trial for trial in found.trials}
+    gaps: list[DeploymentGap] = []
+    for source, beliefs in _beliefs_of(found, regression).items():
+        both = []
+        for pair in wanted:
+            if pair.better in by_name and pair.worse in by_name:
+                there = answered[pair.better] & answered[pair.worse]
+                of_both = there[found.pairs.evidence] & there[found.pairs.target]
+                both.append(
+                    (
+                        _model_rows(by_name[pair.better], beliefs, of_both),
+                        _model_rows(by_name[pair.worse], beliefs, of_both),
+                    )
+                )
+        for rule in _rules(threshold):
+            gaps += deployment_gaps(both, rule, source, counts=counts)
+    return gaps, [*found.notes, *([note] if note else [])]
+
+
+def _known_questions(model: LanguageModel, study: Study, questions: Sequence[Question]) -> np.ndarray:
+    """(N,) whether the model has answered each of the questions."""
+    given = _answered_by(model, study)
+    return np.array([question.pk in given for question in questions], dtype=bool)
+
+
+def _model_rows(trial: Trial, beliefs: Mapping[str, np.ndarray], rows: np.ndarray | bool = True) -> ModelRows:
+    return ModelRows(trial.name, beliefs[trial.name], trial.correct, trial.answered & rows, trial.weight)
+
+
+def _rules(threshold: float) -> tuple[Rule, Rule]:
+    return Rule("threshold", threshold), Rule("proportional")
 
 
 def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Sequence[str] = ()) -> list[FailureLine]:
@@ -202,7 +274,7 @@ def misleading(study: Study) -> tuple[list[RightEvidence], list[FailureLine]]:
     answers = _answers(study, {})
     beliefs = answers.beliefs
     found = []
-    for model in _models(study):
+    for model in models_of(study):
         given = _answered_by(model, study)
         right = np.array([given.get(key, 0.0) for key in beliefs.evidence.tolist()])
         correct = np.array([given.get(key, np.nan) for key in beliefs.target.tolist()])
@@ -233,7 +305,7 @@ def _failures(study: Study, answers: "_Answered", *, llm: str = "", task: str = 
     squares = np.bincount(place, weights=(change - gain[place]) ** 2, minlength=len(pairs))
     questions = Question.objects.select_related("task").in_bulk({*pairs[:, 0].tolist(), *pairs[:, 1].tolist()})
     lines = []
-    for model in _models(study, llm):
+    for model in models_of(study, llm):
         given = _answered_by(model, study)
         known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
         outcome = np.asarray([given.get(first, 0.0) for first, _second in pairs.tolist()], dtype=np.float64)
@@ -290,7 +362,8 @@ def pool_rows(stored: CandidateSet) -> np.ndarray:
     return files.load_array(stored.file_sha256 if is_pool else stored.uniform_sha256)
 
 
-def _models(study: Study, name: str = "") -> list[LanguageModel]:
+def models_of(study: Study, name: str = "") -> list[LanguageModel]:
+    """The language models that have answered questions of the study's bank; the one with this name, if it is given."""
     models = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
     return list(models.filter(name=name) if name else models)
 
@@ -301,7 +374,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
     shown = belief_update_of(study).evidence_model
-    for model in _models(study):
+    for model in models_of(study):
         if shown and model.name != shown:
             # Its pairs in the pool would be those where it did the same as the shown model: not a uniform sample.
             notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
@@ -405,34 +478,29 @@ def _regression(
         return None, None, f"no beliefs by regression: {exc}"
 
 
-def _deployment(
-    comparison: AlignmentComparison,
-    trials: Sequence[Trial],
-    pairs: Any,
-    change: np.ndarray,
-    questions: Sequence[Question],
-    regression: BeliefRegression | None,
-    threshold: float,
-    samples: int,
-    rng: np.random.Generator,
-) -> list[DeploymentTable]:
-    beliefs = {"mixture": {trial.name: comparison.belief(trial.name) for trial in trials}}
+def _beliefs_of(found: _Ready, regression: BeliefRegression | None) -> dict[str, dict[str, np.ndarray]]:
+    """The beliefs about every pair by where they come from and by model."""
+    comparison, pairs = found.comparison, found.pairs
+    beliefs = {"mixture": {trial.name: comparison.belief(trial.name) for trial in found.trials}}
     if regression is not None:
-        target = np.asarray([question.pk for question in questions], dtype=np.int64)[pairs.target]
-        task = np.asarray([question.task_id for question in questions], dtype=np.int64)[pairs.target]
-        predicted = regression.predict(outcome=pairs.outcome, change=change, target=target, task=task)
-        beliefs["regression"] = {trial.name: predicted for trial in trials}
+        target = np.asarray([question.pk for question in found.questions], dtype=np.int64)[pairs.target]
+        task = np.asarray([question.task_id for question in found.questions], dtype=np.int64)[pairs.target]
+        predicted = regression.predict(outcome=pairs.outcome, change=found.change, target=target, task=task)
+        beliefs["regression"] = {trial.name: predicted for trial in found.trials}
+    return beliefs
+
+
+def _deployment(
+    found: _Ready, regression: BeliefRegression | None, threshold: float, samples: int
+) -> list[DeploymentTable]:
     tables = []
-    for source, by_model in beliefs.items():
-        for rule in (Rule("threshold", threshold), Rule("proportional")):
-            rows = [
-                ModelRows(trial.name, by_model[trial.name], trial.correct, trial.answered, trial.weight)
-                for trial in trials
-            ]
-            found, reversals = compare_deployment(rows, rule, rng=rng, samples=samples)
+    for source, by_model in _beliefs_of(found, regression).items():
+        for rule in _rules(threshold):
+            rows = [_model_rows(trial, by_model) for trial in found.trials]
+            figures, reversals = compare_deployment(rows, rule, rng=found.rng, samples=samples)
             highest = np.concatenate([row.belief[row.known] for row in rows])
             tables.append(
-                DeploymentTable(rule, source, tuple(found), tuple(reversals), why_nothing_is_deployed(highest, rule))
+                DeploymentTable(rule, source, tuple(figures), tuple(reversals), why_nothing_is_deployed(highest, rule))
             )
     return tables
 

@@ -35,7 +35,7 @@ HEADER = (
 )
 
 
-def _slugs(study: Study) -> list[str]:
+def people_slugs(study: Study) -> list[str]:
     return [one.slug for one in calibrating.people_studies(study)]
 
 
@@ -47,7 +47,7 @@ class CalibrationReport(Report):
             "people_study",
             "the study in which people answer the questions themselves",
             required=True,
-            choices=_slugs,
+            choices=people_slugs,
             names_studies=True,
         ),
         Argument("model", "only this language model; all without it", many=True, choices=model_names),

@@ -89,10 +89,14 @@ class ModelRows:
     known: NDArray[np.bool_]
     seen: Floats | None = None
 
-    def mass(self) -> Floats:
-        """How much each belief counts, in the shape of `belief`."""
-        whole = np.ones_like(self.belief) if self.seen is None else self.seen
-        return np.where(self.known, whole, 0.0)
+    def sums(self, rule: Rule) -> Floats:
+        """(n, 4) of every pair: how much it counts, how often it is correct, deployed, and both at once."""
+        n = len(self.correct)
+        mass = np.where(self.known, np.ones_like(self.belief) if self.seen is None else self.seen, 0.0)
+        counted = mass.reshape(-1, n).sum(axis=0)
+        right = np.where(self.known, self.correct, 0.0)
+        h = (rule.deployed(np.where(self.known, self.belief, 0.0)) * mass).reshape(-1, n).sum(axis=0)
+        return np.stack([counted, right * counted, h, h * right], axis=1)
 
 
 def compare_deployment(
@@ -116,11 +120,7 @@ def compare_deployment(
             raise ValueError(f"{model.name}: needs one row for each of the {n} pairs")
         if not model.known.any():
             raise ValueError(f"{model.name}: has no pair with answers to both questions")
-        mass = model.mass()
-        counted = mass.reshape(-1, n).sum(axis=0)
-        right = np.where(model.known, model.correct, 0.0)
-        h = (rule.deployed(np.where(model.known, model.belief, 0.0)) * mass).reshape(-1, n).sum(axis=0)
-        columns = np.stack([counted, right * counted, h, h * right], axis=1)
+        columns = model.sums(rule)
         point = columns.sum(axis=0)
         resampled = counts @ columns
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -6,13 +6,10 @@ from survey.models import Study
 from survey.services.answers.counting import frozen_stages
 from survey.services.studies.finding import find_study
 
-from . import calibrating, releasing
+from . import releasing
+from .calibration_report import people_slugs
 from .paper import findings
 from .paper_study import pieces_of
-
-
-def _slugs(study: Study) -> list[str]:
-    return [one.slug for one in calibrating.people_studies(study)]
 
 
 class PaperReport(Report):
@@ -22,7 +19,7 @@ class PaperReport(Report):
         Argument(
             "people_study",
             "the study in which people answer the questions themselves, for figure 7",
-            choices=_slugs,
+            choices=people_slugs,
             names_studies=True,
         ),
     )

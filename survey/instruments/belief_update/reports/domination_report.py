@@ -1,0 +1,168 @@
+"""The report `domination`: which language models are right wherever others are, and do people get less from them?"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import StateRefused
+from survey.models import Study
+from survey.services.results.reports import CONDITION
+
+from . import aligning
+from .alignment_report import MOST_SAMPLES
+from .alignment_tables import with_interval
+from .domination import DeploymentGap, Domination
+
+DOMINATION = (
+    Column("better", "text", "The language model that is right on more of the questions that both have answered."),
+    Column("worse", "text", "The other one."),
+    Column("questions", "number", "The questions that both have answered."),
+    Column("better_correct", "share", "How often the better one is correct on them."),
+    Column("worse_correct", "share", "How often the worse one is."),
+    Column("more", "number", "Questions on which the better one is right, or right more often, and the worse one not."),
+    Column("exceptions", "number", "Questions on which it is the other way round."),
+    Column("exception_share", "share", "Exceptions among the questions on which the worse one is right."),
+    Column("dominates", "0 or 1", "1: the better one is right wherever the worse is, up to the allowed exceptions."),
+)
+DEPLOYED = (
+    Column("better", "text", "The language model that is right on more questions."),
+    Column("worse", "text", "The other one."),
+    Column("dominates", "0 or 1", "1: it is right wherever the other one is, up to the allowed exceptions."),
+    Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
+    Column("threshold", "share", "The threshold; empty under the other rule."),
+    Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
+    Column("better_pairs", "number", "Pairs with the better one's outcome, of questions that both have answered."),
+    Column("worse_pairs", "number", "Pairs with the worse one's."),
+    Column("better_performance", "share", "Human-deployed performance of the better one."),
+    Column("worse_performance", "share", "Human-deployed performance of the worse one."),
+    Column("difference", "number", "The first less the second."),
+    Column("low", "number", "Lower end of its 95 % interval over pairs."),
+    Column("high", "number", "Its upper end."),
+    Column("verdict", "text", "reversed: the interval lies below 0. unclear: only the figure does. kept: neither."),
+)
+
+
+class DominationReport(Report):
+    """Every pair of models with its exceptions, and what people get from both."""
+
+    arguments = (
+        Argument("exceptions", "the share of what the worse one is right on that may be exceptions", default="0"),
+        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
+        Argument("samples", "bootstrap resamples", default="2000", on_pages="500", most_on_web=2000),
+        CONDITION,
+    )
+    exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
+
+    def obstacle(self, study: Study) -> str:
+        there = aligning.models_of(study)
+        if len(there) > 1:
+            return ""
+        return (
+            f"{study.slug}: {len(there)} language models have answered questions of {study.bank}, and domination "
+            "compares two; import_answers or collect_answers brings answers"
+        )
+
+    def make(self, study: Study, given: Given) -> Findings:
+        allowed = given.number("exceptions", lowest=0, highest=1)
+        threshold = given.number("threshold", lowest=0, highest=0.999)
+        samples = given.whole("samples", lowest=100, highest=MOST_SAMPLES)
+        pairs = aligning.dominations_of(study)
+        if not pairs:
+            raise StateRefused(f"{study.slug}: no two language models have answered the same question of {study.bank}")
+        notes: list[str] = []
+        gaps: Sequence[DeploymentGap] = ()
+        try:
+            gaps, notes = aligning.deployment_gaps_of(
+                study, pairs, threshold=threshold, samples=samples, condition=given["condition"]
+            )
+        except (StateRefused, ValueError) as exc:
+            notes = [f"nothing is said about deployment: {exc}"]
+        holding = {(pair.better, pair.worse) for pair in pairs if pair.holds(allowed)}
+        turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
+        line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"
+        if allowed:
+            line += f" (at most {100 * allowed:g} % exceptions)"
+        if gaps:
+            line += f"; {len(turned)} of them are reversed under human deployment by some rule"
+        return Findings(
+            title=f"Domination among language models: {study.title}",
+            lines=[f"{line}."],
+            tables=[_pairs_table(pairs, holding), _deployed_table(gaps, holding)],
+            notes=notes,
+            data={
+                "allowed_exceptions": allowed,
+                "pairs": [
+                    {**asdict(pair), "exception_share": pair.exception_share, "dominates": pair.holds(allowed)}
+                    for pair in pairs
+                ],
+                "deployed": [{**asdict(gap), "verdict": gap.verdict} for gap in gaps],
+                "reversed": [list(names) for names in turned],
+            },
+        )
+
+
+def _pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> Table:
+    rows: list[list[Any]] = []
+    shown = []
+    for pair in pairs:
+        dominates = (pair.better, pair.worse) in holding
+        rows.append(
+            [
+                *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
+                *(pair.more, pair.exceptions, pair.exception_share, int(dominates)),
+            ]
+        )
+        share = "–" if pair.exception_share is None else f"{100 * pair.exception_share:.1f} %"
+        shown.append(
+            [
+                *(pair.better, pair.worse, f"{pair.questions:,}"),
+                *(f"{100 * pair.better_correct:.1f} %", f"{100 * pair.worse_correct:.1f} %"),
+                *(f"{pair.more:,}", f"{pair.exceptions:,}", share, "yes" if dominates else "no"),
+            ]
+        )
+    header = ["better", "worse", "questions", "correct", "correct", "more", "exceptions", "share", "dominates"]
+    return Table(
+        "domination",
+        "Is one right wherever the other is?",
+        DOMINATION,
+        rows,
+        note="On the questions that both have answered. These are counts of these questions and have no intervals.",
+        layouts=[Layout(header, shown)],
+    )
+
+
+def _deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]) -> Table:
+    rows, shown = [], []
+    for gap in gaps:
+        dominates = (gap.better, gap.worse) in holding
+        threshold = gap.rule.threshold if gap.rule.kind == "threshold" else None
+        rows.append(
+            [
+                *(gap.better, gap.worse, int(dominates), gap.rule.kind, threshold, gap.beliefs, *gap.pairs),
+                *(*gap.performance, gap.difference, *gap.interval, gap.verdict),
+            ]
+        )
+        how = gap.rule.kind if threshold is None else f"above {threshold:g}"
+        shown.append(
+            [
+                *(gap.better, gap.worse, "yes" if dominates else "no", how, gap.beliefs),
+                *(f"{gap.performance[0]:.3f}", f"{gap.performance[1]:.3f}"),
+                *(with_interval(gap.difference, gap.interval), gap.verdict),
+            ]
+        )
+    header = ["better", "worse", "dominates", "deployed", "beliefs", "better", "worse", "difference", "verdict"]
+    note = (
+        "Human-deployed performance on pairs whose questions both have answered; in brackets 95 % intervals over "
+        "pairs, for one pair of models at a time. reversed: people get less from the better model, and the interval "
+        "lies below 0."
+    )
+    return Table(
+        "domination_deployed",
+        "Do people get more from the better one?",
+        DEPLOYED,
+        rows,
+        note=note if gaps else "Nothing can be said about deployment yet.",
+        layouts=[Layout(header, shown)],
+    )

@@ -1,0 +1,166 @@
+"""Domination among language models: counts by hand, appendix B's reversal, and the report in all its places."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from survey.instruments.belief_update.reports import aligning
+from survey.instruments.belief_update.reports.deployment import ModelRows, Rule
+from survey.instruments.belief_update.reports.domination import (
+    Domination,
+    deployment_gaps,
+    dominations,
+    resampled_pairs,
+)
+from survey.models import LanguageModel, ModelAnswer, Study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.results import reports
+from survey.services.results.export.files import write_export
+from tests import cast
+from tests.survey.filled import run_study
+from tests.survey.instruments.test_aligning import ADAPTIVE
+
+
+def test_a_model_that_is_right_wherever_another_is_dominates_it() -> None:
+    (pair,) = dominations({"poor": {1: 1, 2: 0, 3: 0, 9: 1}, "good": {1: 1, 2: 1, 3: 0, 8: 0}})
+    assert pair == Domination("good", "poor", 3, pytest.approx(2 / 3), pytest.approx(1 / 3), 1, 0, 1)
+    assert pair.holds() and pair.exception_share == 0
+
+
+def test_exceptions_are_counted_and_may_be_allowed() -> None:
+    (pair,) = dominations({"good": {1: 1, 2: 1, 3: 1, 4: 0}, "poor": {1: 1, 2: 0, 3: 0, 4: 1}})
+    assert (pair.better, pair.more, pair.exceptions, pair.exception_share) == ("good", 2, 1, 0.5)
+    assert not pair.holds() and not pair.holds(0.4) and pair.holds(0.5)
+
+
+def test_models_that_answer_alike_do_not_dominate_and_ones_without_a_common_question_are_no_pair() -> None:
+    (pair,) = dominations({"a": {1: 1, 2: 0}, "b": {1: 1, 2: 0}})
+    assert not pair.holds()
+    assert dominations({"a": {1: 1}, "b": {2: 1}}) == []
+    (nothing,) = dominations({"a": {1: 0}, "b": {1: 1}})
+    assert nothing.exception_share is None and nothing.holds()
+
+
+def test_fractions_are_compared_question_by_question() -> None:
+    (pair,) = dominations({"a": {1: 0.5, 2: 0.75}, "b": {1: 0.75, 2: 0.25}})
+    assert (pair.better, pair.more, pair.exceptions, pair.right) == ("a", 1, 1, 2)
+
+
+def test_a_model_that_is_better_everywhere_can_do_worse_where_people_deploy_it() -> None:
+    """People deploy the worse one exactly where it is right, and the better one nowhere."""
+    n = 400
+    worse = np.tile([1.0, 0.0], n // 2)
+    known = np.ones(n, dtype=bool)
+    rows = (
+        ModelRows("good", np.full(n, 0.4), np.ones(n), known),
+        ModelRows("poor", np.where(worse == 1, 0.9, 0.1), worse, known),
+    )
+    counts = resampled_pairs(n, samples=200, rng=np.random.default_rng(0))
+    (gap,) = deployment_gaps([rows], Rule("threshold", 0.5), "mixture", counts=counts)
+    assert (gap.performance, gap.difference, gap.verdict) == ((0.0, 0.5), -0.5, "reversed")
+    assert gap.interval[0] < -0.5 < gap.interval[1] < 0
+    (kept,) = deployment_gaps([rows], Rule("threshold", 0.3), "mixture", counts=counts)
+    assert (kept.performance, kept.verdict) == ((1.0, 0.5), "kept")
+
+
+# Of a study
+
+
+def models(study: Study) -> None:
+    """`good` is right wherever `poor` is, and on more; `other` is right elsewhere."""
+    questions = eligible_questions(study)
+    for name, places in (("good", {1, 2, 3}), ("poor", {1}), ("other", {0})):
+        made = LanguageModel.objects.create(name=name)
+        ModelAnswer.objects.bulk_create(
+            ModelAnswer(language_model=made, question=question, correct=number % 4 in places)
+            for number, question in enumerate(questions)
+        )
+
+
+@pytest.fixture
+def study() -> Study:
+    made = run_study(**ADAPTIVE)
+    models(made)
+    return made
+
+
+@pytest.mark.django_db
+def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: Study) -> None:
+    found = reports.make(study, "domination", {"samples": ["200"]})
+    first, *others = found.data["pairs"]
+    n = len(eligible_questions(study))
+    assert (first["better"], first["worse"], first["exceptions"], first["dominates"]) == ("good", "poor", 0, True)
+    assert (first["questions"], first["more"]) == (n, n // 2)
+    assert not any(pair["dominates"] for pair in others) and len(others) == 2
+    deployed = found.data["deployed"]
+    assert {(one["rule"]["kind"], one["beliefs"]) for one in deployed} == {
+        (rule, beliefs) for rule in ("threshold", "proportional") for beliefs in ("mixture", "regression")
+    }
+    # The figures are those of the report `alignment`, since all models have answered everything.
+    by_name = {
+        one.name: one.performance
+        for table in aligning.alignment_of(study, samples=100).deployment
+        if (table.rule.kind, table.beliefs) == ("proportional", "mixture")
+        for one in table.models
+    }
+    for one in deployed:
+        if (one["rule"]["kind"], one["beliefs"]) == ("proportional", "mixture"):
+            assert one["performance"] == pytest.approx((by_name[one["better"]], by_name[one["worse"]]))
+    assert "In 1 of 3 pairs of models the better one dominates" in found.lines[0]
+
+
+@pytest.mark.django_db
+def test_every_place_has_it(study: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("report", "small", "domination", "samples=100", "--out", str(tmp_path / "report"), stdout=out)
+    assert "the better one dominates" in out.getvalue()
+    write_export(study, tmp_path / "export")
+    for folder in ("report", "export"):
+        with (tmp_path / folder / "domination.csv").open(newline="") as file:
+            assert [row["dominates"] for row in csv.DictReader(file)] == ["1", "0", "0"]
+    with (tmp_path / "export/codebook.csv").open(newline="") as file:
+        assert "domination_deployed.csv" in {row["file"] for row in csv.DictReader(file)}
+    client = Client()
+    client.force_login(User.objects.create_superuser("super"))
+    page = client.get(reverse("admin:survey_study_report", args=[study.pk, "domination"])).content.decode()
+    assert "Is one right wherever the other is?" in page
+    answer = client.get(f"/api/v1/studies/{study.slug}/reports/domination/?samples=100")
+    assert json.loads(answer.content)["data"]["pairs"][0]["better"] == "good"
+
+
+@pytest.mark.django_db
+def test_without_a_scored_stage_it_says_nothing_about_deployment() -> None:
+    study = cast.small_study()
+    assert (
+        "0 language models have answered"
+        in {line.entry.name: line.obstacle for line in reports.lines_of(study)}["domination"]
+    )
+    models(study)
+    found = reports.make(study, "domination")
+    assert len(found.data["pairs"]) == 3 and found.data["deployed"] == []
+    assert "no stage has a uniform pool" in found.notes[0]
+    with pytest.raises(Exception, match="exceptions: '2' is not a number from 0 to 1"):
+        reports.make(study, "domination", {"exceptions": ["2"]})
+
+
+@pytest.mark.django_db
+def test_a_study_of_real_answers_compares_no_deployment_and_says_why() -> None:
+    bank = cast.small_bank()
+    models(cast.small_study("first", on=bank))
+    options: dict[str, Any] = {"evidence": "real", "language_model": "good"}
+    stages = [*ADAPTIVE["stages"]]
+    study = run_study(
+        "real", **{**ADAPTIVE, "stages": stages, "instrument": {"kind": "belief_update", "options": options}}, on=bank
+    )
+    found = reports.make(study, "domination", {"samples": ["100"]})
+    assert found.data["deployed"] == []
+    assert any("poor: left out; the study shows real outcomes of good alone" in note for note in found.notes)
