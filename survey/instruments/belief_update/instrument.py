@@ -48,6 +48,12 @@ REPORTS = (
         path="survey.instruments.belief_update.reports.calibration_report.CalibrationReport",
     ),
     ReportEntry(
+        name="reasons",
+        title="Reasons",
+        summary="What people wrote about why their belief changed or stayed; a random sample of it to be coded.",
+        path="survey.instruments.belief_update.reports.reasons_report.ReasonsReport",
+    ),
+    ReportEntry(
         name="budget",
         title="Budget",
         summary="What the study as it is planned would find, how precisely, and what it costs; by simulation.",

@@ -626,7 +626,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    assert names == ["alignment", "domination", "human_calibration", "budget", "release", "paper"]
+    assert names == ["alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 

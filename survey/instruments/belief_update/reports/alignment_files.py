@@ -56,7 +56,7 @@ def read_sample(path: Path | str) -> Sample:
     """
     problems: list[Problem] = []
     evidence, target, if_correct, if_incorrect, lines = [], [], [], [], []
-    for line, row in _rows(path, SAMPLE_COLUMNS):
+    for line, row in csv_rows(path, SAMPLE_COLUMNS):
         predictions = []
         for column in ("pred_if_correct", "pred_if_incorrect"):
             value = _probability(row[column])
@@ -95,7 +95,7 @@ def read_answers(path: Path | str) -> AnswersByModel:
     """
     problems: list[Problem] = []
     correct: dict[str, dict[str, float]] = {}
-    for line, row in _rows(path, ANSWER_COLUMNS):
+    for line, row in csv_rows(path, ANSWER_COLUMNS):
         value = YES_NO.get(row["correct"].strip().lower(), _probability(row["correct"]))
         llm, question = row["llm"].strip(), row["question_id"].strip()
         if value is None:
@@ -121,7 +121,7 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
     Raises:
         FileErrors: unreadable or columns missing.
     """
-    for _line, row in _rows(path, QUESTION_COLUMNS):
+    for _line, row in csv_rows(path, QUESTION_COLUMNS):
         yield row["id"].strip(), row["source"], row["question"]
 
 
@@ -222,7 +222,7 @@ def _probability(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def _rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a CSV file as texts, with the line on which it begins; further columns are allowed."""
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")

@@ -1,0 +1,251 @@
+"""Reasons: by outcome and change, searched, sampled, coded; only those who may read answers see them."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from sklearn.metrics import cohen_kappa_score
+
+from predictors.errors import PredictorError
+from predictors.evaluation.agreement import agreement
+from survey.exceptions import HunchError, StateRefused
+from survey.instruments.belief_update.models import Explanation
+from survey.instruments.belief_update.options import OLDER
+from survey.instruments.belief_update.reports.reasons import reasons_of
+from survey.models import Assignment, Response, Study
+from survey.services.results import reports
+from tests import cast
+
+WORDS = ("=1+1 they are alike", "<script>alert(1)</script>", "It is the SAME kind", "", "no idea, \nreally")
+ASKING = {"kind": "belief_update", "options": {**OLDER, "explanation": "all"}}
+
+
+def explained(stage: Any, words: Sequence[str] = WORDS) -> Study:
+    """Every answer of the stage with a reason, in turn."""
+    now = timezone.now()
+    answers = Assignment.objects.filter(slot__stage=stage).order_by("slot__number")
+    rows = Response.objects.bulk_create(
+        Response(
+            assignment=answer, number=3, screen="explanation", screen_sha256="0" * 64, answered_at=now, server_ms=9
+        )
+        for answer in answers
+    )
+    Explanation.objects.bulk_create(
+        Explanation(response=row, text=words[place % len(words)]) for place, row in enumerate(rows)
+    )
+    return cast.stage_of(stage.study).study
+
+
+@pytest.fixture
+def study() -> Study:
+    return explained(cast.full_of_answers(cast.open_stage(instrument=ASKING, stages=[{"sittings": 5}])))
+
+
+def table(study: Study, name: str, **given: str) -> list[dict[str, Any]]:
+    found = reports.make(study, "reasons", {key: [value] for key, value in given.items()})
+    (one,) = [one for one in found.tables if one.name == name]
+    return [dict(zip([column.name for column in one.columns], row, strict=True)) for row in one.rows]
+
+
+@pytest.mark.django_db
+def test_reasons_are_counted_by_outcome_and_change(study: Study) -> None:
+    expected: Counter[tuple[str, str]] = Counter()
+    for answer in Assignment.objects.select_related("slot__item__pair"):
+        # Everybody begins at 50; an even place of the booklet ends at 70.
+        change = "raised" if answer.position % 2 == 0 else "kept"
+        expected["correct" if answer.slot.item.pair.outcome else "incorrect", change] += 1
+    rows = table(study, "reason_counts")
+    assert {(row["outcome"], row["change"]): row["asked"] for row in rows} == expected
+    assert (sum(row["asked"] for row in rows), sum(row["written"] for row in rows)) == (15, 12)
+
+
+@pytest.mark.django_db
+def test_they_can_be_searched_and_chosen(study: Study) -> None:
+    assert {row["reason"] for row in table(study, "reasons", search="same KIND")} == {"It is the SAME kind"}
+    assert len(table(study, "reasons", search="same kind")) == 3
+    raised = table(study, "reasons", change="raised", outcome="correct")
+    assert raised and {(row["change"], row["outcome"]) for row in raised} == {("raised", "correct")}
+    assert {row["posterior"] for row in raised} == {70}
+    assert table(study, "reasons", search="nobody wrote this") == []
+    with pytest.raises(HunchError, match="change: 'up' is none of raised, lowered, kept"):
+        table(study, "reasons", change="up")
+
+
+@pytest.mark.django_db
+def test_a_sample_is_drawn_by_its_seed(study: Study) -> None:
+    first = [row["answer"] for row in table(study, "reasons", sample="5", seed="1")]
+    assert len(set(first)) == 5
+    assert first == [row["answer"] for row in table(study, "reasons", sample="5", seed="1")]
+    others = [[row["answer"] for row in table(study, "reasons", sample="5", seed=str(seed))] for seed in range(2, 6)]
+    assert any(other != first for other in others)
+    assert len(table(study, "reasons", sample="500")) == 12
+
+
+@pytest.mark.django_db
+def test_the_file_to_code_has_no_beliefs_and_nothing_that_a_spreadsheet_runs(study: Study) -> None:
+    found = reports.make(study, "reasons")
+    (file,) = found.files
+    rows = list(csv.DictReader(io.StringIO(file.content().decode(), newline="")))
+    assert list(rows[0]) == ["answer", "evidence", "target", "reason", "code"]
+    assert len(rows) == 12 and {row["code"] for row in rows} == {""}
+    assert "'=1+1 they are alike" in {row["reason"] for row in rows}
+
+
+@pytest.mark.django_db
+def test_the_page_escapes_them_and_withholds_them_from_those_who_may_not_export(study: Study) -> None:
+    address = reverse("admin:survey_study_report", args=[study.pk, "reasons"])
+    client = Client()
+    client.force_login(User.objects.create_superuser("super"))
+    page = client.get(address).content.decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "<script>alert(1)" not in page
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_study"))
+    cast.join(viewer, study, "viewer")
+    client.force_login(viewer)
+    shown = client.get(address, {"search": "alike"}).content.decode()
+    nothing = client.get(address, {"search": "not there"}).content.decode()
+    assert "Reasons by outcome and change" in shown and "they are alike" not in shown
+    # Nothing tells whether somebody wrote the words that were tried.
+    for page in (shown, nothing):
+        assert "It holds what people wrote" in page
+        assert "that fit" not in page and "reason fits" not in page and "12 have one" in page
+    file = reverse("admin:survey_study_report_file", args=[study.pk, "reasons", "to_code.csv"])
+    assert client.post(file).status_code == 403
+
+
+@pytest.mark.django_db
+def test_the_api_gives_them_to_those_who_may_export(study: Study) -> None:
+    client = Client()
+    client.force_login(User.objects.create_superuser("super"))
+    answer = client.get(f"/api/v1/studies/{study.slug}/reports/reasons/?search=same").json()
+    (rows,) = [one["rows"] for one in answer["tables"] if one["name"] == "reasons"]
+    assert len(rows) == 3
+    assert "SAME" not in str(answer["data"])
+
+
+@pytest.mark.django_db
+def test_a_withdrawn_or_uncounted_answer_has_none(study: Study) -> None:
+    Assignment.objects.filter(position=1).update(state="late")
+    assert {one.text for one in reasons_of(study)} and len(reasons_of(study)) == 10
+
+
+@pytest.mark.django_db
+def test_studies_without_reasons_say_why() -> None:
+    plain = cast.open_stage().study
+    obstacles = {line.entry.name: line.obstacle for line in reports.lines_of(plain)}
+    assert obstacles["reasons"].startswith("small: it does not ask for reasons; set explanation")
+    asking = cast.open_stage("asking", instrument=ASKING).study
+    with pytest.raises(StateRefused, match="asking: nobody has been asked for reasons yet"):
+        reports.make(asking, "reasons")
+    by_level = {"factor": "why", "levels": ["yes", "no"], "options": {"yes": {"explanation": "all"}}}
+    some = cast.open_stage("some", conditions=[by_level]).study
+    assert {line.entry.name: line.obstacle for line in reports.lines_of(some)}["reasons"] == ""
+
+
+# Codes
+
+
+def coded(study: Study, path: Path, code: Any) -> Path:
+    """`to_code.csv` filled in; `code(row)` says what with."""
+    (file,) = reports.make(study, "reasons").files
+    rows = list(csv.DictReader(io.StringIO(file.content().decode(), newline="")))
+    with path.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "code": code(row)} for row in rows)
+    return path
+
+
+def run(*arguments: Any) -> str:
+    out = io.StringIO()
+    call_command("reason_codes", "small", *map(str, arguments), stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def refused(*arguments: Any) -> str:
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("reason_codes", "small", *map(str, arguments), stdout=io.StringIO(), stderr=err)
+    return err.getvalue()
+
+
+@pytest.mark.django_db
+def test_codes_come_back_with_the_agreement_of_their_coders(study: Study, tmp_path: Path) -> None:
+    ann = coded(study, tmp_path / "ann.csv", lambda row: "alike" if "alike" in row["reason"] else "other")
+    bob = coded(study, tmp_path / "bob.csv", lambda row: "alike" if row["reason"][:1] in "'I" else " other ")
+    run(ann, bob, "--out", tmp_path / "out")
+    with (tmp_path / "out/agreement.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["first"], row["second"], row["n"], row["agree"]) == ("ann", "bob", "12", "0.75")
+    codes = [["alike"] * 3 + ["other"] * 9, ["alike"] * 6 + ["other"] * 6]
+    assert float(row["kappa"]) == pytest.approx(cohen_kappa_score(*codes))
+    assert float(row["low"]) <= float(row["kappa"]) <= float(row["high"])
+    with (tmp_path / "out/codes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(one["n"]) for one in rows if one["coder"] == "ann") == 12
+    assert {one["code"] for one in rows} == {"alike", "other"}
+
+
+@pytest.mark.django_db
+def test_one_coder_and_one_code_alone_have_no_kappa(study: Study, tmp_path: Path) -> None:
+    ann = coded(study, tmp_path / "ann.csv", lambda row: "a")
+    assert "There is one coder." in run(ann)
+    text = run(ann, coded(study, tmp_path / "bob.csv", lambda row: "a"))
+    assert "100.0 %" in text and "–" in text
+
+
+@pytest.mark.django_db
+def test_files_that_cannot_be_codes_are_refused_by_line_and_field(study: Study, tmp_path: Path) -> None:
+    assert "code: is empty in every row; fill in at least one" in refused(
+        coded(study, tmp_path / "empty.csv", lambda row: "")
+    )
+    (tmp_path / "odd.csv").write_text("answer,code\ns9n9,a\n")
+    assert "odd.csv:2: answer: 's9n9' is no answer with a reason in this study" in refused(tmp_path / "odd.csv")
+    (known, *_rest) = [one.answer for one in reasons_of(study) if one.text]
+    (tmp_path / "twice.csv").write_text(f"answer,code\n{known},a\n{known},b\n")
+    assert f"twice.csv:3: answer: {known} stands twice" in refused(tmp_path / "twice.csv")
+    (tmp_path / "other").mkdir()
+    same = [coded(study, folder / "ann.csv", lambda row: "a") for folder in (tmp_path, tmp_path / "other")]
+    assert "ann: two files have this name" in refused(*same)
+    half = coded(study, tmp_path / "half.csv", lambda row: "a" if "alike" in row["reason"] else "")
+    rest = coded(study, tmp_path / "rest.csv", lambda row: "" if "alike" in row["reason"] else "a")
+    assert "half and rest: have coded no reason in common" in refused(half, rest)
+    assert "has no column 'code'" in refused(_without_codes(tmp_path))
+
+
+def _without_codes(folder: Path) -> Path:
+    (folder / "none.csv").write_text("answer\ns1n1\n")
+    return folder / "none.csv"
+
+
+def test_kappa_is_that_of_scikit_learn_and_its_interval_covers() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 3, 20_000)
+    noisy = [np.where(rng.random(20_000) < 0.8, truth, rng.integers(0, 3, 20_000)) for _ in range(2)]
+    expected = float(cohen_kappa_score(*noisy))
+    covered = 0
+    for _ in range(60):
+        rows = rng.integers(0, 20_000, 150)
+        first, second = ([str(code) for code in one[rows]] for one in noisy)
+        found = agreement(first, second, rng=rng, samples=200)
+        assert found["kappa"] == pytest.approx(cohen_kappa_score(first, second))
+        assert found["interval"] is not None
+        covered += found["interval"][0] <= expected <= found["interval"][1]
+    assert covered >= 51
+
+
+def test_agreement_needs_a_code_by_both_for_each_text() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(PredictorError, match="codes: 1 and 0 codes"):
+        agreement(["a"], [], rng=rng)
+    assert agreement(["a", "a"], ["a", "a"], rng=rng)["kappa"] is None
