@@ -2,12 +2,14 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import Findings, Report
 from survey.models import Study
 from survey.services.results import reports
+from survey.services.studies.finding import find_study
 
 from .command import HunchCommand
 from .text_tables import table
@@ -87,3 +89,42 @@ class ReportCommand(HunchCommand):
             self.stderr.write(f"note: {note}")
         for part in page(found, out=out):
             self.stdout.write(part)
+
+
+def add_report_arguments(parser: ArgumentParser, report: type[Report]) -> None:
+    """An option for each argument of the report, by its name with hyphens."""
+    for argument in report.arguments:
+        default = f" ({argument.default})" if argument.default else ""
+        more = "; may be given again" if argument.many else ""
+        parser.add_argument(
+            f"--{argument.name.replace('_', '-')}",
+            dest=argument.name,
+            action="append",
+            default=[],
+            metavar="VALUE",
+            help=f"{argument.help}{default}{more}",
+        )
+
+
+def given_of(report: type[Report], options: Mapping[str, Any], *, lists: Collection[str] = ()) -> dict[str, list[str]]:
+    """What was given for the report's arguments; those of `lists` may also hold several values, parted by commas."""
+    found = {argument.name: list(options[argument.name]) for argument in report.arguments}
+    for name in lists:
+        found[name] = [part.strip() for text in found[name] for part in text.split(",")]
+    return {name: texts for name, texts in found.items() if texts}
+
+
+class ShortName(ReportCommand):
+    """A command that is a short name of one report of a study: its options are the report's arguments, which the report
+    itself checks. A subclass says which report, under which name."""
+
+    report: ClassVar[type[Report]]
+    name: ClassVar[str]
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG")
+        add_report_arguments(parser, self.report)
+        self.add_output_arguments(parser)
+
+    def handle(self, *args: Any, slug: str, out: Path | None, **options: Any) -> None:
+        self.show(find_study(slug), self.name, given_of(self.report, options), out=out)

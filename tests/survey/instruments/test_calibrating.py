@@ -158,7 +158,15 @@ def test_the_command_prints_the_table_and_writes_table_and_figure(bank: Bank, tm
 @pytest.mark.django_db
 def test_the_command_says_in_one_line_what_it_cannot_do(bank: Bank) -> None:
     belief_study(bank, posterior=lambda _pair, _sitting: 90)
-    err = io.StringIO()
-    with pytest.raises(SystemExit):
-        call_command("human_calibration", "beliefs", "--people-study=nobody", stderr=err)
-    assert err.getvalue().strip() == "no study is called 'nobody'; there are: beliefs"
+
+    def refused(*given: str) -> str:
+        err = io.StringIO()
+        with pytest.raises(SystemExit):
+            call_command("human_calibration", "beliefs", *given, stderr=err)
+        return err.getvalue().strip()
+
+    assert refused("--people-study=nobody").startswith("beliefs: there is no study in which people answer questions")
+    people_study(bank, right=even)
+    assert refused("--people-study=nobody").startswith("no study is called 'nobody'; there are: ")
+    assert refused().startswith("people_study: name the study in which people answer")
+    assert "give it once, not 2 times" in refused("--people-study=people", "--people-study=people")

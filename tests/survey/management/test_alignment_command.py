@@ -131,8 +131,7 @@ def test_contradicting_answers_are_refused(files, tmp_path):
 
 
 def test_an_alpha_below_0_and_averages_in_percent_are_refused(files):
-    with pytest.raises(Exception, match="0 or more"):
-        run(files, "--alpha=-1")
+    assert "alpha: '-1' is not a number from 0 to" in refused(files, "--alpha=1,-1")
     assert "prior: 62.9 is not a belief" in refused(files, "--prior=62.9")
 
 

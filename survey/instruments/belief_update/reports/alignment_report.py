@@ -14,6 +14,7 @@ from .alignment_tables import accuracy_picture, differences_table, rounded, scor
 from .beliefs import BeliefComparison
 
 MOST_SAMPLES = 100_000
+LARGEST_ALPHA = 1e9
 LONGEST = 160  # characters of a question in a list
 BELIEFS = (
     Column("answers", "number", "The answers whose change was predicted before they were given."),
@@ -78,7 +79,7 @@ class AlignmentReport(Report):
         return aligning.obstacle(study)
 
     def make(self, study: Study, given: Given) -> Findings:
-        alphas = given.numbers("alpha", lowest=0, highest=1e9) or list(PAPER_ALPHAS)
+        alphas = given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
         condition = given["condition"]
         try:
             found = aligning.alignment_of(

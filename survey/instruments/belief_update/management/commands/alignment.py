@@ -1,10 +1,10 @@
 """`manage.py alignment`: do language models perform as people expect? Tables 2 and 5, from files or of a study.
 
-With --study it is the same as the report `alignment`.
+With --study it is a short name of the report `alignment`: its options are the report's arguments.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from survey.console.command import add_condition
-from survey.console.reports import ReportCommand
-from survey.contracts.reports import Findings
+from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.contracts.reports import Findings, Given
 from survey.exceptions import HunchError
-from survey.instruments.belief_update.reports import aligning
 from survey.instruments.belief_update.reports.alignment import (
     PAPER_ALPHAS,
     PAPER_AVERAGES,
@@ -24,6 +22,7 @@ from survey.instruments.belief_update.reports.alignment import (
     Averages,
 )
 from survey.instruments.belief_update.reports.alignment_files import match, read_answers, read_questions, read_sample
+from survey.instruments.belief_update.reports.alignment_report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
 from survey.instruments.belief_update.reports.alignment_tables import (
     accuracy_picture,
     differences_table,
@@ -33,16 +32,16 @@ from survey.services.banks import importing as question_banks
 from survey.services.studies import finding
 
 FILE_SAMPLES = 10_000
+OF_FILES = ("alpha", "samples")  # The report's arguments that files have too.
 
 
-def alphas_of(text: str) -> list[float]:
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,19,50,99") from None
-    if not all(np.isfinite(value) and value >= 0 for value in values):
-        raise ArgumentTypeError(f"{text!r}: an alpha is a finite number of 0 or more; 19 is a threshold of 95 %")
-    return values
+def alphas_of(texts: Sequence[str]) -> list[float]:
+    """
+    Raises:
+        HunchError: one is not a number of 0 or more.
+    """
+    given = Given(alpha=tuple(texts))
+    return given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
 
 
 class Command(ReportCommand):
@@ -62,22 +61,15 @@ class Command(ReportCommand):
         source = parser.add_mutually_exclusive_group()
         source.add_argument("--questions", metavar="FILE", help="id, source, question: whose ids the answers use")
         source.add_argument("--bank", metavar="NAME", help="the same, from an imported bank (NAME or NAME@VERSION)")
-        parser.add_argument("--alpha", type=alphas_of, default=list(PAPER_ALPHAS), metavar="A,B,...")
         for name, default in (
             ("prior", PAPER_AVERAGES.prior),
             ("posterior-correct", PAPER_AVERAGES.posterior_correct),
             ("posterior-incorrect", PAPER_AVERAGES.posterior_incorrect),
         ):
             parser.add_argument(f"--{name}", type=float, metavar="P", help=f"mean belief (the paper's {default})")
-        parser.add_argument("--samples", type=int, metavar="N", help="bootstrap resamples (10000; of a study 2000)")
-        parser.add_argument(
-            "--threshold", type=float, default=0.5, metavar="P", help="of deployment, with --study (0.5)"
-        )
-        parser.add_argument("--failures", type=int, default=10, metavar="N", help="pairs to list, with --study (10)")
-        parser.add_argument("--task", default="", metavar="NAME", help="only failures to or from this task")
-        add_condition(parser)
         parser.add_argument("--seed", type=int, metavar="N", help="of the resamples, with --sample (0)")
-        parser.add_argument("--out", type=Path, metavar="DIR", help="write tables as CSV and the figure")
+        add_report_arguments(parser, AlignmentReport)
+        self.add_output_arguments(parser)
 
     def handle(
         self,
@@ -87,64 +79,39 @@ class Command(ReportCommand):
         answers: str | None,
         questions: str | None,
         bank: str | None,
-        alpha: list[float],
-        samples: int | None,
         seed: int | None,
         out: Path | None,
         **options: Any,
     ) -> None:
         beliefs = {name: options[name] for name in ("prior", "posterior_correct", "posterior_incorrect")}
+        asked = given_of(AlignmentReport, options, lists=["alpha"])
         if study is not None:
             self._refuse(
                 "is for files: a study has its own", answers=answers, questions=questions, bank=bank, **beliefs
             )
             self._refuse("is for files: a study's resamples follow from its own seed", seed=seed)
-            self._of_study(
-                study, alpha=alpha, samples=aligning.SAMPLES if samples is None else samples, out=out, **options
-            )
+            self.require_database()
+            self.show(finding.find_study(study), "alignment", asked, out=out)
             return
-        if options["condition"]:
-            raise HunchError("--condition: is for --study: files have no conditions")
+        of_a_study = {name: texts for name, texts in asked.items() if name not in OF_FILES}
+        self._refuse("is for --study: files have nothing of it", **of_a_study)
         if answers is None or (questions is None and bank is None):
             raise HunchError("--sample: needs --answers FILE and, for the ids, --questions FILE or --bank NAME")
+        given = Given({"samples": (str(FILE_SAMPLES),), **{name: tuple(texts) for name, texts in asked.items()}})
         source = read_questions(questions) if questions else self._of_bank(str(bank))
         try:
             page = _from_files(
                 str(sample),
                 answers,
                 source,
-                alphas=alpha,
+                alphas=alphas_of(given.get("alpha", ())),
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
-                samples=FILE_SAMPLES if samples is None else samples,
+                samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
                 seed=seed or 0,
             )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
         self.show_findings(page, out=out)
-
-    def _of_study(
-        self,
-        slug: str,
-        *,
-        alpha: list[float],
-        samples: int,
-        out: Path | None,
-        threshold: float,
-        failures: int,
-        task: str,
-        condition: list[str],
-        **_others: Any,
-    ) -> None:
-        self.require_database()
-        given = {
-            "alpha": [repr(value) for value in alpha],
-            "threshold": [str(threshold)],
-            "samples": [str(samples)],
-            "failures": [str(failures)],
-            "task": [task],
-            "condition": condition,
-        }
-        self.show(finding.find_study(slug), "alignment", given, out=out)
 
     def _refuse(self, why: str, **given: Any) -> None:
         for name, value in given.items():
