@@ -15,7 +15,7 @@ from django.db.models import Q
 
 import bandit
 from survey.exceptions import StateRefused
-from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Study
+from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Question, Study
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
@@ -120,8 +120,11 @@ def alignment_of(
     threshold: float = 0.5,
     samples: int = SAMPLES,
     condition: Sequence[str] = (),
+    answered: Sequence[Assignment] | None = None,
 ) -> StudyAlignment:
     """Alignment of every language model that has answered enough of the study's questions.
+
+    `answered`: the study's counted answers under that condition, if they have been read already.
 
     `condition`: FACTOR=LEVEL, any number of times, to use only the beliefs under these levels. Predictions are always
     those that the study was planned by.
@@ -129,7 +132,7 @@ def alignment_of(
     Raises:
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; says what to do.
     """
-    found = _ready(study, condition, samples)
+    found = _ready(study, condition, samples, answered)
     comparison, trials, rng = found.comparison, found.trials, found.rng
     names = [trial.name for trial in trials]
     differences = [
@@ -168,7 +171,9 @@ class _Ready:
     rng: np.random.Generator
 
 
-def _ready(study: Study, condition: Sequence[str], samples: int) -> _Ready:
+def _ready(
+    study: Study, condition: Sequence[str], samples: int, answered: Sequence[Assignment] | None = None
+) -> _Ready:
     levels = read_condition(study, condition)
     stored = scored_pool(study)
     questions = eligible_questions(study)
@@ -182,7 +187,7 @@ def _ready(study: Study, condition: Sequence[str], samples: int) -> _Ready:
     pairs = instrument.pairing.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)
-    answers = _answers(study, levels)
+    answers = _answers(study, levels, answered)
     averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
     draws = resampled_averages(_rows(answers), samples=samples, rng=rng)
@@ -264,14 +269,17 @@ def failures_of(study: Study, *, llm: str = "", task: str = "", condition: Seque
     return _failures(study, _answers(study, read_condition(study, condition)), llm=llm, task=task)
 
 
-def misleading(study: Study) -> tuple[list[RightEvidence], list[FailureLine]]:
+def misleading(
+    study: Study, answered: Sequence[Assignment] | None = None
+) -> tuple[list[RightEvidence], list[FailureLine]]:
     """Both parts of figure 4: for each model the answers after evidence that it answered right, and all failures.
+    `answered`: as for `alignment_of`.
 
     Raises:
         StateRefused: no answers of people or models.
     """
     belief_update_of(study)
-    answers = _answers(study, {})
+    answers = _answers(study, {}, answered)
     beliefs = answers.beliefs
     found = []
     for model in models_of(study):
@@ -423,8 +431,8 @@ class _Answered:
     score: np.ndarray
 
 
-def _answers(study: Study, levels: Mapping[str, str]) -> _Answered:
-    found = study_answers(study, levels=levels)
+def _answers(study: Study, levels: Mapping[str, str], answered: Sequence[Assignment] | None = None) -> _Answered:
+    found = study_answers(study, levels=levels) if answered is None else answered
     return _Answered(
         beliefs=belief_rows(found),
         respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),

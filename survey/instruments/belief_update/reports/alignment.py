@@ -221,6 +221,7 @@ class AlignmentComparison:
         if draws is not None and draws.shape != (samples, 3):
             raise ValueError(f"averages_draws: shape {draws.shape} for {samples} resamples; give (samples, 3)")
         self._draws = draws
+        self._known_sums: dict[str, tuple[Floats, Floats]] = {}
         # Drawing n pairs with replacement gives multinomial counts; float32 holds them exactly.
         self._counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float32)
 
@@ -249,7 +250,7 @@ class AlignmentComparison:
     def score(self, name: str, alphas: ArrayLike = PAPER_ALPHAS) -> ModelScore:
         trial = self.trials[name]
         weights = _alphas(alphas)
-        point, resampled = self._sums_of(trial, trial.answered)
+        point, resampled = self._own_sums(trial)
         accuracy, entropy = _ratio(resampled, weights, 0), _ratio(resampled, weights, 2)
         return ModelScore(
             name=name,
@@ -278,14 +279,13 @@ class AlignmentComparison:
         if common and not both.any():
             raise ValueError(f"{first} and {second}: have answered no pair of the sample in common")
         weights = _alphas(alphas)
+        sums = [self._sums_of(trial, both) if common else self._own_sums(trial) for trial in (one, other)]
         found = []
         for column in (0, 2):
             points, resamples = zip(
                 *[
                     (_ratio(point[None], weights, column)[0], _ratio(resampled, weights, column))
-                    for point, resampled in (
-                        self._sums_of(trial, both if common else trial.answered) for trial in (one, other)
-                    )
+                    for point, resampled in sums
                 ],
                 strict=True,
             )
@@ -304,6 +304,12 @@ class AlignmentComparison:
             cross_entropy_interval=entropy_interval,
             cross_entropy_p=entropy_p,
         )
+
+    def _own_sums(self, trial: Trial) -> tuple[Floats, Floats]:
+        """`_sums_of` over the pairs that the model has answered, computed once."""
+        if trial.name not in self._known_sums:
+            self._known_sums[trial.name] = self._sums_of(trial, trial.answered)
+        return self._known_sums[trial.name]
 
     def _sums_of(self, trial: Trial, rows: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The six sums of `_terms` over the given rows, and over each resample: shapes (6,) and (samples, 6)."""

@@ -13,7 +13,7 @@ import numpy as np
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.own_answers.instrument import OwnAnswers
 from survey.instruments.own_answers.rows import answer_rows
-from survey.models import LanguageModel, ModelAnswer, Study
+from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
@@ -50,13 +50,19 @@ def people_studies(study: Study) -> list[Study]:
 
 
 def human_calibration(
-    study: Study, *, people_study: Study | None, models: Sequence[str] = (), condition: Sequence[str] = ()
+    study: Study,
+    *,
+    people_study: Study | None,
+    models: Sequence[str] = (),
+    condition: Sequence[str] = (),
+    answered: Sequence[Assignment] | None = None,
 ) -> HumanCalibration:
     """
     Args:
         people_study: None: language models alone.
         models: names of language models; empty means all that have answered questions of the study.
         condition: FACTOR=LEVEL, any number of times, to take only the beliefs under these levels.
+        answered: the study's counted answers under these levels, if they have been read already.
 
     Raises:
         StateRefused: a study has another instrument, other questions or no answers; says what to do.
@@ -69,7 +75,7 @@ def human_calibration(
             "the questions that beliefs are about; take studies on the same version of a bank"
         )
     notes: list[str] = []
-    beliefs = _beliefs(study, condition, notes)
+    beliefs = _beliefs(study, condition, notes, answered)
     people = None if people_study is None else _people(people_study)
     chosen = _models(study, models)
     if people is None and not chosen:
@@ -93,10 +99,12 @@ def human_calibration(
     )
 
 
-def _beliefs(study: Study, condition: Sequence[str], notes: list[str]) -> BeliefsAboutOthers:
+def _beliefs(
+    study: Study, condition: Sequence[str], notes: list[str], answered: Sequence[Assignment] | None
+) -> BeliefsAboutOthers:
     belief_update_of(study)
     levels = read_condition(study, condition)
-    answers = study_answers(study, levels=levels)
+    answers = study_answers(study, levels=levels) if answered is None else answered
     if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = belief_rows(answers)

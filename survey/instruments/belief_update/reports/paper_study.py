@@ -1,14 +1,14 @@
 """The paper's tables and figures of a study, from its frozen answers, its stored predictions and its leaderboard."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
 from survey.exceptions import HunchError, StateRefused
-from survey.models import PredictorRun, Stage, Study
-from survey.services.answers.counting import design_weights, frozen_answers, frozen_stages
+from survey.models import Assignment, PredictorRun, Stage, Study
+from survey.services.answers.counting import design_weights, frozen_answers, frozen_stages, study_answers
 from survey.services.answers.majorities import ItemMajority, majorities_of
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
@@ -16,7 +16,7 @@ from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.stages.leaderboard import LeaderboardLine, leaderboard
 
 from ..labels import beliefs_of
-from .aligning import alignment_of, misleading, pool_rows, scored_pool
+from .aligning import alignment_of, misleading, obstacle, pool_rows, scored_pool
 from .calibrating import human_calibration
 from .paper import (
     EXTREMES,
@@ -57,7 +57,8 @@ def pieces_of(study: Study, *, people_study: Study | None = None) -> list[Piece]
     """
     belief_update_of(study)
     stages = frozen_stages(study)
-    tables = _model_tables(study)
+    answered = cache(lambda: study_answers(study))
+    tables = _model_tables(study, answered)
     first = cache(lambda: _first_stage(study, stages))
     uniform = cache(lambda: _uniform_pairs(study))
     return [
@@ -69,17 +70,20 @@ def pieces_of(study: Study, *, people_study: Study | None = None) -> list[Piece]
         tried("figure2", "Figure 2", lambda: _figure_2(uniform())),
         tried("figure3_left", "Figure 3, left", lambda: figure_3_left(first())),
         tried("figure3_right", "Figure 3, right", lambda: _figure_3_right(study, stages)),
-        tried("figure4", "Figure 4", lambda: _figure_4(study)),
+        tried("figure4", "Figure 4", lambda: _figure_4(study, answered())),
         tried("figure5", "Figure 5", lambda: figure_5(first())),
         tried("figure6", "Figure 6", lambda: _figure_6(uniform())),
-        tried("figure7", "Figure 7", lambda: _figure_7(study, people_study)),
+        tried("figure7", "Figure 7", lambda: _figure_7(study, people_study, answered)),
     ]
 
 
-def _model_tables(study: Study) -> dict[str, Piece]:
+def _model_tables(study: Study, answered: Callable[[], Sequence[Assignment]]) -> dict[str, Piece]:
     titles = {"table2": "Table 2", "table5": "Table 5"}
     try:
-        scores = alignment_of(study, samples=ALIGNMENT_SAMPLES).scores
+        without = obstacle(study)  # Before all answers are read.
+        if without:
+            raise StateRefused(without)
+        scores = alignment_of(study, samples=ALIGNMENT_SAMPLES, answered=answered()).scores
     except (HunchError, ValueError) as exc:
         said = str(exc)
         return {name: tried(name, title, lambda: sentence(said)) for name, title in titles.items()}
@@ -182,8 +186,8 @@ def _figure_6(found: _UniformPairs) -> Piece:
     return figure_6(found.by_outcome, f"{found.words} The prediction of one pair has no interval over pairs.")
 
 
-def _figure_4(study: Study) -> Piece:
-    seen, failures = misleading(study)
+def _figure_4(study: Study, answered: Sequence[Assignment]) -> Piece:
+    seen, failures = misleading(study, answered)
     models = [SeenRight(one.llm, one.change, one.wrong, one.weight, one.respondent) for one in seen]
     pairs = [
         MisleadingPair(
@@ -206,13 +210,14 @@ def _figure_4(study: Study) -> Piece:
     return figure_4(models, pairs, POINTS, note)
 
 
-def _figure_7(study: Study, people_study: Study | None) -> Piece:
+def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], Sequence[Assignment]]) -> Piece:
     try:
-        found, without = human_calibration(study, people_study=people_study), ""
+        found, without = human_calibration(study, people_study=people_study, answered=answered()), ""
     except HunchError as exc:
         if people_study is None:
             raise
-        found, without = human_calibration(study, people_study=None), f"No people: {exc.message}."
+        found = human_calibration(study, people_study=None, answered=answered())
+        without = f"No people: {exc.message}."
     if people_study is None:
         without = (
             "No people: name the study in which people answer these questions themselves (people_study), if there is "
