@@ -96,9 +96,9 @@ class DeploymentGap:
         return "reversed" if self.interval[1] < 0 else "unclear"
 
 
-def resampled_pairs(n: int, *, samples: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """(samples, n) how often each of n pairs is in each resample. float32 holds these whole numbers exactly."""
-    return rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float32)
+def resampled_pairs(n: int, *, samples: int, rng: np.random.Generator) -> Floats:
+    """(samples, n) how often each of n pairs is in each resample."""
+    return rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
 
 
 def deployment_gaps(
@@ -106,7 +106,7 @@ def deployment_gaps(
     rule: Rule,
     beliefs: str,
     *,
-    counts: NDArray[np.float32],
+    counts: Floats,
     level: float = 0.95,
 ) -> list[DeploymentGap]:
     """Each pair of models (better, worse), over the pairs of questions of either; resampled alike.
@@ -122,7 +122,7 @@ def deployment_gaps(
         points, draws = [], []
         for one in (better, worse):
             columns = one.sums(rule)[:, [0, 3]]
-            point, resampled = columns.sum(axis=0), (counts @ columns.astype(np.float32)).astype(np.float64)
+            point, resampled = columns.sum(axis=0), counts @ columns
             points.append(float(point[1] / point[0]))
             with np.errstate(divide="ignore", invalid="ignore"):
                 draws.append(resampled[:, 1] / resampled[:, 0])

@@ -15,6 +15,7 @@ from .alignment_report import MOST_SAMPLES
 from .alignment_tables import with_interval
 from .domination import DeploymentGap, Domination
 
+DIGITS = 9  # Of what is exported; the last ones of a resampled figure depend on the machine.
 DOMINATION = (
     Column("better", "text", "The language model that is right on more of the questions that both have answered."),
     Column("worse", "text", "The other one."),
@@ -141,7 +142,8 @@ def _deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]
         rows.append(
             [
                 *(gap.better, gap.worse, int(dominates), gap.rule.kind, threshold, gap.beliefs, *gap.pairs),
-                *(*gap.performance, gap.difference, *gap.interval, gap.verdict),
+                *(round(value, DIGITS) for value in (*gap.performance, gap.difference, *gap.interval)),
+                gap.verdict,
             ]
         )
         how = gap.rule.kind if threshold is None else f"above {threshold:g}"
