@@ -8,7 +8,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
-from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
+from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimators import (
@@ -71,6 +71,7 @@ __all__ = [
     "OfflineEstimate",
     "Pairs",
     "Pool",
+    "Proportional",
     "Retest",
     "RolePart",
     "RolePlan",

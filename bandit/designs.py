@@ -1,8 +1,8 @@
 """How a stage's slots are shared out over its candidates. Numpy alone: scores come in as an array.
 
 Every design knows the exact chance with which each candidate comes into the plan. Epsilon-greedy over a finite
-candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax gives every candidate its
-own chance.
+candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax and proportional give every
+candidate its own chance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.unequal import softmax_shares
+from bandit.unequal import power_shares, softmax_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +236,52 @@ class Softmax(Design):
         """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
         score = self.ranked_by(scores, None)
         return softmax_shares(score, temperature=self.temperature, n=sum(allocation), floor=self.floor)
+
+
+LEAST_TRADE_OFF = 0.02
+
+
+@dataclass(frozen=True)
+class Proportional(Design):
+    """Chances in proportion to a power of the score, a predicted chance, mixed with uniform ones.
+
+    One stratum, `all`. The chance of candidate i is trade_off * n / M + c * score_i^power, with the one c that makes
+    the sum n. Chances that would exceed 1 are set to 1, and the rest is shared among the others in proportion. The size
+    is fixed: the draw is systematic, through the candidates in random order.
+
+    `trade_off` is the share of the slots that are given out evenly: near 0 the design finds most changes, at 1 it is
+    uniform and estimates the mean over all candidates best. No candidate's weight is above 1 / trade_off times that of
+    a uniform draw, so that an estimate over all candidates is always possible.
+    """
+
+    trade_off: float = 0.2
+    power: float = 16.0
+
+    def __post_init__(self) -> None:
+        if not LEAST_TRADE_OFF <= self.trade_off <= 1:
+            raise DesignError(
+                f"trade_off: must lie between {LEAST_TRADE_OFF} (finds most) and 1 (estimates best), not "
+                f"{self.trade_off}"
+            )
+        if not 0 < self.power <= 100:
+            raise DesignError(f"power: must be above 0 and at most 100, not {self.power}")
+
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """The scores, which make the chances and not the strata."""
+        score = _needed(scores, "proportional needs a score for each candidate; or use Uniform")
+        if score.min() < 0 or score.max() > 1:
+            raise DesignError(
+                f"scores: proportional needs predicted chances, not {score.min():g}..{score.max():g}; give "
+                "probabilities or use Softmax"
+            )
+        return score
+
+    def inclusion_probabilities(
+        self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
+        score = self.ranked_by(scores, None)
+        return power_shares(score, power=self.power, n=sum(allocation), floor=self.trade_off)
 
 
 @dataclass(frozen=True)

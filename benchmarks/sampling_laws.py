@@ -213,6 +213,8 @@ def draw_laws(draws: int, seed: int) -> dict[str, float]:
         "uncertainty": (bandit.Uncertainty(epsilon=0.3, by="disagreement"), 20),
         "softmax": (bandit.Softmax(temperature=0.15, floor=0.1), 20),
         "softmax, some certain": (bandit.Softmax(temperature=0.05, floor=0.05), 60),
+        "proportional": (bandit.Proportional(trade_off=0.2, power=4), 20),
+        "proportional, some certain": (bandit.Proportional(trade_off=0.1, power=16), 60),
         "test set": (bandit.TestSet(10, 3, top_fraction=0.1, bottom_fraction=0.1), 30),
     }
     for name, (design, n) in designs.items():

@@ -24,7 +24,10 @@ from numpy.typing import NDArray
 Row = dict[str, str]
 TOLERANCE = 1e-12
 NAMED = 5
+TINY = float(np.finfo(np.float64).tiny)
 GRAIN = 2**40
+# The designs that give each candidate its own chance.
+UNEQUAL = ("softmax", "proportional")
 
 
 @dataclass
@@ -136,7 +139,7 @@ def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: F
     exhaustive = drawn_from.get("kind", "pool") == "exhaustive"
     size = drawn_from["universe_size"] - drawn_from.get("excluded", 0) if exhaustive else drawn_from["size"]
     replicates = manifest.get("responses_per_item", 1)
-    if design["kind"] in ("uniform", "softmax"):
+    if design["kind"] in ("uniform", *UNEQUAL):
         return Expected({"all": (size, sampled // replicates)}, replicates)
     if design["kind"] == "test_set":
         top, bottom = ceiling(design["top_fraction"], size), ceiling(design["bottom_fraction"], size)
@@ -175,12 +178,13 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], foun
             found.faults.append(f"{where}: {len(of_role[role])} slots are {role}, and the manifest makes {count}")
     check_strata(stage, expected, found)
     scored = check_candidates(stage, manifest, expected, of_role["sampled"], candidates, found)
-    shares = softmax_by_item(manifest, expected, candidates) if manifest["design"]["kind"] == "softmax" else None
+    is_unequal = manifest["design"]["kind"] in UNEQUAL
+    shares = shares_by_item(manifest, expected, candidates) if is_unequal else None
     wrong = Differences(where, found)
     for row in of_role["sampled"]:
         if shares is not None:
             wrong.compare(row, "inclusion_probability", shares.get(row["item"]))
-        elif manifest["design"]["kind"] != "softmax":
+        elif not is_unequal:
             size, n = expected.strata.get(row["stratum"], (0, 0))
             wrong.compare(row, "inclusion_probability", n / size if size else None)
         wrong.compare(row, "pool_probability", pool_chance(manifest))
@@ -191,7 +195,7 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], foun
     for row in (*of_role["control"], *of_role["repeat"]):
         if row["inclusion_probability"] or row["pool_probability"]:
             found.faults.append(f"{where}: slot {row['slot']} is a {row['role']} and has a probability")
-    if manifest["design"]["kind"] == "softmax" and not scored:
+    if is_unequal and not scored:
         found.unchecked.append(f"{where}: its probabilities, since candidates.csv lacks the stage")
     found.checked.append(f"{where}: {wrong.count} probabilities to {TOLERANCE:g}")
 
@@ -245,7 +249,7 @@ def check_candidates(
             found.faults.append(f"{where}: slot {row['slot']}: its item is no candidate")
         elif number(row["score"]) != number(by_item[row["item"]]["score"]):
             found.faults.append(f"{where}: slot {row['slot']}: its score is not the candidate's")
-        elif design["kind"] != "softmax" and row["stratum"] not in fitting(ranked[row["item"]]):
+        elif design["kind"] not in UNEQUAL and row["stratum"] not in fitting(ranked[row["item"]]):
             found.faults.append(f"{where}: slot {row['slot']}: its score does not lie in the stratum {row['stratum']}")
     found.checked.append(f"{where}: scores and strata of {len(slots)} sampled slots among {len(candidates)} candidates")
     return True
@@ -270,17 +274,21 @@ def strata_of(ranked: dict[str, float], expected: Expected) -> Any:
     return lambda value: {name for name, (low, high) in spans.items() if low <= value <= high}
 
 
-def softmax_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
+def shares_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
     if not candidates:
         return None
     design, (size, n) = manifest["design"], expected.strata["all"]
     if size != len(candidates):
         return {}
     score = ranked_by(design, candidates)
-    least, share, free = design["floor"] * n / size, np.ones(size), np.ones(size, dtype=bool)
+    if design["kind"] == "proportional":  # A power of a number is the exponential of its logarithm, so many times.
+        score, temperature, floor = np.log(np.maximum(score, TINY)), 1 / design["power"], design["trade_off"]
+    else:
+        temperature, floor = design["temperature"], design["floor"]
+    least, share, free = floor * n / size, np.ones(size), np.ones(size, dtype=bool)
     while free.any():
         left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
-        part = np.exp((score[free] - score[free].max()) / design["temperature"])
+        part = np.exp((score[free] - score[free].max()) / temperature)
         share[free] = least + part * (max(left, 0.0) / part.sum())
         above = free & (share > 1)
         if not above.any():

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from bandit.designs import Design, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform
+from bandit.designs import LEAST_TRADE_OFF, Design, EpsilonGreedy, Proportional, Softmax, TestSet, Uncertainty, Uniform
 from bandit.errors import DesignError
 
 from .base import Name, Strict, WrongKey
@@ -35,6 +35,7 @@ class CandidatesConfig(Strict):
 DESIGNS: dict[str, type[Design]] = {
     "uniform": Uniform,
     "epsilon_greedy": EpsilonGreedy,
+    "proportional": Proportional,
     "softmax": Softmax,
     "uncertainty": Uncertainty,
     "test_set": TestSet,
@@ -52,10 +53,12 @@ def design_defaults(kind: str) -> dict[str, Any]:
 class DesignConfig(Strict):
     """A design and its own parameters; those of other designs are None."""
 
-    kind: Literal["uniform", "epsilon_greedy", "softmax", "uncertainty", "test_set"] = "uniform"
+    kind: Literal["uniform", "epsilon_greedy", "proportional", "softmax", "uncertainty", "test_set"] = "uniform"
     epsilon: float | None = Field(default=None, ge=0, le=1)
     top_fraction: float | None = Field(default=None, gt=0, lt=1)
     floor: float | None = Field(default=None, ge=0, le=1)
+    trade_off: float | None = Field(default=None, ge=LEAST_TRADE_OFF, le=1)
+    power: float | None = Field(default=None, gt=0, le=100)
     temperature: float | None = Field(default=None, gt=0)
     by: Literal["closeness", "disagreement"] | None = None
     pairs: int | None = Field(default=None, ge=1, le=100_000)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bandit import (
     DesignError,
     EpsilonGreedy,
+    Proportional,
     Softmax,
     TestSet,
     Uncertainty,
@@ -170,7 +171,7 @@ def test_a_uniform_draw_from_all_pairs_needs_no_scores_and_no_phase():
     assert rank_of(drawn.pairs, 7).min() > 3
 
 
-@pytest.mark.parametrize("design", [Softmax(), Uncertainty()])
+@pytest.mark.parametrize("design", [Proportional(), Softmax(), Uncertainty()])
 def test_designs_that_need_a_number_for_every_pair_at_once_are_refused(design):
     with pytest.raises(DesignError, match="cannot be drawn from all pairs; use a pool"):
         draw_exhaustively(design=design, n=3, scores=some_factors(), rng=np.random.default_rng(1))

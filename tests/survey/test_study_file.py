@@ -184,7 +184,7 @@ def test_it_names_line_and_field_of_a_problem(old: str, new: str, part: str, nth
     )
 
 
-@pytest.mark.parametrize("kind", ["softmax", "uncertainty"])
+@pytest.mark.parametrize("kind", ["proportional", "softmax", "uncertainty"])
 def test_it_refuses_a_design_that_cannot_draw_from_all_pairs(kind: str) -> None:
     text = GOOD.replace('kind = "epsilon_greedy"', f'kind = "{kind}"').replace(
         "seed = 1\n", 'seed = 1\n[candidates]\nkind = "exhaustive"\n'

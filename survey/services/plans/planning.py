@@ -177,9 +177,9 @@ def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.
             f"{kind} draws by the priority {priority.name} of {name}, which is a number for each listed candidate: use "
             '[candidates] kind = "pool", or kind = "uniform" for the stage'
         )
-    if kind == "uncertainty":
+    if kind in ("uncertainty", "proportional"):
         return (
-            f"uncertainty draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
+            f"{kind} draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
             "epsilon_greedy, softmax or uniform"
         )
     return ""

@@ -64,7 +64,7 @@ class StagePart:
 
     @cached_property
     def is_unequal(self) -> bool:
-        """Whether candidates of one stratum had different chances (softmax)."""
+        """Whether candidates of one stratum had different chances (softmax, proportional)."""
         if len(self.names) > 1 or not self.planned_probability.size:
             return False
         return bool(np.ptp(self.planned_probability) > 0)
