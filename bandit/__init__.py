@@ -5,6 +5,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
+from bandit.anytime import AnytimeInterval, anytime_interval, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
@@ -51,6 +52,7 @@ from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_up
 __all__ = [
     "RANDOM_CHANGE",
     "Agreement",
+    "AnytimeInterval",
     "Attendance",
     "BeliefTruth",
     "Block",
@@ -85,6 +87,7 @@ __all__ = [
     "Uniform",
     "WorkersDiffer",
     "WorkersLost",
+    "anytime_interval",
     "attend",
     "auc_ceiling",
     "average_over_people",
@@ -98,6 +101,7 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "errors_wide",
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
@@ -109,6 +113,7 @@ __all__ = [
     "inclusion_probabilities",
     "kish_size",
     "majority_labels",
+    "mixture_parameter",
     "naive_mean",
     "pair_from_rank",
     "plan_roles",

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -333,3 +335,46 @@ def test_proportional_needs_chances(scores):
         Proportional().strata(scores, np.random.default_rng(1))
     with pytest.raises(DesignError, match="needs a score"):
         Proportional().strata(None, np.random.default_rng(1), n_candidates=5)
+
+
+def test_the_rest_is_cut_into_strata_of_equal_size_by_score():
+    scores = np.random.default_rng(1).permutation(103)
+    design = EpsilonGreedy(epsilon=0.5, top_fraction=0.1, rest_strata=5)
+    cut = design.strata(scores, np.random.default_rng(2))
+    assert cut.names == ("top", "rest 1", "rest 2", "rest 3", "rest 4", "rest 5")
+    assert cut.sizes == (11, 19, 19, 18, 18, 18)
+    spans = [(scores[cut.label == index].min(), scores[cut.label == index].max()) for index in range(6)]
+    assert all(low > high for (low, _), (_, high) in pairwise(spans))
+    allocation = design.allocate(20, cut.sizes)
+    assert allocation == (10, 2, 2, 2, 2, 2)
+    assert design.allocate(21, cut.sizes) == (10, 3, 2, 2, 2, 2)
+    chance = design.inclusion_probabilities(scores=scores, strata=cut, allocation=allocation)
+    assert chance.sum() == pytest.approx(20)
+    assert set(chance[cut.label == 5]) == {2 / 18}
+
+
+def test_ties_at_the_cuts_of_the_rest_are_broken_at_random():
+    rng, counts = np.random.default_rng(4), np.zeros(20)
+    for _ in range(1000):
+        counts += EpsilonGreedy(epsilon=0.5, top_fraction=0.5, rest_strata=2).strata(np.zeros(20), rng).label == 1
+    assert p_value_of_counts(counts, draws=1000, n=5) > 0.001
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: EpsilonGreedy(rest_strata=0), "rest_strata: must be from 1 to 20"),
+        (lambda: EpsilonGreedy(rest_strata=21), "rest_strata"),
+        (
+            lambda: EpsilonGreedy(rest_strata=8).strata(np.arange(8), np.random.default_rng(1)),
+            "7 candidates are no 8 strata",
+        ),
+        (
+            lambda: EpsilonGreedy(epsilon=0.2, rest_strata=3).allocate(10, (9, 30, 30, 30)),
+            "3 strata of the rest get 2 of 10 slots",
+        ),
+    ],
+)
+def test_strata_of_the_rest_that_cannot_be_are_refused(call, message):
+    with pytest.raises(DesignError, match=message):
+        call()

@@ -192,6 +192,13 @@ def test_it_refuses_a_design_that_cannot_draw_from_all_pairs(kind: str) -> None:
     assert any(f"stages.2.design: {kind} needs a number for every single candidate" in line for line in refusals(text))
 
 
+def test_it_refuses_strata_of_the_rest_of_all_pairs() -> None:
+    text = GOOD.replace('kind = "epsilon_greedy"', 'kind = "epsilon_greedy"\nrest_strata = 4').replace(
+        "seed = 1\n", 'seed = 1\n[candidates]\nkind = "exhaustive"\n'
+    )
+    assert any("stages.2.design.rest_strata: all pairs are cut in two" in line for line in refusals(text))
+
+
 @pytest.mark.parametrize("kind", sorted(study_file.DESIGNS))
 def test_a_design_is_stored_with_its_own_defaults_and_read_back(kind: str) -> None:
     design = study_file.DesignConfig.model_validate({"kind": kind})

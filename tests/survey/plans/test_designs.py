@@ -94,6 +94,24 @@ def test_proportional_stores_exact_chances_that_both_checks_make_again(tmp_path:
     assert any("inclusion_probability is" in fault for fault in verify_study.verify(tmp_path).faults)
 
 
+def test_a_rest_in_strata_is_drawn_stored_and_checked(tmp_path: Path) -> None:
+    design = {"kind": "epsilon_greedy", "epsilon": 0.5, "rest_strata": 4}
+    stage = planning.plan_stage(scored(design, first=True))
+    assert {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()} == {
+        "top": (20, 6),
+        "rest 1": (45, 2),
+        "rest 2": (45, 2),
+        "rest 3": (45, 1),
+        "rest 4": (45, 1),
+    }
+    assert stage.manifest["design"]["rest_strata"] == 4
+    assert verifying.verify_stage(stage).differences == []
+    export_files.write_export(stage.study, tmp_path)
+    found = verify_study.verify(tmp_path)
+    assert not [fault for fault in found.faults if "stage 2" in fault]
+    assert any("stage 2: scores and strata of 12 sampled slots" in line for line in found.checked)
+
+
 @pytest.mark.parametrize("by", ["closeness", "disagreement"])
 def test_uncertainty_draws_from_those_the_predictor_knows_least_about(by: str) -> None:
     design = {"kind": "uncertainty", "by": by, "epsilon": 0.25}
