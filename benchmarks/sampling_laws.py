@@ -257,6 +257,7 @@ def draw_laws(draws: int, seed: int) -> dict[str, float]:
     designs: dict[str, tuple[bandit.Design, int]] = {
         "uniform": (bandit.Uniform(), 20),
         "epsilon-greedy": (bandit.EpsilonGreedy(epsilon=0.3, top_fraction=0.15), 20),
+        "epsilon-greedy, rest in strata": (bandit.EpsilonGreedy(epsilon=0.5, rest_strata=4), 20),
         "epsilon-greedy with a floor": (bandit.EpsilonGreedy(epsilon=0.1, floor=0.5), 20),
         "uncertainty": (bandit.Uncertainty(epsilon=0.3, by="disagreement"), 20),
         "softmax": (bandit.Softmax(temperature=0.15, floor=0.1), 20),
@@ -344,7 +345,7 @@ def main() -> int:
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing.result()
     for name, p in laws.items():
-        print(f"{name:28}  {options.draws} draws  p = {p:.3g}")
+        print(f"{name:30}  {options.draws} draws  p = {p:.3g}")
     lowest = min(1.0, min(laws.values()) * len(laws))
 
     means = world().means

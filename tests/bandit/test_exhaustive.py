@@ -181,6 +181,8 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
     rng = np.random.default_rng(1)
     with pytest.raises(DesignError, match="top gets 27 of 30 slots but holds 9 of 84"):
         draw_exhaustively(design=EpsilonGreedy(), n=30, scores=some_factors(), rng=rng)
+    with pytest.raises(DesignError, match="all pairs are cut in two"):
+        draw_exhaustively(design=EpsilonGreedy(rest_strata=2), n=3, scores=some_factors(), rng=rng)
     with pytest.raises(DesignError, match="at least 1 slot"):
         draw_exhaustively(design=EpsilonGreedy(), n=0, scores=some_factors(), rng=rng)
     flat = some_factors(largest=0, bias=0)
