@@ -127,6 +127,11 @@ class StopConfig(Strict):
     factor: Name | None = None
     after: int = Field(default=30, ge=30, le=100_000)
 
+    def in_words(self, most: int) -> str:
+        """The rule of a stage with so many sittings."""
+        of = f"of the difference by {self.factor} " if self.factor else ""
+        return f"ends once its interval {of}is narrower than {self.width:g}, with {self.after} to {most:,} people"
+
 
 Ties = Literal["label_0", "label_1", "left_out"]
 # As in the paper: a majority is more than half of the answers.

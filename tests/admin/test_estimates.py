@@ -118,6 +118,8 @@ def test_the_page_shows_intervals_that_hold_at_any_time_and_the_rule_that_ended_
     page = as_superuser.get(page_of(stage.study)).content.decode()
     assert 'id="anytime">While a stage runs: intervals that hold at any time</h2>' in page
     assert "until narrower than 34 points: not reached, 0 looks" in page
+    of_study = as_superuser.get(reverse("admin:survey_study_change", args=[stage.study_id])).content.decode()
+    assert "ends once its interval is narrower than 0.34, with 30 to 80 people" in of_study
     looks = look_often(stage)
     page = as_superuser.get(page_of(stage.study)).content.decode()
     assert f"until narrower than 34 points: ended the stage, {len(looks)} looks" in page

@@ -81,6 +81,8 @@ class Command(HunchCommand):
         for stage in found.stages:
             if (test := stage.test) is not None:
                 self.stdout.write(_test(stage, test))
+            if stage.stop:
+                self.stdout.write(f"stage {stage.stage} {stage.stop}")
         if found.pools:
             self.stdout.write(_pools(found.pools))
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")

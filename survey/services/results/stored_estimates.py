@@ -86,8 +86,8 @@ def basis_of(study: Study) -> Basis:
 
 
 def _stage_facts(study: Study) -> list[list[str]]:
-    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, and the last page that somebody sent,
-    which can change a flag until the stage is frozen."""
+    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, and the last page that somebody
+    sent, which can change a flag until the stage is frozen."""
     excluded = Exclusion.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
     looks = Look.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
     facts = {"excluded": Subquery(excluded.values("n")), "seen_so_far": Subquery(looks.values("n"))}

@@ -65,7 +65,7 @@ class StageFacts:
     """What a stage asks for: people, and slots by role.
 
     `sampled_so_far`: the sampled slots up to and including this stage that predictors learn from; None where the stage
-    teaches nothing (a pilot, a test stage).
+    teaches nothing (a pilot, a test stage). `stop`: the stopping rule in words; empty without one.
     """
 
     stage: int
@@ -75,6 +75,7 @@ class StageFacts:
     slots: dict[str, int]
     sampled_so_far: int | None = None
     test: TestFacts | None = None
+    stop: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 slots,
                 sampled_so_far=so_far if stage.teaches else None,
                 test=_test_facts(stage),
+                stop=stage.stop.in_words(stage.sittings) if stage.stop else "",
             )
         )
         yield from _of_the_pool(index, found.stages[-1].test, config)

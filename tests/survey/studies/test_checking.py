@@ -264,3 +264,19 @@ def test_it_says_nothing_of_pools_where_none_is_larger(more: dict[str, Any]) -> 
     cast.small_bank(200)
     settings_ = {**ADAPTIVE, "bank": "small", **more}
     assert check_study(text=cast.study_text(**settings_), source_name="new.toml", pools=True).pools == []
+
+
+def test_it_says_when_a_stage_ends_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    stages = [{"sittings": 900, "stop": {"width": 0.04, "factor": "framing"}}]
+    conditions = [{"factor": "framing", "levels": ["one", "two"]}]
+    cast.small_bank(60)
+    path.write_text(
+        cast.study_text(bank="small", stages=stages, conditions=conditions, candidates={"size": 5000}), encoding="utf-8"
+    )
+    out = StringIO()
+    call_command("check_study", str(path), stdout=out)
+    assert (
+        "stage 1 ends once its interval of the difference by framing is narrower than 0.04, with 30 to 900 people"
+        in out.getvalue()
+    )
