@@ -35,6 +35,7 @@ MOST_STUDIES = 100
 AS_POOL = 12_000
 # Epsilons and trade-offs that are simulated beside the study's own designs, the most telling ones first.
 FRONTIER = (0.1, 0.3, 0.2, 0.5)
+FRONTIER_STUDIES = 4
 PLANNED, UNIFORM = "as planned", "uniform"
 
 
@@ -49,9 +50,8 @@ class BudgetReport(Report):
         Argument(
             "frontier",
             "points of the frontier between finding and estimating, a design each; 0 for none",
-            default="3",
-            on_pages="2",
-            most_on_web=3,
+            default="2",
+            most_on_web=2,
         ),
         Argument("fee", "what the panel takes, as a share of the rewards", default=f"{PLATFORM_FEE:.3f}"),
     )
@@ -98,6 +98,7 @@ class BudgetReport(Report):
                 reward=reward,
                 platform_fee=given.number("fee", lowest=0, highest=5),
             ),
+            frontier_studies=min(FRONTIER_STUDIES, given.whole("studies", lowest=2, highest=MOST_STUDIES)),
             frontier=list(FRONTIER[: given.whole("frontier", lowest=0, highest=len(FRONTIER))]),
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )

@@ -103,6 +103,8 @@ class BudgetConfig(Strict):
     policies: list[PolicyConfig] = Field(min_length=1, max_length=12)
     # Each of them is simulated as the epsilon of epsilon_greedy and as the trade_off of proportional.
     frontier: list[Annotated[float, Field(ge=LEAST_TRADE_OFF, le=1)]] = Field(default=[0.1, 0.2, 0.4], max_length=10)
+    # Simulated studies of each point; as many as of each policy where it is left out.
+    frontier_studies: int | None = Field(default=None, ge=2, le=10_000)
 
     @model_validator(mode="after")
     def policies_have_names_of_their_own(self) -> "BudgetConfig":
@@ -206,41 +208,45 @@ def plan_budget(
     """
     asked = list(policies) or [Policy(policy.name, policy.build()) for policy in config.policies]
     points, left_out = frontier_of(config)
+    study = config.study
+    same: dict[str, Any] = {
+        "world": world or world_of(config),
+        "setting": StudySetting(
+            sittings=tuple(study.sittings),
+            items=study.items,
+            candidates=study.candidates,
+            holdout=study.holdout,
+            controls=study.controls,
+            dropout=study.dropout,
+            returners=study.returners,
+            speeders=study.speeders,
+        ),
+        "seed": config.seed,
+        "jobs": jobs,
+        "progress": progress,
+    }
+    along = [Policy(f"{kind} {value}", design) for kind, value, design in points]
     try:
-        outlooks = budget.simulate(
-            world=world or world_of(config),
-            setting=StudySetting(
-                sittings=tuple(config.study.sittings),
-                items=config.study.items,
-                candidates=config.study.candidates,
-                holdout=config.study.holdout,
-                controls=config.study.controls,
-                dropout=config.study.dropout,
-                returners=config.study.returners,
-                speeders=config.study.speeders,
-            ),
-            policies=[*asked, *(Policy(f"{kind} {value}", design) for kind, value, design in points)],
-            studies=config.studies,
-            seed=config.seed,
-            jobs=jobs,
-            progress=progress,
-        )
+        outlooks = budget.simulate(policies=asked, studies=config.studies, **same)
+        traced = budget.simulate(policies=along, studies=_frontier_studies(config), **same)
     except DesignError as exc:
         raise FileErrors([Problem(config.title, None, "", f"a policy cannot be simulated: {exc}")]) from exc
     return PlannedBudget(
         config=config,
         costs=costs_of(config),
-        outlooks=tuple(outlooks[: len(asked)]),
-        frontier=tuple(
-            _point(kind, value, one) for (kind, value, _design), one in zip(points, outlooks[len(asked) :], strict=True)
-        ),
+        outlooks=tuple(outlooks),
+        frontier=tuple(_point(kind, value, one) for (kind, value, _design), one in zip(points, traced, strict=True)),
         left_out=left_out,
     )
 
 
+def _frontier_studies(config: BudgetConfig) -> int:
+    return config.frontier_studies or config.studies
+
+
 def simulated_studies(config: BudgetConfig) -> int:
     """How many studies the file asks for: of each policy, and of each point of the frontier."""
-    return config.studies * (len(config.policies) + len(frontier_of(config)[0]))
+    return config.studies * len(config.policies) + _frontier_studies(config) * len(frontier_of(config)[0])
 
 
 def frontier_of(config: BudgetConfig) -> tuple[list[tuple[str, float, Design]], tuple[str, ...]]:
