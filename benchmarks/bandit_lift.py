@@ -15,11 +15,12 @@ Expected changes per answer at stage 7, over its own candidates: `found` by the 
 - uniform), lift = found / uniform; 95 % intervals over studies. All of it is repeated with a narrow (sd 0.6) and a wide
 (1.3) truth.
 
-Then the frontier between finding and estimating, with equal budgets on the first truth: seven stages of 107 people,
-pools of 20,000. `found` is the expected share of changes among the drawn pairs of stage 7, `width` that of the 95 %
-interval of the share that changes over all pairs, from all stages. Epsilon-greedy is estimated by strata, proportional
-by each pair's chance. `more` is what proportional finds more than epsilon-greedy at the same width, on the line between
-the trade-offs. All policies of a study meet the same pools and people.
+Then the frontier between finding and estimating, with equal budgets: the same study on the first truth, and nine of the
+88 respondents of each stage answer a uniform holdout. `found` is the expected share of changes among the pairs drawn by
+the design from stage 2 on, `width` that of the 95 % interval of the share that changes over all pairs, from all stages.
+Epsilon-greedy is estimated by strata, proportional by each pair's chance. `more` is what proportional finds more than
+epsilon-greedy at the same width, on the line between the trade-offs. All policies of a study meet the same pools and
+people.
 
 The last line is JSON; `gain` and `lift` are those of the first truth, `more_at_epsilon_0.2` is on the frontier.
 """
@@ -56,9 +57,9 @@ TRUTHS = 4
 SHARED, OWN = 14, 2 * 79
 TASK_SDS = (0.1, 0.2, 0.4)
 GREEDY = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1)
-FRONTIER_RESPONDENTS, FRONTIER_POOL = 107, 20_000
+HELD_OUT = 9  # respondents of each stage of the frontier whose items are a uniform holdout
 EPSILONS = (0.1, 0.2, 0.3)
-TRADE_OFFS = (0.1, 0.15, 0.2, 0.3)
+TRADE_OFFS = (0.1, 0.15, 0.2, 0.3, 0.4)
 FRONTIER: dict[str, bandit.Design] = {
     **{f"epsilon {epsilon}": bandit.EpsilonGreedy(epsilon=epsilon, top_fraction=0.1) for epsilon in EPSILONS},
     **{f"trade_off {share}": bandit.Proportional(trade_off=share) for share in TRADE_OFFS},
@@ -159,44 +160,61 @@ def answers(
 
 
 def frontier_study(job: tuple[int, str]) -> tuple[float, float, bool]:
-    """Found at the last stage, the width of the interval over all stages, and whether it holds the true share."""
+    """Found from stage 2 on, the width of the interval over all stages, and whether it holds the true share."""
     seed, name = job
-    truth, slots = truth_of(seed % TRUTHS, PAIR_SDS["stated"]), FRONTIER_RESPONDENTS * ITEMS
-    seen, labels, people, estimates, weights = [], [], [], [], []
+    truth = truth_of(seed % TRUTHS, PAIR_SDS["stated"])
+    seen, labels, people, estimates, weights, found = [], [], [], [], [], []
     for stage in range(STAGES):
         rng, own = np.random.default_rng([6, seed, stage]), np.random.default_rng([7, seed, stage])
-        pool = bandit.uniform_pool(n_questions=TASKS.size, size=FRONTIER_POOL, rng=rng)
-        columns, chance = features(pool.pairs), truth.probabilities(pool.pairs, IDS)
-        score = None
-        if stage:
-            beta = trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
-            score = bandit.predict_logistic(columns, beta)
-        design = FRONTIER[name] if stage else bandit.Uniform()
-        drawn = bandit.draw(design=design, n=slots, scores=score, n_candidates=FRONTIER_POOL, rng=own)
-        there, person, label = answers(chance[drawn.selected], FRONTIER_RESPONDENTS, rng)
-        seen.append(columns[drawn.selected[there]])
-        labels.append(label)
-        people.append(person + stage * FRONTIER_RESPONDENTS)
-        if len(drawn.strata) == 1 and stage:
-            planned = drawn.inclusion_probability
-            estimates.append(bandit.hajek(values=label, probability=planned[there], cluster=person, share=True))
-            weights.append(bandit.kish_size(planned))
-        else:
-            sizes = [stratum.size for stratum in drawn.strata]
-            estimates.append(
-                bandit.stratified_mean(
-                    values=label,
-                    stratum=drawn.stratum[there],
-                    sizes=sizes,
-                    cluster=person,
-                    universe_size=pool.universe_size,
-                    share=True,
-                )
-            )
-            weights.append(bandit.plan_weight(sizes=sizes, slots=[stratum.n for stratum in drawn.strata]))
-    found = float(bandit.average_over_people(chance[drawn.selected], PERSON_SD).mean())
+        for role, respondents in (("sampled", RESPONDENTS - HELD_OUT), ("holdout", HELD_OUT)):
+            size = POOL if role == "sampled" else respondents * ITEMS
+            pool = bandit.uniform_pool(n_questions=TASKS.size, size=size, rng=rng)
+            columns, chance = features(pool.pairs), truth.probabilities(pool.pairs, IDS)
+            score = None
+            if stage and role == "sampled":
+                beta = trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
+                score = bandit.predict_logistic(columns, beta)
+            design = FRONTIER[name] if score is not None else bandit.Uniform()
+            drawn = bandit.draw(design=design, n=respondents * ITEMS, scores=score, n_candidates=size, rng=own)
+            there, person, label = answers(chance[drawn.selected], respondents, rng)
+            if role == "sampled":
+                seen.append(columns[drawn.selected[there]])
+                labels.append(label)
+                people.append(person + stage * RESPONDENTS)
+            if score is not None:
+                found.append(float(bandit.average_over_people(chance[drawn.selected], PERSON_SD).mean()))
+            estimates.append(estimated(drawn, there, person, label, pool.universe_size))
+            weights.append(plan_weight(drawn))
     low, high = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate.interval
-    return found, high - low, low <= sum(RATES) / 2 <= high
+    return float(np.mean(found)), high - low, low <= sum(RATES) / 2 <= high
+
+
+def estimated(
+    drawn: bandit.Draw,
+    there: NDArray[np.bool_],
+    person: NDArray[np.int64],
+    label: NDArray[np.float64],
+    universe_size: int,
+) -> bandit.Estimate:
+    """The share that changes over all pairs, as `hunch estimate` has it of one stage."""
+    if np.ptp(drawn.inclusion_probability) and len(drawn.strata) == 1:
+        return bandit.hajek(values=label, probability=drawn.inclusion_probability[there], cluster=person, share=True)
+    return bandit.stratified_mean(
+        values=label,
+        stratum=drawn.stratum[there],
+        sizes=[stratum.size for stratum in drawn.strata],
+        cluster=person,
+        universe_size=universe_size,
+        share=True,
+    )
+
+
+def plan_weight(drawn: bandit.Draw) -> float:
+    if np.ptp(drawn.inclusion_probability) and len(drawn.strata) == 1:
+        return bandit.kish_size(drawn.inclusion_probability)
+    return bandit.plan_weight(
+        sizes=[stratum.size for stratum in drawn.strata], slots=[stratum.n for stratum in drawn.strata]
+    )
 
 
 def frontier(pool: ProcessPoolExecutor, seeds: list[int]) -> dict[str, float]:
