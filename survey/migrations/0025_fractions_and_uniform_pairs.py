@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0023_given_back_slots'),
+        ('survey', '0024_looks'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
