@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "export": "Write the answers and a codebook to files.",
         "paper": "Make the paper's tables and figures of a study, or from files.",
         "release": "Write a belief study in the columns of the paper's released data.",
+        "reason_codes": "Compare the codes that several people gave to a study's reasons.",
         "estimate": "Estimate, with intervals, what people would answer over the whole bank.",
         "compare_policies": "Estimate what another design or predictor would have found.",
         "leaderboard": "Compare a study's predictors on answers that they had not seen.",
