@@ -32,9 +32,11 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
+from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
+from bandit.questions import error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
     RANDOM_CHANGE,
@@ -54,6 +56,7 @@ __all__ = [
     "Attendance",
     "BeliefTruth",
     "Block",
+    "Bounds",
     "Combined",
     "Comparison",
     "CrossFitFold",
@@ -67,6 +70,7 @@ __all__ = [
     "Estimate",
     "ExhaustiveDraw",
     "FactoredScores",
+    "LeavingTest",
     "Majorities",
     "OfflineEstimate",
     "Pairs",
@@ -87,6 +91,7 @@ __all__ = [
     "attend",
     "auc_ceiling",
     "average_over_people",
+    "bounds",
     "combine_stages",
     "compare_shares",
     "cross_fit_folds",
@@ -97,16 +102,19 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "error_contributions",
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
     "fisher_f_upper_tail",
     "fit_logistic",
+    "for_such_questions",
     "hajek",
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
     "kish_size",
+    "leaving_test",
     "majority_labels",
     "naive_mean",
     "pair_from_rank",
@@ -118,6 +126,7 @@ __all__ = [
     "share_by_stratum",
     "shares_questions",
     "shortlist",
+    "staying_chances",
     "stratified_difference",
     "stratified_effect",
     "stratified_mean",

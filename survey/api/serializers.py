@@ -569,6 +569,9 @@ _ESTIMATED: dict[str, Any] = {
     "stages": [{"stage": 1, "role": "sampled", "weight": 1.0, "reason": "", "estimate": {"value": 0.39}}],
     "agreement": None,
     "notes": "",
+    "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
+    "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
+    "worst_case": {"interval": [0.33, 0.46], "odds_ratio": None, "unanswered": 30},
 }
 
 
@@ -622,6 +625,22 @@ _ESTIMATED: dict[str, Any] = {
                         "notes": "a mixture of the ends of the scores, no share of all items",
                     }
                 ],
+                "leaving": {
+                    "outcome": "share that changes, changes over 0",
+                    "odds_ratio": 2.0,
+                    "no_weights": "",
+                    "lines": [
+                        {
+                            "factor": "",
+                            "level": "",
+                            "people": 62,
+                            "left": 4,
+                            "given": 930,
+                            "unanswered": 30,
+                            "test": {"at_risk": 842, "left": 4, "p": None, "reason": "4 people left, fewer than 10"},
+                        }
+                    ],
+                },
                 "computed_at": "2026-11-23T09:30:00Z",
                 "is_current": True,
             },
@@ -640,7 +659,9 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     parts = serializers.ListField(child=serializers.DictField(), help_text="Stages with their strata and slots.")
     figures = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one.",
+        help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. Where "
+        "people left: the one weighted for that (stayed), and bounds for an odds ratio (bounds) and for anything "
+        "(worst_case).",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
     checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")
@@ -650,6 +671,9 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     majorities = serializers.ListField(
         child=serializers.DictField(),
         help_text="Majority labels of the items of frozen test stages: by stratum, and together where it is empty.",
+    )
+    leaving = serializers.DictField(
+        allow_null=True, help_text="People who left before their last item, and whether they did by their last answer."
     )
     computed_at = serializers.DateTimeField()
     is_current = serializers.BooleanField(

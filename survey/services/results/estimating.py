@@ -34,12 +34,14 @@ from survey.services.plans.candidates import (
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
-from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart
+from . import leaving as leavers
+from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
+from .leaving import Leaving
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 
 ASSUMPTIONS = (
-    "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
-    "leave.",
+    "The questions are fixed and the people are not: nothing is claimed about other questions. What the answers that "
+    "people who left did not give may do to a figure is shown beside it.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
     "Standard errors are between respondents. Weights over the stages come from the plans alone.",
@@ -148,6 +150,7 @@ class StudyEstimates:
     slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
     noise: Noise
     majorities: tuple[MajorityLine, ...] = ()
+    leaving: Leaving | None = None
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -163,6 +166,7 @@ class _Read:
     answers: list[Assignment]
     estimands: Estimands
     divisions: dict[str, np.ndarray]
+    odds_ratio: float
 
 
 def division_names(study: Study) -> list[str]:
@@ -208,7 +212,9 @@ def estimate(
         stage.study = study
     rows = [read_stage(stage, instrument, levels) for stage in stages]
     slots = [slot for of_stage in rows for slot in of_stage.slots]
-    read = [found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted))]
+    read = [
+        found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
+    ]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
@@ -216,6 +222,7 @@ def estimate(
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
     _check_same_figures(read, instrument)
     read = _with_predictions(study, read, instrument)
+    read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in study.config.conditions}
     universe = max(found.line.universe_size for found in read)
@@ -238,6 +245,7 @@ def estimate(
         noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
         # A majority is of all levels together.
         majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
+        leaving=leaving,
     )
 
 
@@ -327,7 +335,13 @@ def _share_of(labels: Sequence[int]) -> Estimate:
 # Reading
 
 
-def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequence[int]) -> _Read | None:
+def _read(
+    rows: StageRows,
+    role: str,
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str] | None = None,
+) -> _Read | None:
     """One part; None if the stage has no such slots or no answers to them."""
     stage = rows.stage
     planned = [row for row in rows.slots if row.slot.role == role]
@@ -361,6 +375,7 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         item=np.array([answer.slot.item_id for answer in answers], dtype=np.int64)
         if any(row.slot.replicate > 1 for row in planned)
         else None,
+        unanswered=_unanswered(rows, role, place, levels or {}),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -385,7 +400,64 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         ),
         predictions="",
     )
-    return _Read(part, line, answers, estimands, divisions)
+    return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
+
+
+def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
+    """The items that people of this part, under these levels, were given and did not answer."""
+    lost = [
+        one
+        for one in rows.given
+        if one.slot.role == role
+        and leavers.is_lost(one)
+        and all(one.levels.get(factor) == level for factor, level in levels.items())
+    ]
+    divisions = rows.divisions_of(lost)
+    for condition in rows.stage.study.config.conditions:
+        divisions[condition.factor] = np.array([one.levels.get(condition.factor, "") for one in lost], dtype=str)
+    return Unanswered(
+        stratum=np.array([place[int(one.slot.stratum_id or 0)] for one in lost], dtype=np.int64),
+        cluster=np.array([one.sitting.respondent_id for one in lost], dtype=np.int64),
+        probability=np.array([one.slot.inclusion_probability for one in lost], dtype=np.float64),
+        divisions=divisions,
+    )
+
+
+def _with_leaving(
+    study: Study,
+    rows: Sequence[StageRows],
+    read: Sequence[_Read],
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str],
+) -> tuple[list[_Read], Leaving]:
+    """The parts with each answer's chance that its person was still there, and what is known of people who left."""
+    first = read[0].estimands.measures[0]
+    if levels:  # What somebody answered under another level counts for whether they left.
+        answers = [one.answer for of_stage in rows for one in of_stage.given if one.answer is not None]
+        own = [(answers, instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0])]
+    else:
+        own = [(one.answers, one.estimands.measures[0]) for one in read]
+    values = {
+        answer.pk: float(value)
+        for answers, measure in own
+        for answer, value in zip(answers, _of_each(measure), strict=True)
+        if np.isfinite(value)
+    }
+    answered = leavers.read_answered(rows, values)
+    chances, problem = leavers.staying_chances(answered, study.config.seed)
+    if chances:
+        read = [
+            replace(one, part=replace(one.part, staying=np.array([chances.get(a.pk, 1.0) for a in one.answers])))
+            for one in read
+        ]
+    factors = [condition.factor for condition in study.config.conditions]
+    return list(read), Leaving(
+        outcome=first.title,
+        odds_ratio=read[0].odds_ratio,
+        no_weights=problem,
+        lines=tuple(leavers.lines(rows, answered, factors, levels)),
+    )
 
 
 def _stratum_line(
@@ -434,8 +506,14 @@ def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | Non
     )
 
 
-def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | None = None) -> Figure:
-    """One measure, over all candidates or, with `inside` (a mask for each part), over some of them."""
+def _figure(
+    read: Sequence[_Read],
+    index: int,
+    inside: Sequence[np.ndarray] | None = None,
+    lost: Sequence[np.ndarray] | None = None,
+) -> Figure:
+    """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
+    unanswered items), over some of them."""
     measures = [part.estimands.measures[index] for part in read]
     masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
     found = [
@@ -450,7 +528,39 @@ def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | No
         measures[0].is_share,
         below if len(below) == len(measures) else None,
     )
-    return _combined(read, found, measures[0], plain)
+    weighted = [
+        analysis.stayed(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
+        for part, measure, mask in zip(read, measures, masks, strict=True)
+    ]
+    bounds, worst = (
+        None
+        if below
+        else analysis.combine_bounds(
+            [part.part for part in read],
+            [
+                analysis.bounded(
+                    part.part,
+                    measure.values,
+                    where=measure.where,
+                    inside=None if inside is None else inside[place],
+                    lost=None if lost is None else lost[place],
+                    odds_ratio=odds_ratio,
+                    span=measure.span,
+                    share=measure.is_share,
+                )
+                if found[place][0] is not None
+                else None
+                for place, (part, measure) in enumerate(zip(read, measures, strict=True))
+            ],
+        )
+        for odds_ratio in (read[0].odds_ratio, np.inf)
+    )
+    return replace(
+        _combined(read, found, measures[0], plain),
+        stayed=_combined(read, weighted, measures[0], None).combined,
+        bounds=bounds,
+        worst_case=worst,
+    )
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -475,7 +585,7 @@ def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
     parts = [part.divisions[name] for part in read]
     labels = sorted({str(label) for part in parts for label in part} - {""})
     measures = range(len(read[0].estimands.measures))
-    under = {label: [_under(one, part == label) for one, part in zip(read, parts, strict=True)] for label in labels}
+    under = {label: [_under(one, name, label) for one in read] for label in labels}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
@@ -485,7 +595,10 @@ def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
     )
 
 
-def _under(read: _Read, kept: np.ndarray) -> _Read:
+def _under(read: _Read, factor: str, label: str) -> _Read:
+    kept = read.divisions[factor] == label
+    unanswered = read.part.unanswered
+    lost = None if unanswered is None else unanswered.divisions[factor] == label
     measures = [
         replace(
             one,
@@ -495,7 +608,9 @@ def _under(read: _Read, kept: np.ndarray) -> _Read:
         )
         for one in read.estimands.measures
     ]
-    return replace(read, part=read.part.under(kept), estimands=replace(read.estimands, measures=measures, checks=()))
+    return replace(
+        read, part=read.part.under(kept, lost), estimands=replace(read.estimands, measures=measures, checks=())
+    )
 
 
 def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
@@ -536,10 +651,18 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(_figure(read, index, [part == label for part in parts]) for index in measures) for label in labels
+            tuple(
+                _figure(read, index, [part == label for part in parts], _lost(read, name, label)) for index in measures
+            )
+            for label in labels
         ),
         differences=tuple(differences),
     )
+
+
+def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
+    """Which unanswered items of each part are in a part of a division."""
+    return [one.part.unanswered.divisions[name] == label for one in read if one.part.unanswered is not None]
 
 
 # Model assistance

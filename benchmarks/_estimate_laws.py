@@ -1,0 +1,73 @@
+"""Cases of `sampling_laws.py` about people who leave, with what the figure was before: see `docs/estimates.md`.
+
+Every case is a function of a seed that gives one simulated study's numbers; `rows` sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tests.bandit import leaving_cases
+from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of one case: what it was before, what it is now, and between which numbers it must lie."""
+
+    case: str
+    quantity: str
+    before: str
+    now: float
+    low: float
+    high: float
+
+    @property
+    def kept(self) -> bool:
+        return self.low <= self.now <= self.high
+
+
+def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
+    return _leaving(pool, studies, seed)
+
+
+def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:
+    truth, found = leaving_cases.truth(), []
+    cases: Sequence[tuple[str, Leaving, int]] = (
+        ("nobody leaves by answers", NOBODY_MORE, 88),
+        ("nobody leaves by answers, 20 people", NOBODY_MORE, 20),
+        ("leaves after a change", AFTER_A_CHANGE, 88),
+        ("leaves instead of answering", INSTEAD, 88),
+    )
+    for number, (name, leaving, people) in enumerate(cases):
+        one = partial(leaving_study, leaving, people, seed * 100 + number)
+        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        plain, stayed, bounds, worst = made[:, 0:3], made[:, 3:6], made[:, 6:8], made[:, 8:10]
+
+        def cover(ends: np.ndarray) -> float:
+            return float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
+
+        before = (f"{plain[:, 0].mean() - truth:+.4f}", f"{cover(plain[:, 1:]):.3f}")
+        if leaving is not INSTEAD:
+            found.append(Row(name, "weighted: bias", before[0], float(stayed[:, 0].mean() - truth), -0.005, 0.005))
+            found.append(Row(name, "weighted: cover", before[1], cover(stayed[:, 1:]), 0.93, 0.97))
+        if leaving is NOBODY_MORE:
+            found.append(Row(name, "test: size at .05", "none", float(np.nanmean(made[:, 10] < 0.05)), 0.03, 0.07))
+        found.append(Row(name, "bounds, odds ratio 2: cover", before[1], cover(bounds), 0.93, 1))
+        found.append(Row(name, "worst case: cover", before[1], cover(worst), 0.93, 1))
+    return found
+
+
+def leaving_study(leaving: Leaving, people: int, stream: int, number: int) -> list[float]:
+    one = leaving_cases.study(np.random.default_rng([7, stream, number]), leaving, people=people)
+    p = np.nan if one.test is None else one.test
+    return [
+        *(one.plain.value, *one.plain.interval),
+        *(one.stayed.value, *one.stayed.interval),
+        *(*one.bounds, *one.worst, p),
+    ]
