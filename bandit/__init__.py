@@ -36,7 +36,7 @@ from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_ch
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
-from bandit.questions import error_contributions, for_such_questions
+from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
     RANDOM_CHANGE,
@@ -51,6 +51,7 @@ from bandit.simulation import (
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
+    "MOST_SUBJECTS",
     "RANDOM_CHANGE",
     "Agreement",
     "Attendance",

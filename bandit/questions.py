@@ -24,12 +24,12 @@ MOST_SUBJECTS = 2
 
 def error_contributions(
     *, values: ArrayLike, weight: ArrayLike, domain: ArrayLike | None = None, per: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """What each answer adds to the error of a weighted mean or ratio, around that mean and not around its stratum's,
-    (n,).
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each answer adds to the error of a weighted mean or ratio, and its share of that mean; both (n,).
 
+    Errors are around the mean and not around a stratum's: what a question adds lies between the strata too, where these
+    are cut by a prediction from the question.
     `values`, `weight` (N_h / r_h, or 1 / inclusion probability), `domain`, `per`: shape (n,), as for `stratified_mean`.
-    What a question adds lies between the strata too, where these are cut by a prediction from the question.
     """
     value, weights = np.asarray(values, dtype=np.float64), np.asarray(weight, dtype=np.float64)
     below = np.ones(value.size) if per is None else np.asarray(per, dtype=np.float64)
@@ -44,14 +44,21 @@ def error_contributions(
 
 
 def for_such_questions(
-    estimate: Estimate, *, contributions: ArrayLike, shares: ArrayLike, cluster: ArrayLike, subjects: ArrayLike
+    estimate: Estimate,
+    *,
+    contributions: ArrayLike,
+    shares: ArrayLike,
+    cluster: ArrayLike,
+    subjects: ArrayLike,
+    item: ArrayLike | None = None,
 ) -> Estimate:
     """The same mean with an interval for a population of questions from which the bank's are a random draw.
 
     `estimate`: of all stages together, between people. `contributions` (n,): what each answer of all stages adds to its
     error, and `shares` (n,), its share of the mean (`error_contributions`, each times the stage's weight). `cluster`
     (n,): the people. `subjects` (n, 1) or (n, 2): the questions that the item is about, as whole numbers; -1 where an
-    item is about one only.
+    item is about one only. `item` (n,): whole numbers, alike for answers to one item whose products are in the variance
+    of the estimate already, since it is clustered by item too.
 
     To the variance between people comes the sum of all products of two different people's contributions whose items
     share a question, at least 0. Products of one person's are in the variance between people already. Contributions are
@@ -69,6 +76,7 @@ def for_such_questions(
     part = np.asarray(shares, dtype=np.float64)
     used = part != 0
     own, part, about, person = own[used], part[used], about[used], person[used]
+    thing = None if item is None else np.unique(np.asarray(item)[used], return_inverse=True)[1]
     questions, number = np.unique(about, return_inverse=True)
     number = number.reshape(about.shape)
     named = about >= 0
@@ -90,7 +98,10 @@ def for_such_questions(
         same two questions shares both, and counts once."""
         everybody = _squares(single, values[rows]) - _squares(pair, values[both])
         of_person = _squares(single * people + person[rows], values[rows])
-        return everybody - of_person + _squares(pair * people + person[both], values[both])
+        found = everybody - of_person + _squares(pair * people + person[both], values[both])
+        if thing is not None:
+            found -= _squares(thing, values) - _squares(thing * people + person, values)
+        return found
 
     share = np.bincount(single, weights=part[rows], minlength=size)
     effective = float((share**2).sum() ** 2 / (share**4).sum())

@@ -1,4 +1,5 @@
-"""Cases of `sampling_laws.py` about people who leave, with what the figure was before: see `docs/estimates.md`.
+"""Cases of `sampling_laws.py` about people who leave and questions as a sample, with what the figure was before: see
+`docs/estimates.md`.
 
 Every case is a function of a seed that gives one simulated study's numbers; `rows` sums them up.
 """
@@ -12,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.bandit import leaving_cases
+from tests.bandit import leaving_cases, question_cases
 from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
 
 
@@ -33,7 +34,7 @@ class Row:
 
 
 def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
-    return _leaving(pool, studies, seed)
+    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed)]
 
 
 def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:
@@ -71,3 +72,21 @@ def leaving_study(leaving: Leaving, people: int, stream: int, number: int) -> li
         *(one.stayed.value, *one.stayed.interval),
         *(*one.bounds, *one.worst, p),
     ]
+
+
+def _questions(pool: Executor, studies: int, seed: int) -> list[Row]:
+    found = []
+    for number, (questions, people) in enumerate(((60, 50), (200, 88))):
+        one = partial(question_study, questions, people, seed * 100 + number)
+        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        for place, (name, task) in enumerate((("", None), (", one task of four", 0))):
+            truth = question_cases.truth(0.8, 0.6, task)
+            low, high = made[:, place, 0::2], made[:, place, 1::2]
+            these, such = ((low <= truth) & (truth <= high)).mean(axis=0)
+            found.append(Row(f"{questions} questions{name}", "such questions: cover", f"{these:.3f}", such, 0.93, 0.97))
+    return found
+
+
+def question_study(questions: int, people: int, stream: int, number: int) -> list[list[float]]:
+    made = question_cases.study(np.random.default_rng([8, stream, number]), questions=questions, people=people)
+    return [[*one.these.interval, *one.such.interval] for one in made.values()]

@@ -25,6 +25,7 @@ class FigureRow:
     people: str
     effective: str
     notes: str
+    such_questions: str
     weighted: str
     bounds: str
 
@@ -104,6 +105,7 @@ def row(figure: Figure, title: str = "") -> FigureRow:
         people="–" if found is None else str(found.n_clusters),
         effective="–" if found is None else f"{found.effective_sample_size:.0f}",
         notes=figure.notes,
+        such_questions=beside.such_questions_in_words(figure),
         weighted=beside.weighted_in_words(figure),
         bounds=beside.bounds_in_words(figure),
     )

@@ -569,6 +569,7 @@ _ESTIMATED: dict[str, Any] = {
     "stages": [{"stage": 1, "role": "sampled", "weight": 1.0, "reason": "", "estimate": {"value": 0.39}}],
     "agreement": None,
     "notes": "",
+    "such_questions": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
     "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
     "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
     "worst_case": {"interval": [0.33, 0.46], "odds_ratio": None, "unanswered": 30},
@@ -661,7 +662,7 @@ class EstimatesSerializer(serializers.Serializer[Any]):
         child=serializers.DictField(),
         help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. Where "
         "people left: the one weighted for that (stayed), and bounds for an odds ratio (bounds) and for anything "
-        "(worst_case).",
+        "(worst_case). such_questions has the interval for a population of questions.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
     checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")

@@ -600,6 +600,11 @@ class Instrument(ABC):
         of several studies of this kind."""
         return [() for _item in items]
 
+    def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
+        """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
+        after `read_labels`: whoever keeps the keys with the items can save reading the questions."""
+        return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
+
     def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()

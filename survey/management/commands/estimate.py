@@ -97,6 +97,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     yield ""
     yield "All stages together"
     header = ["figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "weights", "agree p"]
+    header.append("interval, such questions")
     assisted = [report.assisted] if report.assisted else []
     rows = [_row(figure, figure.title) for figure in report.figures]
     rows[1:1] = [_row(figure, f"{figure.title}, model-assisted") for figure in assisted]
@@ -170,7 +171,7 @@ def _row(figure: Figure, title: str) -> list[str]:
     naive = "-" if figure.naive is None else _number(figure.naive.value, figure.unit)
     found = figure.combined
     if found is None:
-        return [title, "-", "-", "-", naive, *["-"] * 5]
+        return [title, "-", "-", "-", naive, *["-"] * 6]
     low, high = found.interval
     return [
         title + (" *" if figure.notes else ""),
@@ -183,6 +184,7 @@ def _row(figure: Figure, title: str) -> list[str]:
         f"{found.effective_sample_size:.0f}",
         f"{found.weight_range[0]:.2f} to {found.weight_range[1]:.2f}",
         "-" if figure.agreement is None else f"{figure.agreement.p:.3f}",
+        beside.such_questions_in_words(figure),
     ]
 
 
@@ -213,14 +215,15 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
     rows = [
         [
             *(label, figure.title, *_row(figure, "")[1:8]),
-            *(beside.weighted_in_words(figure), beside.bounds_in_words(figure), figure.notes),
+            *(beside.such_questions_in_words(figure), beside.weighted_in_words(figure)),
+            *(beside.bounds_in_words(figure), figure.notes),
         ]
         for label, figures in zip(division.labels, division.figures, strict=True)
         for figure in figures
         if figure.combined is not None and not figure.name.endswith(others)
     ]
     header = [division.name, "figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS"]
-    yield table([*header, "weighted for leaving", "bounds", "note"], rows)
+    yield table([*header, "interval, such questions", "weighted for leaving", "bounds", "note"], rows)
     for figure in division.differences:
         if figure.combined is not None and not figure.name.endswith(others):
             yield (

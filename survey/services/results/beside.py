@@ -24,10 +24,18 @@ class Beside:
     note: str
 
 
-STAYED, BOUNDS, WORST_CASE = "weighted for leaving", "bounds", "worst case"
+SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
 
 
 def beside(figure: Figure) -> Iterator[Beside]:
+    if figure.such_questions is not None:
+        yield Beside(
+            SUCH_QUESTIONS,
+            "such questions",
+            figure.such_questions,
+            figure.such_questions.interval,
+            "holds if the bank's questions are a random draw from questions like them, of the same tasks",
+        )
     if figure.stayed is not None:
         yield Beside(
             STAYED,
@@ -64,6 +72,14 @@ def weighted_in_words(figure: Figure) -> str:
         return "-"
     low, high = found.interval
     return f"{number(found.value, figure.unit)} ({number(low, figure.unit)} to {number(high, figure.unit)})"
+
+
+def such_questions_in_words(figure: Figure) -> str:
+    """The interval for such questions; a dash without one."""
+    if figure.such_questions is None:
+        return "-"
+    low, high = figure.such_questions.interval
+    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
 
 
 def bounds_in_words(figure: Figure) -> str:
@@ -178,6 +194,7 @@ ESTIMATE_COLUMNS = {
     "label": "The part of that division.",
     "kind": "combined: all stages together. naive: the plain mean of the answers. 'combined, one stage': one stage. "
     "assisted: with the help of predictions. check: a difference that should be chance. difference: between two parts. "
+    f"'{SUCH_QUESTIONS}': the same mean with an interval for a population of questions. "
     f"'{STAYED}': answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the mean can be "
     f"for the stated odds ratio between unanswered and answered items. '{WORST_CASE}': what it can be whatever these "
     "had got. majority: the share of majority labels 1 of a test stage.",

@@ -40,8 +40,9 @@ from .leaving import Leaving
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 
 ASSUMPTIONS = (
-    "The questions are fixed and the people are not: nothing is claimed about other questions. What the answers that "
-    "people who left did not give may do to a figure is shown beside it.",
+    "The questions are fixed and the people are not: a figure and its interval are about these questions. The interval "
+    "for such questions beside it takes the bank's as a random draw from questions like them. What the answers that "
+    "people who left did not give may do to a figure is shown beside it too.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
     "Standard errors are between respondents. Weights over the stages come from the plans alone.",
@@ -376,6 +377,7 @@ def _read(
         if any(row.slot.replicate > 1 for row in planned)
         else None,
         unanswered=_unanswered(rows, role, place, levels or {}),
+        subjects=_subjects(answers, instrument),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -401,6 +403,14 @@ def _read(
         predictions="",
     )
     return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
+
+
+def _subjects(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
+    """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
+    keys = instrument.question_keys_of([answer.slot.item for answer in answers])
+    if not all(1 <= len(own) <= bandit.MOST_SUBJECTS for own in keys):
+        return None
+    return np.array([(*own, *(-1,) * (bandit.MOST_SUBJECTS - len(own))) for own in keys], dtype=np.int64)
 
 
 def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
@@ -555,8 +565,16 @@ def _figure(
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
+    figure = _combined(read, found, measures[0], plain)
     return replace(
-        _combined(read, found, measures[0], plain),
+        figure,
+        such_questions=analysis.such_questions(
+            figure,
+            [part.part for part in read],
+            [measure.values for measure in measures],
+            masks,
+            [measure.per for measure in measures],
+        ),
         stayed=_combined(read, weighted, measures[0], None).combined,
         bounds=bounds,
         worst_case=worst,

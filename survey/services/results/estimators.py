@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Agreement, Bounds, Estimate
+from bandit import Agreement, Bounds, DesignError, Estimate
 
 NOTHING = "nothing to divide by"
 
@@ -64,7 +64,8 @@ class StagePart:
     `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given if the candidates are a
     uniform pool from that many items. `planned_probability`: the inclusion probability of every planned slot. `item`:
     each answer's item, if the plan has several slots per item; errors are then between respondents and between items.
-    `staying`: each answer's chance that its person was still there, where it is known.
+    `staying`: each answer's chance that its person was still there, where it is known. `subjects`: the one or two
+    questions of each answer's item, shape (n, 2), -1 for none; None where items are about none or about more.
     """
 
     stage: int
@@ -81,6 +82,7 @@ class StagePart:
     item: NDArray[np.int64] | None = None
     staying: NDArray[np.float64] | None = None
     unanswered: Unanswered | None = None
+    subjects: NDArray[np.int64] | None = None
 
     @property
     def title(self) -> str:
@@ -126,6 +128,7 @@ class StagePart:
             predictions=None,
             item=None if self.item is None else self.item[kept],
             staying=None if self.staying is None else self.staying[kept],
+            subjects=None if self.subjects is None else self.subjects[kept],
             unanswered=None if self.unanswered is None or lost is None else self.unanswered.under(lost),
         )
 
@@ -147,6 +150,7 @@ class Figure:
 
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
+    `such_questions` is the combined mean with an interval over questions like these.
     """
 
     name: str
@@ -159,6 +163,7 @@ class Figure:
     stayed: Estimate | None = None
     bounds: Bounds | None = None
     worst_case: Bounds | None = None
+    such_questions: Estimate | None = None
 
     @property
     def notes(self) -> str:
@@ -287,6 +292,48 @@ def bounded(
         **_strata(part),
     )
     return None if math.isnan(found.lower.standard_error) else found
+
+
+def such_questions(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Estimate | None:
+    """The figure's mean with an interval for questions like these; None without a mean, or where items are not about
+    questions. The arrays are one for each part, as `estimate` took them."""
+    if figure.combined is None:
+        return None
+    errors, shares, people, about, things = [], [], [], [], []
+    alone = -1
+    for stage, part, value, mask, below in zip(figure.stages, parts, values, masks, per, strict=True):
+        if not stage.weight:
+            continue
+        if part.subjects is None:
+            return None
+        sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
+        weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
+        error, share = bandit.error_contributions(values=value, weight=weight, domain=mask, per=below)
+        errors.append(stage.weight * error)
+        shares.append(stage.weight * share)
+        people.append(part.cluster)
+        about.append(part.subjects)
+        # Items of different stages are drawn separately, and single ones are in no variance by item.
+        own = np.arange(value.size) if part.item is None else np.unique(part.item, return_inverse=True)[1]
+        things.append(own + alone + 1)
+        alone = int(things[-1].max())
+    try:
+        return bandit.for_such_questions(
+            figure.combined,
+            contributions=np.concatenate(errors),
+            shares=np.concatenate(shares),
+            cluster=np.concatenate(people),
+            subjects=np.concatenate(about),
+            item=np.concatenate(things) if any(part.item is not None for part in parts) else None,
+        )
+    except DesignError:
+        return None
 
 
 def combine_bounds(parts: Sequence[StagePart], found: Sequence[Bounds | None]) -> Bounds | None:
