@@ -34,7 +34,7 @@ from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_resco
 from bandit.factored import Block, FactoredScores
 from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
-from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
+from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, evaluate_policy
 from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
@@ -51,10 +51,12 @@ from bandit.simulation import (
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
+    "FEWEST_ITEMS",
     "MOST_SUBJECTS",
     "RANDOM_CHANGE",
     "Agreement",
     "Attendance",
+    "AucLimit",
     "BeliefTruth",
     "Block",
     "Bounds",
@@ -90,7 +92,7 @@ __all__ = [
     "WorkersDiffer",
     "WorkersLost",
     "attend",
-    "auc_ceiling",
+    "auc_limit",
     "average_over_people",
     "bounds",
     "combine_stages",
@@ -114,6 +116,7 @@ __all__ = [
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
+    "item_variance",
     "kish_size",
     "leaving_test",
     "majority_labels",

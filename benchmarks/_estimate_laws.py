@@ -1,5 +1,5 @@
-"""Cases of `sampling_laws.py` about people who leave and questions as a sample, with what the figure was before: see
-`docs/estimates.md`.
+"""Cases of `sampling_laws.py` about people who leave, questions as a sample, and the limit of the AUC, each with what
+the figure was before: see `docs/estimates.md`.
 
 Every case is a function of a seed that gives one simulated study's numbers; `rows` sums them up.
 """
@@ -13,8 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from tests.bandit import leaving_cases, question_cases
+from tests.bandit import leaving_cases, noise_cases, question_cases
 from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
+from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Row:
 
 
 def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
-    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed)]
+    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies, seed)]
 
 
 def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:
@@ -90,3 +91,27 @@ def _questions(pool: Executor, studies: int, seed: int) -> list[Row]:
 def question_study(questions: int, people: int, stream: int, number: int) -> list[list[float]]:
     made = question_cases.study(np.random.default_rng([8, stream, number]), questions=questions, people=people)
     return [[*one.these.interval, *one.such.interval] for one in made.values()]
+
+
+# Before: what a ceiling from one person's repeats and the false changes was, in 300 studies of a case like this.
+HABITS = (
+    ("people differ", PERSON, "0.01"),
+    ("less room after a change", CARRY_OVER, "0.80"),
+    ("stable extremity", EXTREMITY, "0.00"),
+    ("all of these", ALL, "-"),
+)
+
+
+def _noise(pool: Executor, studies: int, seed: int) -> list[Row]:
+    found = []
+    for number, (name, habits, before) in enumerate(HABITS):
+        for uneven in (False, True):
+            one = partial(noise_study, habits, uneven, seed * 100 + number)
+            made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+            case = f"limit of the AUC: {name}" + (", uneven" if uneven else "")
+            found.append(Row(case, "below the best AUC", before, float((made[:, 0] < made[:, 1]).mean()), 0, 0.05))
+    return found
+
+
+def noise_study(habits: Habits, uneven: bool, stream: int, number: int) -> tuple[float, float]:
+    return noise_cases.limit(np.random.default_rng([9, stream, number]), habits, uneven=uneven)

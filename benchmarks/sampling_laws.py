@@ -316,10 +316,10 @@ def main() -> int:
         )
     naive = float(np.mean([study["naive"][0] for study in studies]) - means["share"])
     print(f"{'naive share':20} {means['share']:8.3f} {means['share'] + naive:8.3f}")
-    print(f"\n{'case':38} {'figure':30} {'before':>8} {'now':>8}   must lie in")
+    print(f"\n{'case':50} {'figure':30} {'before':>8} {'now':>8}   must lie in")
     for row in rows:
         says = "" if row.kept else "   IT DOES NOT"
-        print(f"{row.case:38} {row.quantity:30} {row.before:>8} {row.now:8.4f}   {row.low:g} to {row.high:g}{says}")
+        print(f"{row.case:50} {row.quantity:30} {row.before:>8} {row.now:8.4f}   {row.low:g} to {row.high:g}{says}")
     result = {
         "laws_broken": sum(not row.kept for row in rows),
         "max_bias_z": round(max(map(abs, biases.values())), 3),

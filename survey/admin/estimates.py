@@ -83,6 +83,7 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             )
             for line in report.majorities
         ],
+        "about_the_auc": [*beside.about_the_auc(report.noise)],
         "noise": [
             (f"changes without reason, {kind.replace('_', ' ')}", _with_interval(found, "share"), found.n)
             for kind, found in report.noise.false_changes.items()

@@ -608,7 +608,12 @@ _ESTIMATED: dict[str, Any] = {
                         }
                     ]
                 },
-                "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
+                "noise": {
+                    "false_changes": {},
+                    "retests": {},
+                    "auc_limit": None,
+                    "no_limit": "stage 1: no item was answered by two people",
+                },
                 "majorities": [
                     {
                         "stage": 8,
@@ -668,7 +673,10 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")
     divisions = serializers.ListField(child=serializers.DictField())
     slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
-    noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
+    noise = serializers.DictField(
+        help_text="From the controls: false changes, retests, and an upper limit of the AUC that predictors of items "
+        "can reach (auc_limit), or why there is none (no_limit)."
+    )
     majorities = serializers.ListField(
         child=serializers.DictField(),
         help_text="Majority labels of the items of frozen test stages: by stratum, and together where it is empty.",

@@ -57,7 +57,7 @@ class Command(HunchCommand):
             "--out",
             type=Path,
             metavar="DIR",
-            help="write estimates.csv, slots.csv, leaving.csv, a codebook of them, and estimates.json",
+            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, a codebook of them, and estimates.json",
         )
 
     def handle(
@@ -264,7 +264,7 @@ def _leaving(report: StudyEstimates) -> Iterator[str]:
 
 def _noise(report: StudyEstimates) -> Iterator[str]:
     noise = report.noise
-    if not noise.false_changes and not noise.retests:
+    if not noise.false_changes and not noise.retests and noise.auc_limit is None:
         return
     yield ""
     yield "Noise of the answers, from the controls"
@@ -280,8 +280,8 @@ def _noise(report: StudyEstimates) -> Iterator[str]:
             f"- asked twice, {name.replace('_', ' ')}: correlation {retest.correlation:.2f} [{low:.2f}, {high:.2f}], "
             f"the same in {100 * retest.same:.0f} % ({retest.n} items, {retest.n_clusters} people)"
         )
-    if noise.ceiling is not None:
-        yield f"- no predictor can have an AUC above {noise.ceiling:.3f} on answers with this noise"
+    for sentence in beside.about_the_auc(noise):
+        yield f"- {sentence}"
 
 
 def _majorities(report: StudyEstimates) -> Iterator[str]:
@@ -330,6 +330,7 @@ def _write(report: StudyEstimates, folder: Path) -> list[Path]:
             ("estimates.csv", COLUMNS, list(_rows(report))),
             ("slots.csv", SLOT_COLUMNS, list(_slot_rows(report))),
             ("leaving.csv", tuple(beside.LEAVING_COLUMNS), _leaving_rows(report)),
+            ("noise.csv", tuple(beside.NOISE_COLUMNS), list(beside.noise_values(report.noise))),
             ("codebook.csv", ("file", "column", "meaning"), _codebook()),
         ):
             with replace_file(folder / name) as path, path.open("w", encoding="utf-8", newline="") as file:
@@ -407,7 +408,11 @@ def _leaving_rows(report: StudyEstimates) -> list[list[Any]]:
 
 
 def _codebook() -> list[list[Any]]:
-    known = (("estimates.csv", beside.ESTIMATE_COLUMNS), ("leaving.csv", beside.LEAVING_COLUMNS))
+    known = (
+        ("estimates.csv", beside.ESTIMATE_COLUMNS),
+        ("leaving.csv", beside.LEAVING_COLUMNS),
+        ("noise.csv", beside.NOISE_COLUMNS),
+    )
     return [[file, column, meaning] for file, columns in known for column, meaning in columns.items()]
 
 

@@ -3,11 +3,14 @@
 Also what every column of the estimates' files means.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bandit import Bounds, Estimate
+from survey.contracts.instruments import ANOTHER_PERSON
 
+from .estimating import Noise
 from .estimators import Figure
 from .leaving import Leaving, LeavingLine
 
@@ -215,3 +218,62 @@ ESTIMATE_COLUMNS = {
     "too_few": "Why the interval is not reliable; empty if it is.",
     "notes": "What to know about the row; of bounds, what they assume.",
 }
+
+
+# The noise of answers
+
+
+def about_the_auc(noise: Noise) -> Iterator[str]:
+    """What predictors of items can reach at most on single answers, or why that is not said."""
+    limit = noise.auc_limit
+    if limit is None:
+        if noise.false_changes or noise.retests:
+            yield (
+                f"No upper limit of the AUC ({noise.no_limit}). It needs items that several people answer: "
+                f'control_kinds with "{ANOTHER_PERSON}", or responses_per_item.'
+            )
+        return
+    sd = max(limit.between_items.value, 0.0) ** 0.5
+    yield (
+        f"Upper limit of the AUC: {limit.limit:.3f}, from {limit.items} items that several people answered. At 95 % "
+        "confidence, a predictor that knows the item alone, and not the person, reaches no higher AUC on single "
+        "answers of other such people. The best one may well stay under it: this is no estimate of what can be "
+        "reached. "
+        f"Chances differ between items with a standard deviation of {sd:.2f} (at most "
+        f"{limit.highest_variance**0.5:.2f})."
+    )
+
+
+NOISE_COLUMNS = {
+    "kind": "false change: a share that changes without reason. retest: two answers of one person to an item. "
+    "auc_limit: the upper limit of the AUC, at 95 % confidence. item_variance: the variance between items of their "
+    "chances.",
+    "name": "The kind of control, or the figure.",
+    "value": "The figure; of a retest the correlation, design-weighted.",
+    "low": "The lower end of the 95 % interval.",
+    "high": "The upper end of the 95 % interval. For item_variance see highest.",
+    "highest": "Of item_variance: its upper limit at 96 % confidence, on which the limit of the AUC rests.",
+    "n": "Answers, items asked twice, or items that several people answered.",
+    "people": "How many people gave them.",
+    "note": "What to know; in place of the limit, why there is none.",
+}
+
+
+def noise_values(noise: Noise) -> Iterator[list[object]]:
+    """The rows of noise.csv, in the order of `NOISE_COLUMNS`."""
+    for kind, found in noise.false_changes.items():
+        yield ["false change", kind, found.value, *found.interval, "", found.n, found.n_clusters, found.too_few]
+    for name, retest in noise.retests.items():
+        ends = ["" if math.isnan(end) else end for end in retest.interval]
+        value: object = "" if math.isnan(retest.correlation) else retest.correlation
+        yield ["retest", name, value, *ends, "", retest.n, retest.n_clusters, ""]
+    limit = noise.auc_limit
+    if limit is None:
+        yield ["auc_limit", "", "", "", "", "", "", "", noise.no_limit]
+        return
+    between = limit.between_items
+    yield ["auc_limit", "", limit.limit, "", "", "", limit.items, between.n_clusters, ""]
+    yield [
+        *("item_variance", "", between.value, *between.interval, limit.highest_variance),
+        *(limit.items, between.n_clusters, ""),
+    ]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import bandit
-from bandit import DesignError, Estimate, Retest
+from bandit import AucLimit, DesignError, Estimate, Retest
 from survey.contracts import instruments
-from survey.contracts.instruments import Instrument
+from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
@@ -34,6 +34,7 @@ from survey.services.plans.candidates import (
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
+from . import item_noise
 from . import leaving as leavers
 from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
 from .leaving import Leaving
@@ -100,12 +101,14 @@ class SlotLine:
 class Noise:
     """What the controls show: changes without reason, and how similar two answers to one item are.
 
-    `ceiling` is the highest AUC that any predictor can have on answers as noisy as these; None without controls.
+    `auc_limit` is an upper limit of the AUC that predictors of items can reach, from items that several people
+    answered; without one, `no_limit` says why.
     """
 
     false_changes: Mapping[str, Estimate]
     retests: Mapping[str, Retest]
-    ceiling: float | None
+    auc_limit: AucLimit | None
+    no_limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ def estimate(
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots=_slot_tables(slots, next(iter(estimates.divisions([])), None)),
-        noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
+        noise=_noise(rows, read, instrument, wanted, figures[0]),
         # A majority is of all levels together.
         majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
         leaving=leaving,
@@ -803,16 +806,18 @@ def _assisted(read: Sequence[_Read]) -> Figure | None:
 
 def _noise(
     rows: Sequence[StageRows],
+    read: Sequence[_Read],
     instrument: Instrument,
     thresholds: Sequence[int],
-    figures: Sequence[Figure],
-    *,
-    is_share: bool,
+    first_figure: Figure,
 ) -> Noise:
-    """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both imply."""
-    controls, firsts, repeats = [], [], []
+    """From control and repeat slots: false changes by kind, retests by measure, and the limit of the AUC."""
+    controls: list[Assignment] = []
+    again: list[Assignment] = []
+    firsts, repeats = [], []
     for of_stage in rows:
-        controls += of_stage.answers_to(Slot.Role.CONTROL)
+        for answer in of_stage.answers_to(Slot.Role.CONTROL):
+            (again if answer.slot.control_kind == ANOTHER_PERSON else controls).append(answer)
         first: dict[tuple[int, int | None], Assignment] = {
             (answer.sitting_id, answer.slot_id): answer for answer in of_stage.answers if answer.slot.role in ESTIMATED
         }
@@ -821,6 +826,7 @@ def _noise(
             if before is not None:  # Otherwise the item was lost, or went to somebody else.
                 firsts.append(before)
                 repeats.append(answer)
+    is_share = read[0].estimands.measures[0].is_share
     false_changes = {}
     if not is_share:  # Only a 0/1 measure can be a false change.
         controls = []
@@ -836,6 +842,7 @@ def _noise(
             instruments.estimates_of(instrument).estimands(part, thresholds=thresholds) for part in (firsts, repeats)
         )
         cluster = [answer.sitting.respondent_id for answer in repeats]
+        weight = item_noise.stage_weights(firsts)
         for name in one.retested:
             values = [
                 _of_each(next(measure for measure in part.measures if measure.name == name)) for part in (one, other)
@@ -843,9 +850,19 @@ def _noise(
             both = np.isfinite(values[0]) & np.isfinite(values[1])
             if both.any():
                 retests[name] = bandit.retest_correlation(
-                    first=values[0][both], second=values[1][both], cluster=np.asarray(cluster)[both]
+                    first=values[0][both],
+                    second=values[1][both],
+                    cluster=np.asarray(cluster)[both],
+                    weight=weight[both],
                 )
-    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures) if is_share else None)
+    first_of = instruments.estimates_of(instrument).estimands(again, thresholds=thresholds).measures[0]
+    limit, reason = item_noise.auc_limit(
+        [(one.part, one.answers, one.estimands.measures[0].values) for one in read],
+        list(zip(again, first_of.values, strict=True)),
+        share=first_figure.combined if is_share else None,
+        title=first_figure.title,
+    )
+    return Noise(false_changes, retests, limit, reason)
 
 
 def _of_each(measure: Measure) -> np.ndarray:
@@ -860,19 +877,3 @@ def _of_each(measure: Measure) -> np.ndarray:
 def _false_change(answers: Sequence[Assignment], instrument: Instrument, thresholds: Sequence[int]) -> Estimate:
     first = instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0]
     return bandit.false_change_rate(changed=first.values, cluster=[answer.sitting.respondent_id for answer in answers])
-
-
-def _ceiling(
-    false_changes: Mapping[str, Estimate], retests: Mapping[str, Retest], figures: Sequence[Figure]
-) -> float | None:
-    first = figures[0]
-    if first.combined is None or not (false_changes or retests) or not 0 < first.combined.value < 1:
-        return None
-    false_change = list(false_changes.values())[-1].value if false_changes else 0.0
-    retest = retests.get(first.name)
-    known = retest is not None and np.isfinite(retest.correlation)
-    return bandit.auc_ceiling(
-        base_rate=first.combined.value,
-        false_change=false_change,
-        retest=retest.correlation if known and retest is not None else 1.0,
-    )
