@@ -35,7 +35,7 @@ class Row:
 
 
 def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
-    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies, seed)]
+    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 2, seed)]
 
 
 def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:

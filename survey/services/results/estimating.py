@@ -545,9 +545,14 @@ def _figure(
         analysis.stayed(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
         for part, measure, mask in zip(read, measures, masks, strict=True)
     ]
+    unanswered = [
+        one.part.unanswered.stratum.size if lost is None else int(lost[place].sum())
+        for place, one in enumerate(read)
+        if one.part.unanswered is not None
+    ]
     bounds, worst = (
         None
-        if below
+        if below or not any(unanswered)
         else analysis.combine_bounds(
             [part.part for part in read],
             [

@@ -10,7 +10,7 @@ from survey.models import Assignment
 
 from .estimators import StagePart
 
-Answered = Sequence[tuple[Assignment, float]]
+AnswersWithValues = Sequence[tuple[Assignment, float]]
 
 
 def stage_weights(answers: Sequence[Assignment]) -> np.ndarray:
@@ -24,7 +24,7 @@ def stage_weights(answers: Sequence[Assignment]) -> np.ndarray:
 
 def auc_limit(
     parts: Sequence[tuple[StagePart, Sequence[Assignment], np.ndarray]],
-    again: Answered,
+    again: AnswersWithValues,
     *,
     share: Estimate | None,
     title: str,
@@ -63,7 +63,7 @@ def auc_limit(
 
 
 def _item_variance(
-    part: StagePart, answered: Answered, again: Mapping[tuple[int, int], Answered], mean: float
+    part: StagePart, answered: AnswersWithValues, again: Mapping[tuple[int, int], AnswersWithValues], mean: float
 ) -> tuple[Estimate | None, str]:
     """The variance between items of one part, from its answers and those of other people to its items."""
     if part.obstacle:

@@ -49,7 +49,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class AnswersInOrder:
     """Every answer to an item that estimates use, under all levels, in the order of the sittings; arrays (n,).
 
     `number`: its place among its sitting's items. `left`: whether the person left after it; `known`: whether it is
@@ -66,7 +66,7 @@ class Answered:
     known: np.ndarray
 
 
-def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> Answered:
+def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> AnswersInOrder:
     """The answers with what came after them.
 
     Args:
@@ -88,7 +88,7 @@ def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> Ans
                     found.append((answer.pk, values[answer.pk], *own, left, known))
     columns = list(zip(*found, strict=True)) or [()] * 8
     kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
-    return Answered(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+    return AnswersInOrder(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
 
 
 def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
@@ -100,7 +100,7 @@ def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
             start = index
 
 
-def staying_chances(answered: Answered, seed: int) -> tuple[dict[int, float], str]:
+def staying_chances(answered: AnswersInOrder, seed: int) -> tuple[dict[int, float], str]:
     """Each answer's chance that its person was still there, by the answer's key; none, and why, where too few left."""
     try:
         chances = bandit.staying_chances(
@@ -118,7 +118,7 @@ def staying_chances(answered: Answered, seed: int) -> tuple[dict[int, float], st
 
 
 def lines(
-    rows: Sequence[StageRows], answered: Answered, factors: Sequence[str], levels: Mapping[str, str]
+    rows: Sequence[StageRows], answered: AnswersInOrder, factors: Sequence[str], levels: Mapping[str, str]
 ) -> Iterator[LeavingLine]:
     """Everybody, and each level of each factor; with `levels`, only the items under these."""
     given = [
@@ -135,7 +135,7 @@ def lines(
             yield _line(factor, level, [one for _stage, one in given if one.levels.get(factor) == level], answered)
 
 
-def _line(factor: str, level: str, given: Sequence[GivenItem], answered: Answered) -> LeavingLine:
+def _line(factor: str, level: str, given: Sequence[GivenItem], answered: AnswersInOrder) -> LeavingLine:
     unanswered = [one for one in given if is_lost(one)]
     inside = np.isin(answered.key, [one.answer.pk for one in given if one.answer is not None]) & answered.known
     gone = {one.sitting.pk for one in unanswered}
