@@ -5,10 +5,11 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
+from bandit.anytime import AnytimeInterval, anytime_interval, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
-from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
+from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimators import (
@@ -21,6 +22,7 @@ from bandit.estimators import (
     cross_fit_folds,
     difference_mean,
     hajek,
+    hajek_assisted,
     hajek_difference,
     horvitz_thompson,
     majority_labels,
@@ -55,6 +57,7 @@ __all__ = [
     "MOST_SUBJECTS",
     "RANDOM_CHANGE",
     "Agreement",
+    "AnytimeInterval",
     "Attendance",
     "AucLimit",
     "BeliefTruth",
@@ -78,6 +81,7 @@ __all__ = [
     "OfflineEstimate",
     "Pairs",
     "Pool",
+    "Proportional",
     "Retest",
     "RolePart",
     "RolePlan",
@@ -91,6 +95,7 @@ __all__ = [
     "Uniform",
     "WorkersDiffer",
     "WorkersLost",
+    "anytime_interval",
     "attend",
     "auc_limit",
     "average_over_people",
@@ -106,6 +111,7 @@ __all__ = [
     "draw_exhaustively",
     "draw_rescored",
     "error_contributions",
+    "errors_wide",
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
@@ -113,6 +119,7 @@ __all__ = [
     "fit_logistic",
     "for_such_questions",
     "hajek",
+    "hajek_assisted",
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
@@ -120,6 +127,7 @@ __all__ = [
     "kish_size",
     "leaving_test",
     "majority_labels",
+    "mixture_parameter",
     "naive_mean",
     "pair_from_rank",
     "plan_roles",
