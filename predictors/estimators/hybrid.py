@@ -35,6 +35,7 @@ from predictors.estimators.hybrid_states import StateReader, States, cosines
 from predictors.evaluation import negative_log_likelihood
 from predictors.features import TrainingData
 from predictors.majority import (
+    are_averages,
     as_responses,
     fit_concentration,
     holds_majorities,
@@ -58,8 +59,6 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
 
 # A teacher of fewer pairs is no teacher: its rows are learnt from as they are.
 _LEAST_TAUGHT = 20
-# Averages of so many answers or fewer are known from a teacher's probabilities by their values.
-_MOST_ANSWERS = 30
 _LEAST_LABEL = 1e-3
 _PAIRS_AT_ONCE = 2048
 _FOLDS = 5
@@ -327,7 +326,7 @@ def _by_source(
     number = np.array([place[pair] for pair in data.rows], dtype=np.int64)
     soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
     taught = set(pair_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
-    if len(taught) < _LEAST_TAUGHT or _are_averages(data.labels[soft]):
+    if len(taught) < _LEAST_TAUGHT or are_averages(data.labels[soft]):
         soft[:] = False
 
     def rows(part: NDArray[np.bool_]) -> _Rows | None:
@@ -342,16 +341,6 @@ def _by_source(
         return _Rows(pair, np.clip(mean, 0.0, 1.0), total, np.ones(len(pair), dtype=np.int64))
 
     return rows(soft), rows(~soft)
-
-
-def _are_averages(fractions: Numbers) -> bool:
-    """Whether most of these fractions are shares of few answers, and not a teacher's probabilities."""
-    if not len(fractions):
-        return False
-    answers = np.arange(1, _MOST_ANSWERS + 1)
-    products = fractions[:, None] * answers
-    near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
-    return bool(near.mean() > 0.5)
 
 
 def _view(pairs: Sequence[Pair], states: States, similarity: Numbers) -> View:
