@@ -14,7 +14,7 @@ from tests import cast
 from tests.statements import QueryCounts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-MOST = {"GET": 11, "POST": 8}  # However many answers a list has. An answer and the step after it are one request.
+MOST = {"GET": 10, "POST": 8}  # However many answers a list has. An answer and the step after it are one request.
 
 
 def reader() -> Client:

@@ -56,22 +56,16 @@ class DominationReport(Report):
     )
     exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
 
-    def obstacle(self, study: Study) -> str:
-        there = aligning.models_of(study)
-        if len(there) > 1:
-            return ""
-        return (
-            f"{study.slug}: {len(there)} language models have answered questions of {study.bank}, and domination "
-            "compares two; import_answers or collect_answers brings answers"
-        )
-
     def make(self, study: Study, given: Given) -> Findings:
         allowed = given.number("exceptions", lowest=0, highest=1)
         threshold = given.number("threshold", lowest=0, highest=0.999)
         samples = given.whole("samples", lowest=100, highest=MOST_SAMPLES)
         pairs = aligning.dominations_of(study)
         if not pairs:
-            raise StateRefused(f"{study.slug}: no two language models have answered the same question of {study.bank}")
+            raise StateRefused(
+                f"{study.slug}: no two language models have answered the same question of {study.bank}; import_answers "
+                "or collect_answers brings answers"
+            )
         notes: list[str] = []
         gaps: Sequence[DeploymentGap] = ()
         try:
