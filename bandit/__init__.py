@@ -7,7 +7,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
-from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
+from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
@@ -34,7 +34,8 @@ from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_resco
 from bandit.factored import Block, FactoredScores
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
-from bandit.offline import OfflineEstimate, evaluate_policy
+from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
+from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
     RANDOM_CHANGE,
@@ -76,6 +77,7 @@ __all__ = [
     "RolePlan",
     "SimulatedRespondent",
     "Softmax",
+    "StageAnswers",
     "Strata",
     "Stratum",
     "StratumShare",
@@ -84,10 +86,12 @@ __all__ = [
     "Uniform",
     "WorkersDiffer",
     "WorkersLost",
+    "agreement_of",
     "attend",
     "auc_ceiling",
     "average_over_people",
     "combine_stages",
+    "compare_policies",
     "compare_shares",
     "cross_fit_folds",
     "crowd_answers",
@@ -112,6 +116,8 @@ __all__ = [
     "pair_from_rank",
     "plan_roles",
     "plan_weight",
+    "pooled_difference",
+    "pooled_mean",
     "predict_logistic",
     "rank_of",
     "retest_correlation",

@@ -14,6 +14,11 @@ items' share of the variance, and to that alone.
 A candidate set that is itself a uniform pool out of all pairs is a first phase of sampling (chapter 9, and Cochran,
 Sampling Techniques, 1977, section 12.2). Without a finite-population correction the spread inside strata is counted in
 full by the answers, so what the pool adds is its spread between strata.
+
+A stratum of few answers says little of its own spread, and one answer says nothing. A variance is therefore never below
+that of as many equally weighted answers of different people as the effective sample has: the spread of single answers
+over Kish's effective size (`_least_of_mean`). Where nothing varies at all there is no interval, but for a share
+Wilson's.
 """
 
 from __future__ import annotations
@@ -31,7 +36,9 @@ from bandit.student import student_t_quantile, student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
+FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
 WILSON_BELOW = 10  # effective answers of the rarer kind
+BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Estimate:
 
     `n` counts answers, `n_clusters` the people who gave them.
     With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
+    Where all answers are alike the standard error is 0 and the interval NaN (for a share, Wilson's).
     `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
     there are fewer of these), or, where `method` says so, Wilson's for a share near
     0 or 1 on the effective number of answers, variance of the design and of people included.
@@ -76,12 +84,18 @@ class Estimate:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
         if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
             reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        if self.standard_error == 0 and not self.has_interval:
+            reasons.append("nothing varies between the answers, so that there is no interval")
         return "; ".join(reasons)
 
-    def p_two_sided(self, null: float = 0.0) -> float:
-        """The chance of an estimate at least this far from `null` if that is the truth; 1 if nothing varies."""
+    @property
+    def has_interval(self) -> bool:
+        return not any(math.isnan(end) for end in self.interval)
+
+    def p_two_sided(self, null: float = 0.0) -> float | None:
+        """The chance of an estimate at least this far from `null` if that is the truth; None if nothing varies."""
         if not self.standard_error > 0:
-            return 1.0
+            return None
         return 2 * student_t_upper_tail(abs(self.value - null) / self.standard_error, self.degrees_of_freedom)
 
 
@@ -90,7 +104,7 @@ class Comparison:
     """Two shares, second against first. `ratio` is second / first, None if the first is 0.
 
     `p_one_sided` is the chance of a t at least this large if the second is no higher. If neither stage varies between
-    clusters, `t` is NaN and `p_one_sided` 1, since nothing is shown.
+    clusters, `t` is NaN and `p_one_sided` None: nothing says how far chance alone would go.
     """
 
     first: float
@@ -100,7 +114,7 @@ class Comparison:
     standard_error: float
     t: float
     degrees_of_freedom: float
-    p_one_sided: float
+    p_one_sided: float | None
 
 
 def share_by_stratum(*, values: ArrayLike, stratum: ArrayLike, names: Sequence[str]) -> tuple[StratumShare, ...]:
@@ -146,15 +160,17 @@ def stratified_mean(
     fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
     inside = _domain(domain, fit.value.size)
     value, residual = fit.mean_in(inside, _per(per, fit.value.size))
+    contributions = fit.contributions(residual)
     return _estimate(
         value=value,
-        contributions=fit.contributions(residual),
+        contributions=contributions,
         cluster=fit.cluster,
         weight=fit.weight,
         inside=inside,
         extra_variance=fit.first_phase(residual, universe_size),
         share=_rarer(fit.value[inside]) if share else None,
         items=fit.items(universe_size),
+        least=_least_of_mean(contributions, fit.weight, fit.label, inside),
     )
 
 
@@ -190,6 +206,13 @@ def stratified_difference(
         inside=one | other,
         extra_variance=fit.first_phase(residual, universe_size),
         items=fit.items(universe_size),
+        least=_least_of_difference(
+            contributions=(fit.contributions(residual_one), fit.contributions(residual_other)),
+            weight=fit.weight,
+            stratum=fit.label,
+            sides=(one, other),
+            cluster=fit.cluster,
+        ),
     )
 
 
@@ -219,7 +242,7 @@ def stratified_effect(
     below = _per(per, value.size)
     label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
-    means, by_stratum = [], []
+    means, by_stratum, single = [], [], []
     part = _domain(domain, value.size)
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     for sign, inside in ((-1.0, one), (1.0, other)):
@@ -227,7 +250,9 @@ def stratified_effect(
         mean, residual = fit.mean_in(part[inside], None if below is None else below[inside])
         means.append(mean)
         by_stratum.append(fit.means(residual))
-        contributions[inside] += sign * fit.contributions(residual)
+        single.append(np.zeros(value.size))
+        single[-1][inside] = fit.contributions(residual)
+        contributions += sign * single[-1]
         weight[inside] = fit.weight
     extra = 0.0
     if universe_size is not None:
@@ -240,6 +265,9 @@ def stratified_effect(
         inside=(one | other) & part,
         extra_variance=extra,
         items=None if item is None else _Items.of(item, label),
+        least=_least_of_difference(
+            contributions=single, weight=weight, stratum=label, sides=(one & part, other & part), cluster=person
+        ),
     )
 
 
@@ -280,13 +308,15 @@ def difference_mean(
     if universe_size is not None:
         spread = (by_stratum - estimate) ** 2 + np.array(prediction_variances, dtype=np.float64)
         extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, spread))
+    contributions = fit.contributions(fit.value)
     return _estimate(
         value=estimate,
-        contributions=fit.contributions(fit.value),
+        contributions=contributions,
         cluster=fit.cluster,
         weight=fit.weight,
         extra_variance=extra,
         items=fit.items(universe_size),
+        least=_least_of_mean(contributions, fit.weight, fit.label),
     )
 
 
@@ -372,6 +402,7 @@ def hajek(
         inside=inside,
         share=_rarer(value[inside]) if share else None,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64), inside),
     )
 
 
@@ -402,6 +433,13 @@ def hajek_difference(
         weight=weight,
         inside=one | other,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_difference(
+            contributions=(contributions_one, contributions_other),
+            weight=weight,
+            stratum=np.zeros(value.size, dtype=np.int64),
+            sides=(one, other),
+            cluster=np.asarray(cluster),
+        ),
     )
 
 
@@ -449,6 +487,7 @@ def compare_shares(
     the degrees of freedom of Welch and Satterthwaite. Raises DesignError for a stage with fewer than two respondents.
     """
     shares, variances, freedom = [], [], []
+    p: float | None
     for name, values, cluster in (("first", first, first_cluster), ("second", second, second_cluster)):
         value = _values(values, field=name)
         share = float(value.mean())
@@ -461,7 +500,7 @@ def compare_shares(
     difference = shares[1] - shares[0]
     error = math.sqrt(sum(variances))
     if error == 0:
-        t, df, p = math.nan, float(sum(freedom)), 1.0
+        t, df, p = math.nan, float(sum(freedom)), None
     else:
         t = difference / error
         df = sum(variances) ** 2 / sum(v * v / f for v, f in zip(variances, freedom, strict=True))
@@ -625,6 +664,90 @@ class _Stratified:
         return (1 - self.candidates / universe_size) / self.candidates
 
 
+def _least_of_mean(
+    contributions: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    stratum: NDArray[np.int64],
+    inside: NDArray[np.bool_] | None = None,
+) -> float:
+    """The variance of a mean if all answers were different people's: their spread over Kish's effective size.
+
+    `contributions`: what each answer adds to the mean's error, (n,), `stratum` where that was centred.
+    """
+    part = _Distances.of(contributions, weight, stratum, inside)
+    return part.shrink * part.spread()
+
+
+def _least_of_difference(
+    *,
+    contributions: Sequence[NDArray[np.float64]],
+    weight: NDArray[np.float64],
+    stratum: NDArray[np.int64],
+    sides: Sequence[NDArray[np.bool_]],
+    cluster: NDArray[np.generic],
+) -> float:
+    """The same for a difference. What people bring to both sides cancels out, so that the spread is that inside
+    people, unless each of them gave one answer."""
+    parts = [_Distances.of(own, weight, stratum, side) for own, side in zip(contributions, sides, strict=True)]
+    _, person = np.unique(np.concatenate([cluster[side] for side in sides]), return_inverse=True)
+    people = int(person.max()) + 1
+    if person.size == people:
+        return sum(part.shrink * part.spread() for part in parts)
+    distance = np.concatenate([part.distance for part in parts])
+    inside_people = _Distances(
+        distance=distance - (np.bincount(person, weights=distance) / np.bincount(person))[person],
+        relative=np.concatenate([part.relative for part in parts]) / 2,
+        stretch=np.full(person.size, person.size / (person.size - people)),
+        lost=float(people),
+    )
+    return sum(part.shrink for part in parts) * inside_people.spread()
+
+
+@dataclass(frozen=True, eq=False)
+class _Distances:
+    """How far answers are from the mean of their stratum, with their shares of the weight; (n,).
+
+    `stretch` makes up for each stratum's mean being one of its own answers, `lost` counts those means.
+    """
+
+    distance: NDArray[np.float64]
+    relative: NDArray[np.float64]
+    stretch: NDArray[np.float64]
+    lost: float
+
+    @classmethod
+    def of(
+        cls,
+        contributions: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        stratum: NDArray[np.int64],
+        inside: NDArray[np.bool_] | None,
+    ) -> _Distances:
+        answered = np.bincount(stratum)[stratum]
+        stretch = answered / np.maximum(answered - 1, 1)
+        if inside is not None and not inside.all():
+            contributions, weight, answered = contributions[inside], weight[inside], answered[inside]
+            stretch = stretch[inside]
+        relative = weight / weight.sum()
+        return cls(contributions / relative, relative, stretch, max(1.0, float((1 / answered).sum())))
+
+    @property
+    def shrink(self) -> float:
+        """1 / Kish's effective size."""
+        return float(np.dot(self.relative, self.relative))
+
+    def spread(self) -> float:
+        """The variance of single answers. A few heavy answers tell it badly, so that the plain variance of all answers
+        is mixed in, as if it were that of `BORROWED` answers more."""
+        if not self.distance.size > self.lost:
+            return 0.0
+        squares = self.distance**2
+        own = float(np.dot(self.relative**2, squares * self.stretch)) / self.shrink
+        plain = float(squares.sum()) / (squares.size - self.lost)
+        kish = 1 / self.shrink
+        return (kish * own + BORROWED * plain) / (kish + BORROWED)
+
+
 def _estimate(
     *,
     value: float,
@@ -636,6 +759,7 @@ def _estimate(
     extra_variance: float = 0.0,
     share: int | None = None,
     items: _Items | None = None,
+    least: float = 0.0,
 ) -> Estimate:
     variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
     if inside is not None and not inside.all():
@@ -648,11 +772,13 @@ def _estimate(
         variance = items.variance(contributions, variance)
         distinct = items.count(np.ones(contributions.size, dtype=bool) if inside is None else inside)
         fewest, alike = min(clusters, distinct), distinct / weight.size
+        if alike < 1:
+            least = 0.0  # The variance by item has a least value of its own.
     method: Literal["t", "wilson"] = "t"
     if fewest < 2:
         error, interval = math.nan, (math.nan, math.nan)
     else:
-        error = math.sqrt(variance + extra_variance)
+        error = math.sqrt(max(variance, least) + extra_variance)
         interval, method = interval_of(
             value=value,
             standard_error=error,
@@ -680,8 +806,9 @@ def interval_of(
 ) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
     """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
 
-    The effective number of answers is value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where
-    all answers agree (Korn and Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
+    Without a standard error anything but a share has no interval. The effective number of answers is
+    value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
+    Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
     """
     t = student_t_quantile(0.975, degrees_of_freedom)
     if share and 0 <= value <= 1:
@@ -692,6 +819,8 @@ def interval_of(
             middle = (value + slack / 2) / (1 + slack)
             reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
             return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
+    if standard_error == 0:
+        return (math.nan, math.nan), "t"
     return (value - t * standard_error, value + t * standard_error), "t"
 
 

@@ -42,7 +42,8 @@ ASSUMPTIONS = (
     "leave.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
-    "Standard errors are between respondents. Weights over the stages come from the plans alone.",
+    "Standard errors are between respondents, and never below what as many answers of different people would have. "
+    "Weights over the stages come from the plans alone, with an assumed correlation of 0.2 between a person's answers.",
 )
 # With fewer labelled items a share says nothing.
 LEAST_LABELLED = 2
@@ -361,6 +362,7 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         item=np.array([answer.slot.item_id for answer in answers], dtype=np.int64)
         if any(row.slot.replicate > 1 for row in planned)
         else None,
+        people=_people_of(stage, len(planned)),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -386,6 +388,13 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         predictions="",
     )
     return _Read(part, line, answers, estimands, divisions)
+
+
+def _people_of(stage: Stage, slots: int) -> int:
+    """How many people the plan dealt these slots to, with the controls among a person's items left out."""
+    items = stage.manifest.get("items", stage.study.config.sitting.items)
+    controls = stage.manifest.get("roles", {}).get("controls", 0.0)
+    return max(1, round(slots / (items * (1 - controls))))
 
 
 def _stratum_line(
@@ -428,9 +437,9 @@ def _slot_lines(slots: Sequence[SlotRow], labels: Sequence[Any]) -> tuple[SlotLi
 # Estimating
 
 
-def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None) -> Figure:
+def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None, **pooled: Any) -> Figure:
     return analysis.combine(
-        [part.part for part in read], found, name=one.name, title=one.title, unit=one.unit, naive=naive
+        [part.part for part in read], found, name=one.name, title=one.title, unit=one.unit, naive=naive, **pooled
     )
 
 
@@ -450,7 +459,13 @@ def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | No
         measures[0].is_share,
         below if len(below) == len(measures) else None,
     )
-    return _combined(read, found, measures[0], plain)
+    pooled = []
+    if below or any(mask is not None for mask in masks):
+        pooled = [
+            part.part.stage_answers(measure.values, inside=mask, per=measure.per)
+            for part, measure, mask in zip(read, measures, masks, strict=True)
+        ]
+    return _combined(read, found, measures[0], plain, pooled=pooled, share=measures[0].is_share)
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -466,7 +481,11 @@ def _check(read: Sequence[_Read], index: int) -> Figure:
         analysis.difference(part.part, check.values, first=check.first, second=check.second)
         for part, check in zip(read, checks, strict=True)
     ]
-    return _combined(read, found, checks[0], None)
+    pooled = [
+        part.part.stage_answers(check.values, first=check.first, inside=check.second)
+        for part, check in zip(read, checks, strict=True)
+    ]
+    return _combined(read, found, checks[0], None, pooled=pooled)
 
 
 def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
@@ -531,7 +550,13 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
                 )
                 for one, measure, part in zip(read, own, parts, strict=True)
             ]
-            differences.append(_combined(read, found, own[0], None))
+            pooled = [
+                one.part.stage_answers(
+                    measure.values, first=part == labels[0], inside=part == labels[1], per=measure.per
+                )
+                for one, measure, part in zip(read, own, parts, strict=True)
+            ]
+            differences.append(_combined(read, found, own[0], None, pooled=pooled))
     return DivisionFigures(
         name=name,
         labels=tuple(labels),

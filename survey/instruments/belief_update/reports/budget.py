@@ -22,7 +22,7 @@ from bandit import Design, Estimate
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
-from survey.services.results.estimators import StagePart, combine, difference, estimate
+from survey.services.results.estimators import StagePart, combine, difference, effect, estimate
 
 TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000
@@ -364,6 +364,7 @@ def _answers(
         cluster=cluster[item],
         probability=drawn.inclusion_probability[slot[item]],
         planned_probability=drawn.inclusion_probability,
+        people=role.booklets,
     )
     return _Collected(
         part=part,
@@ -437,14 +438,15 @@ def _effect(estimate: Estimate | None) -> tuple[float, float]:
 def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
     parts = [one.part for one in collected]
     found = [difference(one.part, one.changed, first=one.outcome == 1, second=one.outcome == 0) for one in collected]
-    return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
+    pooled = [one.part.stage_answers(one.changed, first=one.outcome == 1, inside=one.outcome == 0) for one in collected]
+    return _effect(combine(parts, found, name="", title="", unit="", naive=None, pooled=pooled).combined)
 
 
 def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
     """Two conditions, to which people are assigned in turn."""
     parts = [one.part for one in collected]
     found = [
-        difference(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
+        effect(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
         for one in collected
     ]
     return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
