@@ -257,6 +257,7 @@ def stratified_effect(
     extra = 0.0
     if universe_size is not None:
         extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, (by_stratum[1] - by_stratum[0]) ** 2))
+    contributions, freedom = _two_groups(contributions, person, one & part, other & part)
     return _estimate(
         value=means[1] - means[0],
         contributions=contributions,
@@ -264,6 +265,7 @@ def stratified_effect(
         weight=weight,
         inside=(one | other) & part,
         extra_variance=extra,
+        freedom=freedom,
         items=None if item is None else _Items.of(item, label),
         least=_least_of_difference(
             contributions=single, weight=weight, stratum=label, sides=(one & part, other & part), cluster=person
@@ -426,12 +428,14 @@ def hajek_difference(
     below = _per(per, value.size)
     mean_one, contributions_one = _weighted(value, weight, one, below)
     mean_other, contributions_other = _weighted(value, weight, other, below)
+    contributions, freedom = _two_groups(contributions_other - contributions_one, np.asarray(cluster), one, other)
     return _estimate(
         value=mean_other - mean_one,
-        contributions=contributions_other - contributions_one,
+        contributions=contributions,
         cluster=cluster,
         weight=weight,
         inside=one | other,
+        freedom=freedom,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
         least=_least_of_difference(
             contributions=(contributions_one, contributions_other),
@@ -703,6 +707,29 @@ def _least_of_difference(
     return sum(part.shrink for part in parts) * inside_people.spread()
 
 
+def _two_groups(
+    contributions: NDArray[np.float64],
+    cluster: NDArray[np.generic],
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], float | None]:
+    """Contributions to a difference, scaled so that C / (C - 1) is that of each side where different people answered
+    on the two sides, with the degrees of freedom of Welch and Satterthwaite. Nothing changes where people are paired.
+    """
+    groups = [np.unique(cluster[side]) for side in (first, second)]
+    people = np.union1d(*groups).size
+    if np.intersect1d(*groups).size or min(one.size for one in groups) < 2 or people < np.unique(cluster).size:
+        return contributions, None
+    scaled, parts = contributions.copy(), []
+    for group in groups:
+        of_group = np.isin(cluster, group)
+        variance, count = _cluster_variance(contributions[of_group], cluster[of_group])
+        parts.append((variance, count - 1))
+        scaled[of_group] *= math.sqrt(count / (count - 1) * (people - 1) / people)
+    total = sum(variance for variance, _ in parts)
+    return scaled, total**2 / sum(variance**2 / df for variance, df in parts) if total > 0 else float(people - 2)
+
+
 @dataclass(frozen=True, eq=False)
 class _Distances:
     """How far answers are from the mean of their stratum, with their shares of the weight; (n,).
@@ -760,6 +787,7 @@ def _estimate(
     share: int | None = None,
     items: _Items | None = None,
     least: float = 0.0,
+    freedom: float | None = None,
 ) -> Estimate:
     variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
     if inside is not None and not inside.all():
@@ -779,10 +807,11 @@ def _estimate(
         error, interval = math.nan, (math.nan, math.nan)
     else:
         error = math.sqrt(max(variance, least) + extra_variance)
+        freedom = fewest - 1 if freedom is None else freedom
         interval, method = interval_of(
             value=value,
             standard_error=error,
-            degrees_of_freedom=fewest - 1,
+            degrees_of_freedom=freedom,
             # Where all answers agree nothing else says how much several answers to one item are worth.
             kish=kish if error > 0 else kish * alike,
             share=share is not None,
@@ -790,7 +819,7 @@ def _estimate(
     return Estimate(
         value=value,
         standard_error=error,
-        degrees_of_freedom=fewest - 1,
+        degrees_of_freedom=fewest - 1 if freedom is None else freedom,
         interval=interval,
         n=weight.size,
         n_clusters=clusters,

@@ -26,6 +26,7 @@ from survey.services.results.stage_rows import STATES
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from tests import cast
+from tests.bandit.laws import least_variance
 from tests.survey.filled import NO_ROLES, answer, run_study
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +85,12 @@ def by_hand(
         totals[row["person"]] += weight * (value - means[row["stratum"]])  # type: ignore[assignment]
     people = len(totals)
     variance = people / (people - 1) * sum(total**2 for total in totals.values())
+    single, weights, answered = [], [], []
+    for row, value in zip(rows, values, strict=True):
+        answered.append(len(of_stratum[row["stratum"]]))
+        weights.append(sizes[row["stratum"]] / answered[-1] / whole)
+        single.append(weights[-1] * (value - means[row["stratum"]]))
+    variance = max(variance, least_variance(single, weights, answered=answered, strata=len(sizes)))
     variance += (
         (1 - whole / universe) / whole * sum(sizes[stratum] / whole * (means[stratum] - mean) ** 2 for stratum in sizes)
     )
@@ -133,7 +140,11 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
     for stage in adaptive.stages.order_by("index"):
         strata = list(stage.strata.all())
         sizes, slots = [s.size for s in strata], [s.slots for s in strata]
-        weights.append(sum(sizes) ** 2 / sum(size**2 / n for size, n in zip(sizes, slots, strict=True)))
+        alone = sum(size**2 / n for size, n in zip(sizes, slots, strict=True)) / sum(sizes) ** 2
+        # 36 people with 3 slots each, dealt as evenly as whole slots allow; answers of one person correlate by 0.2.
+        parts = [n / 36 % 1 for n in slots]
+        uneven = sum((size / n) ** 2 * f * (1 - f) for size, n, f in zip(sizes, slots, parts, strict=True))
+        weights.append(1 / (0.8 * alone + 0.2 * (1 / 36 + 36 * uneven / sum(sizes) ** 2)))
     for name, value_of in kinds.items():
         figure, own = figure_of(report, name), []
         for index, stage in enumerate(adaptive.stages.order_by("index")):
@@ -302,7 +313,7 @@ def test_unequal_chances_are_weighted_one_by_one() -> None:
         )
         planned.append(slot.inclusion_probability)
     assert figure.stages[1].estimate.value == pytest.approx(over / under, rel=1e-9)
-    kish = [108.0, bandit.kish_size(planned)]
+    kish = [1 / (0.8 / 108 + 0.2 / 36), bandit.kish_size(planned, people=36)]
     assert figure.stages[1].weight == pytest.approx(kish[1] / sum(kish))
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Design, Estimate
+from bandit.combining import CLUSTERING
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
@@ -27,6 +28,7 @@ from survey.services.results.estimators import StagePart, combine, difference, e
 TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000
 POWER = 0.8
+LOWEST_RATE = 0.02  # of changes without evidence, where a difference would take more than there is
 MEASURES = ("changed", "change", "size")
 EFFECTS = ("outcome", "condition", "evidence")
 
@@ -453,17 +455,27 @@ def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
 
 
 def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
-    """Evidence against none: the items' share against the controls' share, as if different people had answered them."""
-    changed = np.concatenate([one.control_changed for one in collected])
+    """Evidence against none: the items' share against the controls' share, as if different people had answered them.
+
+    The error is that at the smallest difference which is found: there the controls' share is that much below the
+    items', and varies more than where next to nobody changes without evidence. A share's variance is that of so many
+    answers of people whose own answers correlate by `CLUSTERING`.
+    """
     cluster = np.concatenate([one.control_cluster for one in collected])
-    if share is None or np.unique(cluster).size < 2:
+    people = np.unique(cluster, return_counts=True)[1]
+    if share is None or people.size < 2:
         return math.nan, math.nan
-    without = bandit.false_change_rate(changed=changed, cluster=cluster)
-    variances = share.standard_error**2, without.standard_error**2
-    freedom = sum(variances) ** 2 / (
-        variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / without.degrees_of_freedom
-    )
-    return math.sqrt(sum(variances)), freedom
+    per_answer = float(1 + CLUSTERING * ((people**2).sum() / people.sum() - 1)) / float(people.sum())
+    error, freedom, difference = share.standard_error, share.degrees_of_freedom, 0.0
+    for _ in range(50):
+        rate = min(max(share.value - difference, LOWEST_RATE), 1 - LOWEST_RATE)
+        variances = share.standard_error**2, rate * (1 - rate) * per_answer
+        freedom = sum(variances) ** 2 / (
+            variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / (people.size - 1)
+        )
+        error = math.sqrt(sum(variances))
+        difference = (difference + smallest_effect(error, freedom)) / 2
+    return error, freedom
 
 
 def _means(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
