@@ -37,6 +37,7 @@ from bandit.student import student_t_quantile, student_t_upper_tail
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
 FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
+ROUNDING = 1e-12
 WILSON_BELOW = 10  # effective answers of the rarer kind
 BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 
@@ -806,7 +807,7 @@ def _estimate(
     if fewest < 2:
         error, interval = math.nan, (math.nan, math.nan)
     else:
-        error = math.sqrt(max(variance, least) + extra_variance)
+        error = standard_error_of(max(variance, least) + extra_variance, value)
         freedom = fewest - 1 if freedom is None else freedom
         interval, method = interval_of(
             value=value,
@@ -828,6 +829,12 @@ def _estimate(
         rarer=share,
         method=method,
     )
+
+
+def standard_error_of(variance: float, value: float) -> float:
+    """The root of a variance; 0 where that is only the rounding of floats, for answers that are all alike."""
+    error = math.sqrt(variance)
+    return 0.0 if error <= ROUNDING * max(1.0, abs(value)) else error
 
 
 def interval_of(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, _cluster_variance, hajek, interval_of, stratified_mean
+from bandit.estimators import Estimate, _cluster_variance, hajek, interval_of, standard_error_of, stratified_mean
 
 LEAST_SUPPORT = 100
 
@@ -126,7 +126,7 @@ def compare_policies(
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
     variance, people = _cluster_variance(centred, cluster)
-    error = math.sqrt(variance) if people > 1 else math.nan
+    error = standard_error_of(variance, means[1] - means[0]) if people > 1 else math.nan
     interval = (math.nan, math.nan)
     if error > 0:
         interval, _ = interval_of(

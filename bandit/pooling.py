@@ -28,6 +28,7 @@ from bandit.estimators import (
     _Stratified,
     _values,
     interval_of,
+    standard_error_of,
 )
 
 
@@ -185,7 +186,7 @@ def _estimate(
     least = 0.0 if any(part.repeats_items for part in parts) else _least(parts, sides)
     if variance > 0 and variance >= least:
         freedom = variance**2 / sum(one**2 / df for one, df in zip(variances, freedoms, strict=True))
-    error = math.sqrt(max(variance, least))
+    error = standard_error_of(max(variance, least), value)
     weight = np.concatenate([part.relative[mask] for part, mask in zip(parts, either, strict=True)])
     kish = float(weight.sum() ** 2 / np.dot(weight, weight))
     rarer = None

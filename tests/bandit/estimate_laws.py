@@ -261,3 +261,64 @@ def policies(*, people, studies, seed):
             rows.setdefault(name, []).append(minus(found, means[name] - means["own"]))
             sizes.setdefault(name, []).append(found.effective_sample_size)
     return {name: (law_of(own), float(np.mean(sizes[name]))) for name, own in rows.items()}
+
+
+BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
+
+
+def power_of_budgets(*, sittings, studies, seed):
+    """How often studies find the differences that `plan_budget` says are found with 80 % power, by effect.
+
+    The outcome's and the evidence's difference are made as large as is said, and a study's own test is made. For two
+    conditions the difference is added to what studies without one find.
+    """
+    from survey.instruments.belief_update.reports import budget
+
+    setting = budget.StudySetting(
+        sittings=sittings, items=ITEMS, candidates=POOL, holdout=0.1, controls=0.0667, dropout=0.1
+    )
+    policy = budget.Policy("greedy", bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1))
+
+    def simulated(offset, **change):
+        shape = {
+            "tasks": tuple(f"task {place // 10}" for place in range(400)),
+            "domains": tuple(f"domain {place // 80}" for place in range(400)),
+            "rates": BUDGET_RATES,
+            "pair_sd": 0.9,
+            "hidden_share": 1 / 3,
+            "respondent_sd": 1.0,
+            "false_change": 0.05,
+        }
+        world = budget.World(**(shape | change))
+        return [
+            budget.one_study(
+                world, setting, policy, rng=np.random.default_rng([seed, offset, number]), truth_seed=number % 2
+            )
+            for number in range(studies)
+        ]
+
+    def rejected(found, place, added=0.0):
+        tests = [study.effects[place] for study in found]
+        return float(
+            np.mean([abs(one + added) > bandit.student_t_quantile(0.975, df) * error for one, error, df in tests])
+        )
+
+    plain = simulated(0)
+    outcome, condition, evidence = budget.outlook("", plain, BUDGET_SHARE).detectable
+    by_outcome = simulated(1, rates=(BUDGET_SHARE + outcome / 2, BUDGET_SHARE - outcome / 2))
+    by_evidence = simulated(2, false_change=chance_of_average(BUDGET_SHARE - evidence))
+    return {
+        "outcome": rejected(by_outcome, 0),
+        "condition": rejected(plain, 1, condition),
+        "evidence": rejected(by_evidence, 2),
+    }
+
+
+def chance_of_average(share, person_sd=1.0):
+    """The chance for an average person where this share of all people changes."""
+    people = person_sd * np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)])
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 / (1 + np.exp(-(middle + people)))).mean() < share else (low, middle)
+    return float(1 / (1 + np.exp(-low)))
