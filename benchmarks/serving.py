@@ -1,10 +1,11 @@
 """How many steps a second does the web process serve, beside a bare Django view and oTree under the same conditions?
 
-    python benchmarks/serving.py [--people 1,8,32,64] [--seconds 15] [--otree PYTHON] [--only exchange]
+    python benchmarks/serving.py [--people 1,8,32,64] [--seconds 6] [--rounds 5] [--otree PYTHON] [--only exchange]
 
 A step is an answer sent and the next page read to its end. People go through whole sittings of the demo's study without
-a pause, each followed by another one. Four sites take their turns in one run, each with a fresh PostgreSQL that keeps
-what it acknowledges:
+a pause, each followed by another one. Four sites stand ready, each with a fresh PostgreSQL that keeps what it
+acknowledges, and take short turns in several rounds: a machine whose speed changes changes it for all
+of them. The ratios are medians over the rounds.
 
   exchange  our pages, the next one in the answer to the last, as the page's script does it
   redirect  our pages without script: POST, redirect, GET
@@ -21,14 +22,15 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,8 @@ def right_answers(text: str) -> set[str]:
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", default="1,8,32,64", help="at a time, one measurement each")
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of each turn of a site")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of every site, for each number of people")
     parser.add_argument("--otree", metavar="PYTHON", help="a Python that has oTree and psycopg2")
     parser.add_argument("--only", choices=SITES, action="append", help="this site alone; may be repeated")
     parser.add_argument("--unpinned", action="store_true", help="every process on every core")
@@ -75,54 +78,96 @@ def read_arguments() -> argparse.Namespace:
 def main() -> int:
     options = read_arguments()
     if options.inside:
-        print(json.dumps(measure(options.inside, options)))
+        take_turns(options.inside, options)
         return 0
     chosen = [site for site in SITES if not options.only or site in options.only]
     if "otree" in chosen and not options.otree:
         chosen.remove("otree")
         print("oTree is not measured: --otree names no Python that has it.")
-    figures: dict[str, Any] = {}
-    for site in chosen:  # A process reads its settings once, so each site gets its own.
-        arguments = ["--people", options.people, "--seconds", str(options.seconds)]
-        arguments += ["--otree", options.otree] if options.otree else []
-        arguments += ["--unpinned"] if options.unpinned else []
-        size = str(figures.get("exchange", {}).get("page_bytes", 6_000))
-        printed = subprocess.run(
-            [sys.executable, __file__, *arguments, "--inside", site, "--page-bytes", size],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        ).stdout.splitlines()[-1]
-        figures[site] = json.loads(printed)
-        for people, one in figures[site]["people"].items():
-            print(
-                f"{site:<8}  {people:>3} people: {one['steps_per_second']:6.1f} steps a second; a step takes "
-                f"{one['p50_ms']:.0f} ms (p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); "
-                f"errors {one['errors']}, lost {one['lost']}",
-                flush=True,
-            )
-    for sentence in compared(figures):
+    turns: dict[int, list[dict[str, Any]]] = {}
+    with ExitStack() as stack:
+        sites: dict[str, SiteProcess] = {}
+        size = 6_000
+        for name in chosen:
+            sites[name] = stack.enter_context(SiteProcess(name, options, size))
+            size = sites[name].page_bytes or size
+        for people in [int(one) for one in options.people.split(",")]:
+            turns[people] = []
+            for _ in range(options.rounds):
+                turns[people].append({name: site.turn(people) for name, site in sites.items()})
+            for name in chosen:
+                one = summary([turn[name] for turn in turns[people]])
+                print(
+                    f"{name:<8}  {people:>3} people: {one['steps_per_second']:6.1f} steps a second; a step takes "
+                    f"{one['p50_ms']:.0f} ms (p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); "
+                    f"errors {one['errors']}, lost {one['lost']}",
+                    flush=True,
+                )
+    for sentence in compared(turns):
         print(sentence)
+    figures = {
+        name: {str(people): summary([turn[name] for turn in found]) for people, found in turns.items()}
+        for name in chosen
+    }
     print(json.dumps(figures))
     return 0
 
 
-def compared(figures: dict[str, Any]) -> Iterator[str]:
-    """Our pages against the bare view and oTree, in ratios."""
+class SiteProcess:
+    """A site that stands ready in a process of its own, since a process reads its settings once."""
+
+    def __init__(self, name: str, options: argparse.Namespace, page_bytes: int) -> None:
+        arguments = ["--otree", options.otree] if options.otree else []
+        arguments += ["--unpinned"] if options.unpinned else []
+        arguments += ["--seconds", str(options.seconds), "--page-bytes", str(page_bytes)]
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, *arguments, "--inside", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.page_bytes: int = self._read()["page_bytes"]
+
+    def __enter__(self) -> "SiteProcess":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._process.stdin.close()  # type: ignore[union-attr]
+        self._process.wait()
+
+    def turn(self, people: int) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{people}\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        """Its next line of JSON. What a library prints before it is passed over."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return dict(json.loads(line))
+        raise SystemExit("A site could not be started or measured; the lines above say why.")
+
+
+def compared(turns: dict[int, list[dict[str, Any]]]) -> Iterator[str]:
+    """Our pages against the bare view and oTree: the median over the rounds of the ratio inside a round."""
     for ours in ("exchange", "redirect"):
         for other in ("otree", "bare"):
-            if ours not in figures or other not in figures:
-                continue
-            for people, one in figures[ours]["people"].items():
-                theirs = figures[other]["people"][people]
-                speed = one["steps_per_second"] / theirs["steps_per_second"]
-                wait = one["p95_ms"] / theirs["p95_ms"]
+            for people, rounds in turns.items():
+                pairs = [(summary([one[ours]]), summary([one[other]])) for one in rounds if {ours, other} <= one.keys()]
+                if not pairs:
+                    continue
+                speed, wait = (
+                    statistics.median(mine[key] / theirs[key] for mine, theirs in pairs)
+                    for key in ("steps_per_second", "p95_ms")
+                )
                 goal = f" (goal: {GOALS[ours][0]} and {GOALS[ours][1]})" if other == "otree" else ""
                 yield f"{ours} / {other}, {people} people: steps a second {speed:.2f}, p95 {wait:.2f}{goal}"
 
 
-def measure(site: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Start a site, and measure it with each number of people."""
+def take_turns(site: str, options: argparse.Namespace) -> None:
+    """Start a site, say the bytes of a page of an item, and measure it with each number of people on standard input."""
     cores = sorted(os.sched_getaffinity(0))
     pinned = len(cores) > 1 and not options.unpinned
     servers, people = (cores[:1], cores[1:]) if pinned else (cores, cores)
@@ -132,28 +177,36 @@ def measure(site: str, options: argparse.Namespace) -> dict[str, Any]:
         start = {"bare": bare_site, "otree": otree_site}.get(site, our_site)
         with start(url, folder, servers, options, site == "exchange") as (address, person_of, stored):
             os.sched_setaffinity(0, people)
-            figures: dict[str, Any] = {"people": {}}
             asyncio.run(crowd(address, 4, WARM_UP, person_of(64)))
-            for count in [int(one) for one in options.people.split(",")]:
-                before, person = stored(), person_of(count)
-                walked = asyncio.run(crowd(address, count, options.seconds, person))
-                figures["people"][str(count)] = summary(walked, stored() - before)
-            if site in ("exchange", "redirect"):
-                figures["page_bytes"] = asyncio.run(size_of_an_item(address))
-            return figures
+            size = asyncio.run(size_of_an_item(address)) if site in ("exchange", "redirect") else 0
+            print(json.dumps({"page_bytes": size}), flush=True)
+            for line in sys.stdin:
+                before, person = stored(), person_of(int(line))
+                walked = asyncio.run(crowd(address, int(line), options.seconds, person))
+                accepted = sum(walked.kinds[kind] for kind in ("item", "form"))
+                said = {
+                    "steps_per_second": walked.steps_per_second,
+                    "seconds": walked.seconds,
+                    "finished": walked.finished,
+                    "errors": dict(walked.errors),
+                    "lost": accepted - (stored() - before),
+                }
+                print(json.dumps(said), flush=True)
 
 
-def summary(walked: Walked, stored: int) -> dict[str, Any]:
+def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One site's turns together."""
+    seconds = [one for turn in turns for one in turn["seconds"]]
     return {
-        "steps_per_second": round(walked.steps_per_second, 1),
-        "p50_ms": milliseconds(walked.seconds, 0.5),
-        "p95_ms": milliseconds(walked.seconds, 0.95),
-        "p99_ms": milliseconds(walked.seconds, 0.99),
-        "steps": len(walked.seconds),
-        "finished": walked.finished,
-        "errors": sum(walked.errors.values()),
-        "first_errors": list(walked.errors)[:3],
-        "lost": sum(walked.kinds[kind] for kind in ("item", "form")) - stored,
+        "steps_per_second": round(statistics.fmean(turn["steps_per_second"] for turn in turns), 1),
+        "p50_ms": milliseconds(seconds, 0.5),
+        "p95_ms": milliseconds(seconds, 0.95),
+        "p99_ms": milliseconds(seconds, 0.99),
+        "steps": len(seconds),
+        "finished": sum(turn["finished"] for turn in turns),
+        "errors": sum(sum(turn["errors"].values()) for turn in turns),
+        "first_errors": [error for turn in turns for error in turn["errors"]][:3],
+        "lost": sum(turn["lost"] for turn in turns),
     }
 
 
