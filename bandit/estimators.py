@@ -718,8 +718,11 @@ def _two_groups(
     on the two sides, with the degrees of freedom of Welch and Satterthwaite. Nothing changes where people are paired.
     """
     groups = [np.unique(cluster[side]) for side in (first, second)]
-    people = np.union1d(*groups).size
-    if np.intersect1d(*groups).size or min(one.size for one in groups) < 2 or people < np.unique(cluster).size:
+    people = np.unique(cluster).size
+    # Somebody on both sides, or on neither, makes fewer or more people than both sides have.
+    if sum(one.size for one in groups) != people or np.isin(groups[0], groups[1]).any():
+        return contributions, None
+    if min(one.size for one in groups) < 2:
         return contributions, None
     scaled, parts = contributions.copy(), []
     for group in groups:

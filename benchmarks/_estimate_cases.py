@@ -57,7 +57,7 @@ def _size(p: np.ndarray) -> float | None:
 
 
 def by_task(*, share: float, seed: int, people: int) -> list[Row]:
-    studies = max(50, round(share * 400))
+    studies = max(50, round(share * 1200))
     laws, p, _given = estimate_laws.by_task(people=people, studies=studies, seed=seed)
     whole, one = laws["all stages"], laws["one stage"]
     slack = 3 * one.error
@@ -116,7 +116,7 @@ def policies(*, share: float, seed: int) -> list[Row]:
 
 
 def power(*, share: float, seed: int) -> list[Row]:
-    studies = max(50, round(share * 800))
+    studies = max(50, round(share * 600))
     found = estimate_laws.power_of_budgets(sittings=(88, 88, 88, 88), studies=studies, seed=seed)
     before = {"outcome": ".80", "condition": ".77", "evidence": ".73 to .75"}
     # A power of .80 from so many studies is known to 2 * sqrt(.16 / studies).
