@@ -5,10 +5,11 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
+from bandit.anytime import AnytimeInterval, anytime_interval, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
-from bandit.designs import Design, EpsilonGreedy, Softmax, Strata, TestSet, Uncertainty, Uniform
+from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimators import (
@@ -21,6 +22,7 @@ from bandit.estimators import (
     cross_fit_folds,
     difference_mean,
     hajek,
+    hajek_assisted,
     hajek_difference,
     horvitz_thompson,
     majority_labels,
@@ -52,6 +54,7 @@ from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_up
 __all__ = [
     "RANDOM_CHANGE",
     "Agreement",
+    "AnytimeInterval",
     "Attendance",
     "BeliefTruth",
     "Block",
@@ -72,6 +75,7 @@ __all__ = [
     "OfflineEstimate",
     "Pairs",
     "Pool",
+    "Proportional",
     "Retest",
     "RolePart",
     "RolePlan",
@@ -87,6 +91,7 @@ __all__ = [
     "WorkersDiffer",
     "WorkersLost",
     "agreement_of",
+    "anytime_interval",
     "attend",
     "auc_ceiling",
     "average_over_people",
@@ -101,17 +106,20 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "errors_wide",
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
     "fisher_f_upper_tail",
     "fit_logistic",
     "hajek",
+    "hajek_assisted",
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
     "kish_size",
     "majority_labels",
+    "mixture_parameter",
     "naive_mean",
     "pair_from_rank",
     "plan_roles",

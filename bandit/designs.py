@@ -1,8 +1,8 @@
 """How a stage's slots are shared out over its candidates. Numpy alone: scores come in as an array.
 
 Every design knows the exact chance with which each candidate comes into the plan. Epsilon-greedy over a finite
-candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax gives every candidate its
-own chance.
+candidate set is stratified sampling with two strata, so its chances are n_h / N_h; softmax and proportional give every
+candidate its own chance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.unequal import softmax_shares
+from bandit.unequal import power_shares, softmax_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +110,9 @@ class Uniform(Design):
         return None if scores is None else checked_scores(scores)
 
 
+MOST_STRATA = 20
+
+
 class _Greedy(Design):
     """The stratum `best` gets a share 1 - epsilon of the slots, `rest` the others. Its data classes have the fields."""
 
@@ -143,6 +146,9 @@ class _Greedy(Design):
 
     def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """round((1 - epsilon) * n) slots to best (a half rounds to even), the others to rest; refused if too many."""
+        return self._in_two(n, sizes)
+
+    def _in_two(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
         n_top = int(((1 - _decimal(self.epsilon)) * int(n)).to_integral_value(ROUND_HALF_EVEN))
         if self.floor and len(sizes) == 2:
             least = [_ceiling(self.floor, n * size, sum(sizes)) for size in sizes]
@@ -162,16 +168,67 @@ class EpsilonGreedy(_Greedy):
     The paper's adaptive stages (section 3): most pairs from the top tenth of predicted change, the rest from elsewhere.
     `floor` holds every candidate's chance at or above floor * n / M, whatever epsilon says. With floor 0 and epsilon 0
     or 1 one stratum gets no slot, and no estimate for all candidates is possible from that stage.
+
+    With `rest_strata` above 1 the rest is cut by score into so many strata of equal size (to one candidate), `rest 1`
+    with the highest scores, and the slots of the rest are shared out evenly: what the scores know of the rest then
+    makes no estimate uncertain.
     """
 
     best = "top"
     epsilon: float = 0.1
     top_fraction: float = 0.1
     floor: float = 0.0
+    rest_strata: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.rest_strata <= MOST_STRATA:
+            raise DesignError(f"rest_strata: must be from 1 to {MOST_STRATA}, not {self.rest_strata}")
 
     def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
         """The scores."""
         return _needed(scores, "epsilon-greedy needs a score for each candidate; or use Uniform")
+
+    def strata(
+        self,
+        scores: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        n_candidates: int | None = None,
+        disagreement: ArrayLike | None = None,
+    ) -> Strata:
+        """As for every design; the rest is cut once more if it is to have several strata."""
+        cut = super().strata(scores, rng, n_candidates=n_candidates, disagreement=disagreement)
+        if self.rest_strata == 1:
+            return cut
+        best, rest = cut.sizes
+        if rest < self.rest_strata:
+            raise DesignError(f"rest_strata: {rest} candidates are no {self.rest_strata} strata; add candidates")
+        ranked = self.ranked_by(scores, disagreement)
+        inside = np.flatnonzero(cut.label)
+        parts = np.array_split(inside[np.lexsort((rng.random(rest), -ranked[inside]))], self.rest_strata)
+        label = cut.label.copy()
+        for number, part in enumerate(parts, start=1):
+            label[part] = number
+        return Strata(
+            names=(self.best, *(f"rest {number}" for number in range(1, self.rest_strata + 1))),
+            label=label,
+            sizes=(best, *(part.size for part in parts)),
+        )
+
+    def allocate(self, n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """As in two strata. The slots of the rest go to its strata alike, those that are left over to the first."""
+        if self.rest_strata == 1:
+            return self._in_two(n, sizes)
+        best, rest = self._in_two(n, (sizes[0], sum(sizes[1:])))
+        if rest < self.rest_strata:
+            raise DesignError(
+                f"rest_strata: {self.rest_strata} strata of the rest get {rest} of {n} slots, fewer than one each; "
+                "lower it or raise epsilon"
+            )
+        even, over = divmod(rest, self.rest_strata)
+        names = (self.best, *(f"rest {number}" for number in range(1, self.rest_strata + 1)))
+        return fitting((best, *(even + (place < over) for place in range(self.rest_strata))), names=names, sizes=sizes)
 
 
 @dataclass(frozen=True)
@@ -236,6 +293,52 @@ class Softmax(Design):
         """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
         score = self.ranked_by(scores, None)
         return softmax_shares(score, temperature=self.temperature, n=sum(allocation), floor=self.floor)
+
+
+LEAST_TRADE_OFF = 0.02
+
+
+@dataclass(frozen=True)
+class Proportional(Design):
+    """Chances in proportion to a power of the score, a predicted chance, mixed with uniform ones.
+
+    One stratum, `all`. The chance of candidate i is trade_off * n / M + c * score_i^power, with the one c that makes
+    the sum n. Chances that would exceed 1 are set to 1, and the rest is shared among the others in proportion. The size
+    is fixed: the draw is systematic, through the candidates in random order.
+
+    `trade_off` is the share of the slots that are given out evenly: near 0 the design finds most changes, at 1 it is
+    uniform and estimates the mean over all candidates best. No candidate's weight is above 1 / trade_off times that of
+    a uniform draw, so that an estimate over all candidates is always possible.
+    """
+
+    trade_off: float = 0.2
+    power: float = 16.0
+
+    def __post_init__(self) -> None:
+        if not LEAST_TRADE_OFF <= self.trade_off <= 1:
+            raise DesignError(
+                f"trade_off: must lie between {LEAST_TRADE_OFF} (finds most) and 1 (estimates best), not "
+                f"{self.trade_off}"
+            )
+        if not 0 < self.power <= 100:
+            raise DesignError(f"power: must be above 0 and at most 100, not {self.power}")
+
+    def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
+        """The scores, which make the chances and not the strata."""
+        score = _needed(scores, "proportional needs a score for each candidate; or use Uniform")
+        if score.min() < 0 or score.max() > 1:
+            raise DesignError(
+                f"scores: proportional needs predicted chances, not {score.min():g}..{score.max():g}; give "
+                "probabilities or use Softmax"
+            )
+        return score
+
+    def inclusion_probabilities(
+        self, *, scores: ArrayLike | None, strata: Strata, allocation: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """The chance of each candidate, shape (M,): whole multiples of 2^-40 that sum to n exactly."""
+        score = self.ranked_by(scores, None)
+        return power_shares(score, power=self.power, n=sum(allocation), floor=self.trade_off)
 
 
 @dataclass(frozen=True)

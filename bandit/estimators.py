@@ -448,6 +448,48 @@ def hajek_difference(
     )
 
 
+def hajek_assisted(
+    *,
+    values: ArrayLike,
+    predictions: ArrayLike,
+    prediction_mean: float,
+    probability: ArrayLike,
+    cluster: ArrayLike,
+    prediction_variance: float | None = None,
+    candidates: int | None = None,
+    universe_size: int | None = None,
+    item: ArrayLike | None = None,
+) -> Estimate:
+    """The model-assisted mean for designs with unequal chances: the mean prediction plus the weighted mean error of the
+    predictions, `difference_mean` with the weights of `hajek`; arrays of shape (n,), one entry an answer.
+
+    `prediction_mean`, `prediction_variance`: of the predictions over all `candidates`; the latter two are needed where
+    the candidates are a uniform pool out of `universe_size` pairs. The other arguments as for `hajek`.
+    """
+    value, prediction = _values(values), _values(predictions, field="predictions")
+    if prediction.size != value.size:
+        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one for each answer")
+    weight = 1 / _probabilities(probability, value.size)
+    mean, contributions = _weighted(value - prediction, weight, np.ones(value.size, dtype=bool), None)
+    extra = 0.0
+    if universe_size is not None:
+        if prediction_variance is None or not candidates or candidates > universe_size:
+            raise DesignError(
+                "prediction_variance, candidates: a pool out of more pairs needs both, and no more candidates than "
+                f"{universe_size}"
+            )
+        extra = (1 - candidates / universe_size) / candidates * prediction_variance
+    return _estimate(
+        value=prediction_mean + mean,
+        contributions=contributions,
+        cluster=cluster,
+        weight=weight,
+        extra_variance=extra,
+        items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64)),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Majorities:
     """The answers to items that several people answered each; arrays of shape (items,), in the order of `item`.

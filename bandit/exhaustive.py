@@ -161,6 +161,8 @@ def draw_exhaustively(
             f"design: {type(design).__name__} cannot be drawn from all pairs; use a pool, or Uniform, EpsilonGreedy or "
             "TestSet"
         )
+    if isinstance(design, EpsilonGreedy) and design.rest_strata > 1:
+        raise DesignError("rest_strata: all pairs are cut in two; use 1, or a pool")
     excluded = scores.excluded(exclude)
     ends = design.ends(scores.universe_size - excluded.size)
     replicates, items = replicates_of(design, responses_per_item), items_in(n, responses_per_item)

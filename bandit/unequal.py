@@ -42,6 +42,16 @@ def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, fl
     return _grained(share, n) / GRAIN
 
 
+def power_shares(score: NDArray[np.float64], *, power: float, n: int, floor: float) -> NDArray[np.float64]:
+    """Chances floor * n / M + c * score^power, capped at 1, that sum to `n` exactly; shape (M,).
+
+    `score`: at least 0. Otherwise as `softmax_shares`, of which this is the case of logarithms.
+    """
+    # A score of 0 has no logarithm. So small a one gets nothing beside any other, and all of them get the same.
+    logarithm = np.log(np.maximum(score, np.finfo(np.float64).tiny))
+    return softmax_shares(logarithm, temperature=1 / power, n=n, floor=floor)
+
+
 def systematic(chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Indices drawn with these chances, in random order: equal steps through the candidates in random order.
 

@@ -713,6 +713,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(HUNCH_VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "run-due-steps": {"task": "survey.tasks.run_due_steps", "schedule": 2.0, "options": {"expires": 10}},
     "expire-sittings": {"task": "survey.tasks.expire_sittings", "schedule": 30.0, "options": {"expires": 60}},
+    "look-at-stages": {"task": "survey.tasks.look_at_stages", "schedule": 60.0, "options": {"expires": 60}},
     # Webhooks get lost, so we also ask the panel regularly. Without a token both do nothing.
     "work-on-webhooks": {"task": "survey.tasks.work_on_webhooks", "schedule": 5.0, "options": {"expires": 10}},
     "read-panels": {"task": "survey.tasks.read_panels", "schedule": 300.0, "options": {"expires": 300}},

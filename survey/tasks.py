@@ -11,7 +11,7 @@ from survey.operation import audit_checks, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting
 from survey.services.base import audit_chain, budgets, erasures, leases
-from survey.services.results import stored_estimates
+from survey.services.results import looking, stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
 
@@ -76,6 +76,22 @@ def expire_sittings() -> int:
     """Expire silent sittings, and delete what was counted at the entrance in spans that are over."""
     budgets.forget_ended(now=timezone.now())
     return expiry.expire_sittings()
+
+
+@shared_task(name="survey.tasks.look_at_stages")
+def look_at_stages() -> int:
+    """Look at each running stage with a stopping rule. Where one was ended, its postings send nobody else."""
+    ended = 0
+    for stage in looking.running_stages():
+        try:
+            seen = looking.look(stage)
+        except Exception:
+            logger.exception("%s could not be looked at", stage)
+            continue
+        if seen is not None and seen.reached:
+            ended += 1
+            submissions.pause_postings(seen.stage)
+    return ended
 
 
 @shared_task(name="survey.tasks.sweep_leases")

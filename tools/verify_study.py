@@ -10,6 +10,7 @@ import argparse
 import csv
 import hashlib
 import json
+import math
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -24,7 +25,10 @@ from numpy.typing import NDArray
 Row = dict[str, str]
 TOLERANCE = 1e-12
 NAMED = 5
+TINY = float(np.finfo(np.float64).tiny)
 GRAIN = 2**40
+# The designs that give each candidate its own chance.
+UNEQUAL = ("softmax", "proportional")
 
 
 @dataclass
@@ -136,7 +140,7 @@ def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: F
     exhaustive = drawn_from.get("kind", "pool") == "exhaustive"
     size = drawn_from["universe_size"] - drawn_from.get("excluded", 0) if exhaustive else drawn_from["size"]
     replicates = manifest.get("responses_per_item", 1)
-    if design["kind"] in ("uniform", "softmax"):
+    if design["kind"] in ("uniform", *UNEQUAL):
         return Expected({"all": (size, sampled // replicates)}, replicates)
     if design["kind"] == "test_set":
         top, bottom = ceiling(design["top_fraction"], size), ceiling(design["bottom_fraction"], size)
@@ -151,6 +155,12 @@ def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: F
         found.unchecked.append(f"stage {stage['stage']}: the length of the shortlist, taken from stages.csv")
     n = sampled // replicates
     counts = greedy(design, n, (best, size - best))
+    if (parts := design.get("rest_strata", 1)) > 1:  # Of the same size, and with as many slots: to one.
+        strata = {names[0]: (best, counts[0])}
+        for part in range(parts):
+            inside, drawn = ((whole + parts - 1 - part) // parts for whole in (size - best, counts[1]))
+            strata[f"rest {part + 1}"] = (inside, drawn)
+        return Expected(strata, replicates)
     return Expected({names[0]: (best, counts[0]), names[1]: (size - best, counts[1])}, replicates)
 
 
@@ -175,12 +185,13 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], foun
             found.faults.append(f"{where}: {len(of_role[role])} slots are {role}, and the manifest makes {count}")
     check_strata(stage, expected, found)
     scored = check_candidates(stage, manifest, expected, of_role["sampled"], candidates, found)
-    shares = softmax_by_item(manifest, expected, candidates) if manifest["design"]["kind"] == "softmax" else None
+    is_unequal = manifest["design"]["kind"] in UNEQUAL
+    shares = shares_by_item(manifest, expected, candidates) if is_unequal else None
     wrong = Differences(where, found)
     for row in of_role["sampled"]:
         if shares is not None:
             wrong.compare(row, "inclusion_probability", shares.get(row["item"]))
-        elif manifest["design"]["kind"] != "softmax":
+        elif not is_unequal:
             size, n = expected.strata.get(row["stratum"], (0, 0))
             wrong.compare(row, "inclusion_probability", n / size if size else None)
         wrong.compare(row, "pool_probability", pool_chance(manifest))
@@ -191,7 +202,7 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], foun
     for row in (*of_role["control"], *of_role["repeat"]):
         if row["inclusion_probability"] or row["pool_probability"]:
             found.faults.append(f"{where}: slot {row['slot']} is a {row['role']} and has a probability")
-    if manifest["design"]["kind"] == "softmax" and not scored:
+    if is_unequal and not scored:
         found.unchecked.append(f"{where}: its probabilities, since candidates.csv lacks the stage")
     found.checked.append(f"{where}: {wrong.count} probabilities to {TOLERANCE:g}")
 
@@ -245,7 +256,7 @@ def check_candidates(
             found.faults.append(f"{where}: slot {row['slot']}: its item is no candidate")
         elif number(row["score"]) != number(by_item[row["item"]]["score"]):
             found.faults.append(f"{where}: slot {row['slot']}: its score is not the candidate's")
-        elif design["kind"] != "softmax" and row["stratum"] not in fitting(ranked[row["item"]]):
+        elif design["kind"] not in UNEQUAL and row["stratum"] not in fitting(ranked[row["item"]]):
             found.faults.append(f"{where}: slot {row['slot']}: its score does not lie in the stratum {row['stratum']}")
     found.checked.append(f"{where}: scores and strata of {len(slots)} sampled slots among {len(candidates)} candidates")
     return True
@@ -264,23 +275,28 @@ def strata_of(ranked: dict[str, float], expected: Expected) -> Any:
     """By a candidate's number, the strata that it may be in: several where it is tied at a cut."""
     order, spans, start = sorted(ranked.values(), reverse=True), {}, 0
     sizes = {name: size for name, (size, _n) in expected.strata.items()}
-    for name in [name for name in ("top", "uncertain", "middle", "rest", "bottom") if name in sizes]:
+    # A test set has its middle last. All other strata are in the order of their scores.
+    for name in ("top", "middle", "bottom") if "bottom" in sizes else sizes:
         part = order[start : start + sizes[name]]
         spans[name], start = (part[-1], part[0]), start + sizes[name]
     return lambda value: {name for name, (low, high) in spans.items() if low <= value <= high}
 
 
-def softmax_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
+def shares_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
     if not candidates:
         return None
     design, (size, n) = manifest["design"], expected.strata["all"]
     if size != len(candidates):
         return {}
     score = ranked_by(design, candidates)
-    least, share, free = design["floor"] * n / size, np.ones(size), np.ones(size, dtype=bool)
+    if design["kind"] == "proportional":  # A power of a number is the exponential of its logarithm, so many times.
+        score, temperature, floor = np.log(np.maximum(score, TINY)), 1 / design["power"], design["trade_off"]
+    else:
+        temperature, floor = design["temperature"], design["floor"]
+    least, share, free = floor * n / size, np.ones(size), np.ones(size, dtype=bool)
     while free.any():
         left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
-        part = np.exp((score[free] - score[free].max()) / design["temperature"])
+        part = np.exp((score[free] - score[free].max()) / temperature)
         share[free] = least + part * (max(left, 0.0) / part.sum())
         above = free & (share > 1)
         if not above.any():
@@ -297,6 +313,41 @@ def softmax_by_item(manifest: dict[str, Any], expected: Expected, candidates: li
         grains[movable] += step
         gap -= step * movable.size
     return {row["item"]: float(chance) for row, chance in zip(candidates, grains / GRAIN, strict=True)}
+
+
+# Looks at running stages
+
+
+def check_looks(stage: Row, looks: list[Row], found: Findings) -> None:
+    """The intervals of a stopping rule from their estimates, and that the rule and no other look ended the stage."""
+    where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
+    rule = manifest.get("stop")
+    if rule is None:
+        if looks:
+            found.faults.append(f"{where}: looks.csv has {len(looks)} looks, and the stage has no stopping rule")
+        return
+    for place, row in enumerate(looks, start=1):
+        name = f"{where}: look {row['look']}"
+        value, people = float(row["value"]), int(row["people"])
+        spread = people * rule["rho"] ** 2
+        wide = math.sqrt((1 + 1 / spread) * 2 * math.log(math.sqrt(spread + 1) / rule["alpha"]))
+        reach = wide * float(row["standard_error"])
+        for end, expected in (("low", value - reach), ("high", value + reach)):
+            if not abs(float(row[end]) - expected) <= TOLERANCE * max(1.0, abs(expected)):
+                found.faults.append(f"{name}: {end} is {row[end]}, and must be {expected}")
+        if int(row["look"]) != place:
+            found.faults.append(f"{name} is number {place} in looks.csv: rows were removed or inserted")
+        if people < rule["after"]:
+            found.faults.append(f"{name}: {people} people, and the rule looks from {rule['after']} people on")
+        if row["reached"] == "1" and (2 * reach >= rule["width"] or place != len(looks)):
+            found.faults.append(f"{name} cannot have ended the stage")
+    ended = looks[-1] if looks and looks[-1]["reached"] == "1" else None
+    stopped = manifest.get("stopped")
+    if (ended is None) != (stopped is None) or (ended and stopped and int(ended["look"]) != stopped["look"]):
+        found.faults.append(f"{where}: the manifest says something else of the look that ended the stage")
+    elif ended and stopped and any(number(ended[name]) != stopped[name] for name in ("value", "low", "high")):
+        found.faults.append(f"{where}: the look that ended the stage has other numbers in the manifest")
+    found.checked.append(f"{where}: {len(looks)} looks by its stopping rule")
 
 
 # The audit
@@ -415,6 +466,8 @@ def verify(folder: Path, head: str = "") -> Findings:
     answers, stages, candidates, audit = (
         read(folder, name) for name in ("answers.csv", "stages.csv", "candidates.csv", "audit.csv")
     )
+    # Exports of earlier versions have no such file.
+    looks = read(folder, "looks.csv") if (folder / "looks.csv").exists() else []
     found = Findings()
     slug = stages[0]["study"] if stages else ""
     for row in audit:
@@ -429,6 +482,7 @@ def verify(folder: Path, head: str = "") -> Findings:
             check_plan(stage, rows, found)
             own = [row for row in candidates if row["stage"] == stage["stage"]]
             check_probabilities(stage, rows, own, found)
+            check_looks(stage, [row for row in looks if row["stage"] == stage["stage"]], found)
     check_chain(audit, head, found)
     check_what_the_audit_says(stages, answers, audit, found)
     found.unchecked += [

@@ -76,6 +76,16 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             )
             for line in report.majorities
         ],
+        "anytime": [
+            (
+                line,
+                f"{line.factor}: {line.label}" if line.factor else "all",
+                _number(line.value, line.unit),
+                f"{_number(line.low, line.unit)} to {_number(line.high, line.unit)}",
+                estimating.rule_in_words(line),
+            )
+            for line in report.anytime
+        ],
         "noise": [
             (f"changes without reason, {kind.replace('_', ' ')}", _with_interval(found, "share"), found.n)
             for kind, found in report.noise.false_changes.items()

@@ -126,7 +126,8 @@ class StageSection:
     @property
     def design(self) -> str:
         """How it draws, in words."""
-        words = design_words(self.stage.config.design)
+        config = self.stage.config
+        words = design_words(config.design) + (f"; {config.stop.in_words(config.sittings)}" if config.stop else "")
         return f"pilot, {words}" if self.stage.is_pilot else words
 
     @property

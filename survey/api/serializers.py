@@ -623,6 +623,24 @@ _ESTIMATED: dict[str, Any] = {
                         "notes": "a mixture of the ends of the scores, no share of all items",
                     }
                 ],
+                "anytime": [
+                    {
+                        "stage": 1,
+                        "factor": "",
+                        "label": "",
+                        "title": "share of beliefs that change",
+                        "unit": "share",
+                        "people": 420,
+                        "value": 0.391,
+                        "standard_error": 0.0064,
+                        "low": 0.372,
+                        "high": 0.41,
+                        "rule_width": 0.04,
+                        "looks": 12,
+                        "stopped": True,
+                        "notes": "",
+                    }
+                ],
                 "computed_at": "2026-11-23T09:30:00Z",
                 "is_current": True,
             },
@@ -653,6 +671,11 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     majorities = serializers.ListField(
         child=serializers.DictField(),
         help_text="Majority labels of the items of frozen test stages: by stratum, and together where it is empty.",
+    )
+    anytime = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="The first figure of each stage alone, and the difference by each factor with two levels, with "
+        "intervals that hold however often one looks; with the stage's stopping rule.",
     )
     computed_at = serializers.DateTimeField()
     is_current = serializers.BooleanField(

@@ -449,6 +449,14 @@ class Signals:
 # The instrument itself
 
 
+@dataclass(frozen=True)
+class PoolOutlook:
+    """What a pool of that size would find: the expected share of answers with label 1 from the second stage on."""
+
+    size: int
+    found: float
+
+
 class Instrument(ABC):
     """One kind of item, as one study has it.
 
@@ -549,6 +557,12 @@ class Instrument(ABC):
 
     def remarks(self) -> "Sequence[Note]":
         """Remarks for the person who creates the study."""
+        return ()
+
+    def larger_pools(self, questions: "Sequence[Question]") -> Sequence[PoolOutlook]:
+        """What the study's later stages would find with its own pool, which comes first, and with larger ones: a
+        simulation of some seconds over these questions. Empty where the instrument simulates none, or none is larger.
+        """
         return ()
 
     # Items

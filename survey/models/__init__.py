@@ -13,6 +13,7 @@ from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
@@ -68,6 +69,7 @@ __all__ = [
     "KeyFingerprint",
     "LanguageModel",
     "Leased",
+    "Look",
     "ModelAnswer",
     "PanelIdentity",
     "Payment",

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelClient, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
 from survey.exceptions import HunchError, StateRefused
-from survey.models import PanelIdentity, Posting, Sitting, Submission
+from survey.models import PanelIdentity, Posting, Sitting, Stage, Submission
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.identities import seal, submission_hash
 
@@ -90,6 +90,22 @@ def _read_if_needed(posting: Posting) -> bool:
             Posting.objects.filter(pk=posting.pk).update(error=words_of(exc))
             raise
     return True
+
+
+def pause_postings(stage: Stage) -> int:
+    """Pause the postings that still send people to a stage that has just been closed; return how many. What fails is
+    tried again when the postings are read (`read_all`)."""
+    paused = 0
+    for posting in stage.postings.exclude(external_id="").select_related("study", "stage"):
+        if not can_ask(posting.panel) or not leads_to_a_closed_door(posting):
+            continue
+        try:
+            change(posting, Move.PAUSE, via="worker")
+            paused += 1
+        except Exception as exc:
+            logger.exception("%s could not be paused", posting)
+            Posting.objects.filter(pk=posting.pk).update(error=words_of(exc))
+    return paused
 
 
 def store(posting: Posting, read: Iterable[SubmissionAtPanel], *, read_at: datetime) -> int:

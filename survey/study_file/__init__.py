@@ -42,6 +42,7 @@ from .sampling import (
     RolesConfig,
     StageConfig,
     StageRolesConfig,
+    StopConfig,
     design_defaults,
 )
 from .study import StudyConfig, TextsConfig
@@ -89,6 +90,7 @@ __all__ = [
     "Slug",
     "StageConfig",
     "StageRolesConfig",
+    "StopConfig",
     "Strict",
     "StudyConfig",
     "StudyFileError",

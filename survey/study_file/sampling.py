@@ -6,7 +6,17 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from bandit.designs import Design, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform
+from bandit.designs import (
+    LEAST_TRADE_OFF,
+    MOST_STRATA,
+    Design,
+    EpsilonGreedy,
+    Proportional,
+    Softmax,
+    TestSet,
+    Uncertainty,
+    Uniform,
+)
 from bandit.errors import DesignError
 
 from .base import Name, Strict, WrongKey
@@ -35,6 +45,7 @@ class CandidatesConfig(Strict):
 DESIGNS: dict[str, type[Design]] = {
     "uniform": Uniform,
     "epsilon_greedy": EpsilonGreedy,
+    "proportional": Proportional,
     "softmax": Softmax,
     "uncertainty": Uncertainty,
     "test_set": TestSet,
@@ -52,10 +63,13 @@ def design_defaults(kind: str) -> dict[str, Any]:
 class DesignConfig(Strict):
     """A design and its own parameters; those of other designs are None."""
 
-    kind: Literal["uniform", "epsilon_greedy", "softmax", "uncertainty", "test_set"] = "uniform"
+    kind: Literal["uniform", "epsilon_greedy", "proportional", "softmax", "uncertainty", "test_set"] = "uniform"
     epsilon: float | None = Field(default=None, ge=0, le=1)
     top_fraction: float | None = Field(default=None, gt=0, lt=1)
     floor: float | None = Field(default=None, ge=0, le=1)
+    rest_strata: int | None = Field(default=None, ge=1, le=MOST_STRATA)
+    trade_off: float | None = Field(default=None, ge=LEAST_TRADE_OFF, le=1)
+    power: float | None = Field(default=None, gt=0, le=100)
     temperature: float | None = Field(default=None, gt=0)
     by: Literal["closeness", "disagreement"] | None = None
     pairs: int | None = Field(default=None, ge=1, le=100_000)
@@ -104,6 +118,21 @@ class StageRolesConfig(Strict):
     control_kinds: list[Name] | None = Field(default=None, min_length=1)
 
 
+class StopConfig(Strict):
+    """Ends a stage before all its places are used: as soon as an interval that holds at any time is narrower than
+    `width`, in the units of the instrument's first measure. `factor`: the interval of the difference between the two
+    levels of that factor instead. `after`: nobody looks before so many people have answered."""
+
+    width: float = Field(gt=0)
+    factor: Name | None = None
+    after: int = Field(default=30, ge=30, le=100_000)
+
+    def in_words(self, most: int) -> str:
+        """The rule of a stage with so many sittings."""
+        of = f"of the difference by {self.factor} " if self.factor else ""
+        return f"ends once its interval {of}is narrower than {self.width:g}, with {self.after} to {most:,} people"
+
+
 Ties = Literal["label_0", "label_1", "left_out"]
 # As in the paper: a majority is more than half of the answers.
 DEFAULT_TIES: Ties = "label_0"
@@ -121,6 +150,26 @@ class StageConfig(Strict):
     train: bool = True
     pilot: bool = False
     ties: Ties | None = None
+    stop: StopConfig | None = None
+
+    @model_validator(mode="after")
+    def stop_fits(self) -> "StageConfig":
+        if self.stop is None:
+            return self
+        if self.pilot or self.design.kind == "test_set":
+            what = "a pilot's answers are not estimated" if self.pilot else "a test set has no mean over all candidates"
+            raise WrongKey(("stop",), f"{what}: remove it")
+        if self.responses_per_item > 1:
+            raise WrongKey(
+                ("stop",),
+                "answers of different people to one item hang together, and the interval needs people who do not: "
+                "remove it, or use responses_per_item = 1",
+            )
+        if self.stop.after > self.sittings:
+            raise WrongKey(
+                ("stop", "after"), f"{self.stop.after} people, and the stage has {self.sittings} sittings: lower it"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -139,6 +139,25 @@ class StudyConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def stops_look_at_a_factor(self) -> "StudyConfig":
+        factors = {condition.factor: condition for condition in self.conditions}
+        for index, stage in enumerate(self.stages):
+            if stage.stop is None or stage.stop.factor is None:
+                continue
+            found = factors.get(stage.stop.factor)
+            if found is None:
+                known = ", ".join(factors) or "none"
+                raise WrongKey(
+                    ("stages", index, "stop", "factor"), f"{stage.stop.factor} is no factor of [[conditions]] ({known})"
+                )
+            if len(found.levels) != 2:
+                raise WrongKey(
+                    ("stages", index, "stop", "factor"),
+                    f"{stage.stop.factor} has {len(found.levels)} levels, and a difference needs two",
+                )
+        return self
+
+    @model_validator(mode="after")
     def everything_is_asked_in_its_place(self) -> "StudyConfig":
         attention.refuse_misplaced(self.sitting.attention_checks, items=self.sitting.items)
         refuse_misplaced(self.blocks)
@@ -173,6 +192,11 @@ class StudyConfig(Strict):
                     ("stages", index, "design"),
                     f"{kind} needs a number for every single candidate and cannot draw from "
                     'all pairs: use [candidates] kind = "pool"',
+                )
+            if self.candidates.kind == "exhaustive" and (stage.design.rest_strata or 1) > 1:
+                raise WrongKey(
+                    ("stages", index, "design", "rest_strata"),
+                    'all pairs are cut in two: remove it, or use [candidates] kind = "pool"',
                 )
             if kind == "test_set" and stage.roles.holdout:
                 raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")

@@ -13,6 +13,7 @@ from tests.admin.conftest import client_of
 from tests.cast import begin, open_study, walk
 from tests.statements import QueryCounts
 from tests.survey.answers.test_majorities import frozen_test_stage
+from tests.survey.results.test_looking import look_often, running
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
@@ -110,3 +111,17 @@ def test_the_pages_show_the_majorities_of_a_test_stage(as_superuser: Client) -> 
 
 def test_a_study_without_a_test_stage_has_no_table_of_majorities(as_superuser: Client, study: Study) -> None:
     assert "Majority labels" not in as_superuser.get(page_of(study)).content.decode()
+
+
+def test_the_page_shows_intervals_that_hold_at_any_time_and_the_rule_that_ended_a_stage(as_superuser: Client) -> None:
+    stage = running(0.34)
+    page = as_superuser.get(page_of(stage.study)).content.decode()
+    assert 'id="anytime">While a stage runs: intervals that hold at any time</h2>' in page
+    assert "until narrower than 34 points: not reached, 0 looks" in page
+    of_study = as_superuser.get(reverse("admin:survey_study_change", args=[stage.study_id])).content.decode()
+    assert "ends once its interval is narrower than 0.34, with 30 to 80 people" in of_study
+    looks = look_often(stage)
+    page = as_superuser.get(page_of(stage.study)).content.decode()
+    assert f"until narrower than 34 points: ended the stage, {len(looks)} looks" in page
+    assert "Stage 1 was ended by its stopping rule" in page
+    assert page.count("<section") == page.count("</section")

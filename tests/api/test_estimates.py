@@ -8,6 +8,7 @@ from survey.models import ApiToken, Study
 from survey.services.results import estimating, stored_estimates
 from tests import cast
 from tests.survey.answers.test_majorities import frozen_test_stage
+from tests.survey.results.test_looking import look_often, running
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 PATH = "/api/v1/studies/cast/estimates/"
@@ -73,3 +74,13 @@ def test_majorities_of_a_test_stage_are_in_estimates_and_leaderboard() -> None:
     assert (found[-1]["stratum"], found[-1]["items"]) == ("", 6)
     lines = reader.get("/api/v1/studies/small/leaderboard/").json()
     assert {line["n"] for line in lines if line["answers"] == "majorities"} == {6}
+
+
+def test_intervals_that_hold_at_any_time_are_in_the_estimates() -> None:
+    stage = running(0.34)
+    last = look_often(stage)[-1]
+    reader = client_of("reader", may_export=True)
+    (found,) = reader.get("/api/v1/studies/small/estimates/").json()["anytime"]
+    assert found == estimating.estimate(stage.study).as_json()["anytime"][0]
+    assert (found["stopped"], found["looks"], found["rule_width"]) == (True, last.number, 0.34)
+    assert found["low"] < found["value"] < found["high"]

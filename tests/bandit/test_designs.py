@@ -1,9 +1,20 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit import DesignError, EpsilonGreedy, Softmax, TestSet, Uncertainty, Uniform, inclusion_probabilities
+from bandit import (
+    DesignError,
+    EpsilonGreedy,
+    Proportional,
+    Softmax,
+    TestSet,
+    Uncertainty,
+    Uniform,
+    inclusion_probabilities,
+)
 from tests.bandit.laws import p_value_of_counts
 
 
@@ -254,3 +265,116 @@ def test_a_test_set_with_other_slots_or_overlapping_ends_is_refused():
         TestSet().allocate(1320, (400, 400, 30000))
     with pytest.raises(DesignError, match="5 and 5 of 10 candidates leave none between"):
         TestSet(top_fraction=0.5, bottom_fraction=0.5).ends(10)
+
+
+def proportional_chances(scores, *, n, trade_off, power):
+    return inclusion_probabilities(
+        design=Proportional(trade_off=trade_off, power=power),
+        n=n,
+        scores=scores,
+        n_candidates=len(scores),
+        rng=np.random.default_rng(0),
+    )
+
+
+@settings(deadline=None)
+@given(
+    scores=st.lists(st.floats(0, 1), min_size=2, max_size=80),
+    trade_off=st.floats(0.02, 1),
+    power=st.floats(0.01, 100),
+    data=st.data(),
+)
+def test_proportional_chances_sum_to_n_exactly_and_hold_the_even_share(scores, trade_off, power, data):
+    n = data.draw(st.integers(1, len(scores)))
+    chance = proportional_chances(scores, n=n, trade_off=trade_off, power=power)
+    assert sum(int(share * 2**40) for share in chance) == n * 2**40
+    assert chance.max() <= 1
+    assert chance.min() >= trade_off * n / len(scores) - 2**-39
+    assert (np.diff(chance[np.argsort(scores)]) >= -(2**-39)).all()
+
+
+def test_proportional_chances_are_a_power_of_the_score_beside_an_even_share():
+    scores = np.array([0.1, 0.2, 0.4, 0.8])
+    chance = proportional_chances(scores, n=1, trade_off=0.3, power=3.0)
+    np.testing.assert_allclose(chance, 0.3 / 4 + 0.7 * scores**3 / (scores**3).sum(), atol=1e-11)
+
+
+def test_proportional_chances_above_one_are_capped_and_handed_on():
+    scores = np.array([0.9, 0.2, 0.1, 0.1])
+    chance = proportional_chances(scores, n=2, trade_off=0.2, power=2.0)
+    rest = scores[1:] ** 2
+    np.testing.assert_allclose(chance, [1.0, *(0.1 + 0.7 * rest / rest.sum())], atol=1e-11)
+
+
+def test_a_trade_off_of_one_is_uniform_whatever_the_scores():
+    assert set(proportional_chances([0.0, 0.3, 0.9, 1.0], n=2, trade_off=1.0, power=16)) == {0.5}
+
+
+def test_scores_of_zero_get_the_even_share_alone():
+    chance = proportional_chances([0.0, 0.0, 0.5, 0.5], n=1, trade_off=0.4, power=1.0)
+    np.testing.assert_allclose(chance, [0.1, 0.1, 0.4, 0.4], atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"trade_off": 0.01}, "trade_off: must lie between 0.02"),
+        ({"trade_off": 1.1}, "trade_off"),
+        ({"power": 0}, "power: must be above 0"),
+        ({"power": 101}, "power"),
+    ],
+)
+def test_a_proportional_design_out_of_range_is_refused(settings_, message):
+    with pytest.raises(DesignError, match=message):
+        Proportional(**settings_)
+
+
+@pytest.mark.parametrize("scores", [[-0.1, 0.5], [0.5, 1.2]])
+def test_proportional_needs_chances(scores):
+    with pytest.raises(DesignError, match="needs predicted chances"):
+        Proportional().strata(scores, np.random.default_rng(1))
+    with pytest.raises(DesignError, match="needs a score"):
+        Proportional().strata(None, np.random.default_rng(1), n_candidates=5)
+
+
+def test_the_rest_is_cut_into_strata_of_equal_size_by_score():
+    scores = np.random.default_rng(1).permutation(103)
+    design = EpsilonGreedy(epsilon=0.5, top_fraction=0.1, rest_strata=5)
+    cut = design.strata(scores, np.random.default_rng(2))
+    assert cut.names == ("top", "rest 1", "rest 2", "rest 3", "rest 4", "rest 5")
+    assert cut.sizes == (11, 19, 19, 18, 18, 18)
+    spans = [(scores[cut.label == index].min(), scores[cut.label == index].max()) for index in range(6)]
+    assert all(low > high for (low, _), (_, high) in pairwise(spans))
+    allocation = design.allocate(20, cut.sizes)
+    assert allocation == (10, 2, 2, 2, 2, 2)
+    assert design.allocate(21, cut.sizes) == (10, 3, 2, 2, 2, 2)
+    chance = design.inclusion_probabilities(scores=scores, strata=cut, allocation=allocation)
+    assert chance.sum() == pytest.approx(20)
+    assert set(chance[cut.label == 5]) == {2 / 18}
+
+
+def test_ties_at_the_cuts_of_the_rest_are_broken_at_random():
+    rng, counts = np.random.default_rng(4), np.zeros(20)
+    for _ in range(1000):
+        counts += EpsilonGreedy(epsilon=0.5, top_fraction=0.5, rest_strata=2).strata(np.zeros(20), rng).label == 1
+    assert p_value_of_counts(counts, draws=1000, n=5) > 0.001
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: EpsilonGreedy(rest_strata=0), "rest_strata: must be from 1 to 20"),
+        (lambda: EpsilonGreedy(rest_strata=21), "rest_strata"),
+        (
+            lambda: EpsilonGreedy(rest_strata=8).strata(np.arange(8), np.random.default_rng(1)),
+            "7 candidates are no 8 strata",
+        ),
+        (
+            lambda: EpsilonGreedy(epsilon=0.2, rest_strata=3).allocate(10, (9, 30, 30, 30)),
+            "3 strata of the rest get 2 of 10 slots",
+        ),
+    ],
+)
+def test_strata_of_the_rest_that_cannot_be_are_refused(call, message):
+    with pytest.raises(DesignError, match=message):
+        call()

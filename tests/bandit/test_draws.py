@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from bandit import (
     DesignError,
     EpsilonGreedy,
+    Proportional,
     Softmax,
     TestSet,
     Uncertainty,
@@ -97,15 +98,14 @@ def test_an_impossible_draw_is_refused(n, scores, message):
         draw(design=Uniform(), n=n, scores=scores, n_candidates=3, rng=np.random.default_rng(1))
 
 
-def test_softmax_frequencies_match_the_stored_probabilities():
+@pytest.mark.parametrize("design", [Softmax(temperature=0.25, floor=0.2), Proportional(trade_off=0.2, power=2)])
+def test_frequencies_match_the_stored_probabilities_of_each_candidate(design):
     rng = np.random.default_rng(17)
     scores = rng.random(40)
-    chance = inclusion_probabilities(
-        design=Softmax(temperature=0.25, floor=0.2), n=8, scores=scores, n_candidates=40, rng=rng
-    )
+    chance = inclusion_probabilities(design=design, n=8, scores=scores, n_candidates=40, rng=rng)
     counts = np.zeros(40)
     for _ in range(4000):
-        drawn = draw(design=Softmax(temperature=0.25, floor=0.2), n=8, scores=scores, n_candidates=40, rng=rng)
+        drawn = draw(design=design, n=8, scores=scores, n_candidates=40, rng=rng)
         assert len(set(drawn.selected.tolist())) == 8
         assert drawn.inclusion_probability.tolist() == chance[drawn.selected].tolist()
         counts[drawn.selected] += 1

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bandit import (
     DesignError,
     EpsilonGreedy,
+    Proportional,
     Softmax,
     TestSet,
     Uncertainty,
@@ -170,7 +171,7 @@ def test_a_uniform_draw_from_all_pairs_needs_no_scores_and_no_phase():
     assert rank_of(drawn.pairs, 7).min() > 3
 
 
-@pytest.mark.parametrize("design", [Softmax(), Uncertainty()])
+@pytest.mark.parametrize("design", [Proportional(), Softmax(), Uncertainty()])
 def test_designs_that_need_a_number_for_every_pair_at_once_are_refused(design):
     with pytest.raises(DesignError, match="cannot be drawn from all pairs; use a pool"):
         draw_exhaustively(design=design, n=3, scores=some_factors(), rng=np.random.default_rng(1))
@@ -180,6 +181,8 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
     rng = np.random.default_rng(1)
     with pytest.raises(DesignError, match="top gets 27 of 30 slots but holds 9 of 84"):
         draw_exhaustively(design=EpsilonGreedy(), n=30, scores=some_factors(), rng=rng)
+    with pytest.raises(DesignError, match="all pairs are cut in two"):
+        draw_exhaustively(design=EpsilonGreedy(rest_strata=2), n=3, scores=some_factors(), rng=rng)
     with pytest.raises(DesignError, match="at least 1 slot"):
         draw_exhaustively(design=EpsilonGreedy(), n=0, scores=some_factors(), rng=rng)
     flat = some_factors(largest=0, bias=0)

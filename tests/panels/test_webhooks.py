@@ -341,6 +341,25 @@ def test_a_posting_is_paused_behind_a_closed_door(fake: FakeProlific, posting: P
     assert not [path for method, path in fake.calls if method == "POST"], "once"
 
 
+def test_postings_of_a_stage_that_has_just_been_closed_are_paused_at_once(
+    fake: FakeProlific, posting: Posting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert submissions.pause_postings(posting.stage) == 0
+    lifecycle.close_stage(posting.stage)
+    real = ProlificAccount.pause
+
+    def refuse(*_args: Any) -> None:
+        raise PanelRefused("it may not be paused")
+
+    monkeypatch.setattr(ProlificAccount, "pause", refuse)
+    assert submissions.pause_postings(posting.stage) == 0
+    assert Posting.objects.get().error == "it may not be paused"
+    monkeypatch.setattr(ProlificAccount, "pause", real)
+    assert submissions.pause_postings(posting.stage) == 1
+    assert fake.studies[posting.external_id]["status"] == "PAUSED"
+    assert submissions.pause_postings(posting.stage) == 0
+
+
 # The fake panel itself
 
 

@@ -184,12 +184,19 @@ def test_it_names_line_and_field_of_a_problem(old: str, new: str, part: str, nth
     )
 
 
-@pytest.mark.parametrize("kind", ["softmax", "uncertainty"])
+@pytest.mark.parametrize("kind", ["proportional", "softmax", "uncertainty"])
 def test_it_refuses_a_design_that_cannot_draw_from_all_pairs(kind: str) -> None:
     text = GOOD.replace('kind = "epsilon_greedy"', f'kind = "{kind}"').replace(
         "seed = 1\n", 'seed = 1\n[candidates]\nkind = "exhaustive"\n'
     )
     assert any(f"stages.2.design: {kind} needs a number for every single candidate" in line for line in refusals(text))
+
+
+def test_it_refuses_strata_of_the_rest_of_all_pairs() -> None:
+    text = GOOD.replace('kind = "epsilon_greedy"', 'kind = "epsilon_greedy"\nrest_strata = 4').replace(
+        "seed = 1\n", 'seed = 1\n[candidates]\nkind = "exhaustive"\n'
+    )
+    assert any("stages.2.design.rest_strata: all pairs are cut in two" in line for line in refusals(text))
 
 
 @pytest.mark.parametrize("kind", sorted(study_file.DESIGNS))

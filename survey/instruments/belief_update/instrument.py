@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Instrument
+from survey.contracts.instruments import CONTRACT, Candidates, Instrument, PoolOutlook
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
@@ -27,6 +28,7 @@ from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
 
 QUESTIONS = ("target", "evidence")
+POOLS = "survey.instruments.belief_update.reports.pools"
 ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
@@ -129,6 +131,11 @@ class BeliefUpdate(Instrument):
         if not self.evidence_model:
             return []
         return real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
+
+    def larger_pools(self, questions: Sequence[Question]) -> Sequence[PoolOutlook]:
+        # By name, as the reports are: they know the instrument, and it loads them where they are asked for.
+        found: Sequence[PoolOutlook] = import_module(POOLS).larger_pools(self.study.config, questions)
+        return found
 
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)

@@ -2,10 +2,12 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
+from survey.contracts.instruments import PoolOutlook
 from survey.services.studies import checking, creating
 
 
@@ -45,7 +47,7 @@ class Command(HunchCommand):
         parser.add_argument("--json", action="store_true", help="as JSON")
 
     def handle(self, *args: Any, path: str, fee: float, **options: Any) -> None:
-        found = checking.check_study(text=creating.read_study_file(path), source_name=path, fee=fee)
+        found = checking.check_study(text=creating.read_study_file(path), source_name=path, fee=fee, pools=True)
         if options["json"]:
             self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         else:
@@ -79,6 +81,10 @@ class Command(HunchCommand):
         for stage in found.stages:
             if (test := stage.test) is not None:
                 self.stdout.write(_test(stage, test))
+            if stage.stop:
+                self.stdout.write(f"stage {stage.stage} {stage.stop}")
+        if found.pools:
+            self.stdout.write(_pools(found.pools))
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
         self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
         if pay := found.pay:
@@ -91,6 +97,16 @@ class Command(HunchCommand):
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )
         self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
+
+
+def _pools(pools: Sequence[PoolOutlook]) -> str:
+    own, *larger = pools
+    others = " and ".join(f"{one.found:.3f} with {one.size:,}" for one in larger)
+    return (
+        f"candidates.size: with {own.size:,} candidates {own.found:.3f} of the answers from stage 2 on have label 1 "
+        f"(for beliefs: changed), {others} and as many of them at the top; simulated with people as plan_budget "
+        "assumes them"
+    )
 
 
 def _test(stage: checking.StageFacts, test: checking.TestFacts) -> str:

@@ -121,6 +121,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     for division in report.divisions:
         yield ""
         yield from _division(division, others)
+    yield from _anytime(report)
     yield from _noise(report)
     yield from _majorities(report)
     for name, lines in report.slots.items():
@@ -258,6 +259,28 @@ def _noise(report: StudyEstimates) -> Iterator[str]:
         yield f"- no predictor can have an AUC above {noise.ceiling:.3f} on answers with this noise"
 
 
+def _anytime(report: StudyEstimates) -> Iterator[str]:
+    if not report.anytime:
+        return
+    yield ""
+    yield f"{report.figures[0].title}, stage by stage, with intervals that hold at any time, however often one looks"
+    yield table(
+        ["stage", "difference", "estimate", "95 % interval at any time", "people", "stopping rule", "note"],
+        [
+            [
+                str(line.stage),
+                f"{line.factor}: {line.label}" if line.factor else "",
+                _number(line.value, line.unit),
+                f"[{_number(line.low, line.unit)}, {_number(line.high, line.unit)}]",
+                str(line.people),
+                estimating.rule_in_words(line),
+                line.notes,
+            ]
+            for line in report.anytime
+        ],
+    )
+
+
 def _majorities(report: StudyEstimates) -> Iterator[str]:
     for stage in dict.fromkeys(line.stage for line in report.majorities):
         lines = [line for line in report.majorities if line.stage == stage]
@@ -330,6 +353,10 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
                 yield from _figure_rows(figure, "combined", division.name, label)
         for figure in division.differences:
             yield from _figure_rows(figure, "difference", division.name, f"{division.labels[1]} - {division.labels[0]}")
+    for seen in report.anytime:
+        head = [report.figures[0].name, seen.title, seen.unit, seen.factor, seen.label, "at any time"]
+        values = [seen.value, seen.standard_error, seen.low, seen.high]
+        yield [*head, seen.stage, "sampled", "", *values, *[""] * 3, seen.people, *[""] * 6, seen.notes]
     for line in report.majorities:
         title = "share of items with the majority label 1"
         before = ["majority_label", title, "share", "stratum", line.stratum or "all", "majority", line.stage, "sampled"]

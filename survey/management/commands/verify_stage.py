@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
+from survey.services.results import looking
 from survey.services.stages import verifying
 from survey.services.studies import finding
 
@@ -18,6 +19,7 @@ class Command(HunchCommand):
     def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
         stage = finding.find_stage(finding.find_study(slug), index)
         found = verifying.verify_stage(stage)
+        found.differences += looking.verify_looks(stage)
         if not found.agrees:
             for difference in found.differences:
                 self.stderr.write(difference)
@@ -27,4 +29,6 @@ class Command(HunchCommand):
         if found.answers is not None:
             rest = f" except {found.withdrawn} withdrawn" if found.withdrawn else ""
             self.stdout.write(f"snapshot: {found.answers} answers rebuilt{rest}, hash {stage.snapshot_sha256}")
+        if looks := stage.looks.count():
+            self.stdout.write(f"looks: {looks} agree with their stopping rule")
         self.stdout.write(f"{stage} agrees with its manifest")

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 import bandit
+from bandit.anytime import ALPHA, mixture_parameter
 from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
 from bandit.errors import DesignError
 from survey.contracts import instruments, panels
@@ -49,6 +50,11 @@ from .drafting import (
 )
 
 BATCH = 2000
+
+
+def anytime_rho(sittings: int) -> float:
+    """The rho of a stage's intervals that hold at any time: they are narrowest after half of its sittings."""
+    return mixture_parameter(max(1, sittings // 2))
 
 
 class QuestionsChanged(StateRefused):
@@ -133,6 +139,8 @@ def check_designs(config: StudyConfig, *, universe_size: int, instrument: instru
     for index, stage in enumerate(config.stages, start=1):
         if problem := drawing_problem(config, index=index, instrument=instrument):
             raise PlanRefused(f"stage {index}: {problem}")
+        if stage.stop is not None and instrument.estimates is None:
+            raise PlanRefused(f"stage {index}: stop: {config.instrument.kind} names nothing to estimate: remove it")
         try:
             recipe = recipe_of(config, index=index, seed=0, instrument=instrument)
             roles = slots_by_role(recipe)
@@ -177,9 +185,9 @@ def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.
             f"{kind} draws by the priority {priority.name} of {name}, which is a number for each listed candidate: use "
             '[candidates] kind = "pool", or kind = "uniform" for the stage'
         )
-    if kind == "uncertainty":
+    if kind in ("uncertainty", "proportional"):
         return (
-            f"uncertainty draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
+            f"{kind} draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
             "epsilon_greedy, softmax or uniform"
         )
     return ""
@@ -353,6 +361,7 @@ def _record(
         else {"name": run.name, "params": run.params, "input_sha256": run.input_sha256, "members": run.members},
         plan_sha256=stage.plan_sha256,
         **_priority_facts(stage, candidates),
+        **_stop_facts(stage, recipe),
         **recipe.as_facts(),
     )
 
@@ -364,6 +373,21 @@ def _package_facts(study: Study) -> dict[str, Any]:
         type(one).__module__.partition(".")[0] for one in (instruments.of_study(study), panels.of_study(study))
     } - {"survey"}
     return {"packages_sha256": {name: package_digest(name) for name in sorted(brought)}} if brought else {}
+
+
+def _stop_facts(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """The rule that may end the stage early, with all numbers that its intervals need; empty without one."""
+    rule = stage.config.stop
+    if rule is None:
+        return {}
+    return {
+        "stop": {
+            **rule.model_dump(mode="json"),
+            "at_most": recipe.sittings,
+            "alpha": ALPHA,
+            "rho": anytime_rho(recipe.sittings),
+        }
+    }
 
 
 def _priority_facts(stage: Stage, candidates: CandidateSet) -> dict[str, Any]:

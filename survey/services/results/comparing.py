@@ -153,7 +153,7 @@ def design_words(config: DesignConfig) -> str:
     values = ", ".join(
         f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
         for name, value in config.parameters.items()
-        if not (name == "floor" and not value)
+        if not (name == "floor" and not value) and not (name == "rest_strata" and value == 1)
     )
     return config.kind.replace("_", " ") + (f" ({values})" if values else "")
 

@@ -7,6 +7,7 @@ of each slot the first. Controls and repeats show how noisy the answers are.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import bandit
 from bandit import DesignError, Estimate, Retest
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
-from survey.contracts.measures import Estimands, Measure
+from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
 from survey.services.answers.conditions import in_words, read_condition
@@ -31,6 +32,7 @@ from survey.services.plans.candidates import (
     plain_rows,
     question_set_digest,
 )
+from survey.services.plans.planning import anytime_rho
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
@@ -130,6 +132,31 @@ class MajorityLine:
 
 
 @dataclass(frozen=True)
+class AnytimeLine:
+    """The first figure of a stage's sampled slots alone, with a 95 % interval that holds at any time, however often one
+    looks: over all candidates, or with a `factor` the difference between its levels (`label`).
+
+    `width` of the stopping rule that is about this line; None without one. `looks` that the rule took, and whether one
+    of them ended the stage (`stopped`).
+    """
+
+    stage: int
+    factor: str
+    label: str
+    title: str
+    unit: str
+    people: int
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    rule_width: float | None
+    looks: int
+    stopped: bool
+    notes: str
+
+
+@dataclass(frozen=True)
 class StudyEstimates:
     """All estimates of a study at this moment."""
 
@@ -149,6 +176,7 @@ class StudyEstimates:
     slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
     noise: Noise
     majorities: tuple[MajorityLine, ...] = ()
+    anytime: tuple[AnytimeLine, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -225,7 +253,7 @@ def estimate(
         study=study.slug,
         title=study.title,
         estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
-        assumptions=(*ASSUMPTIONS, *_about_items(read), *_about_levels(study, levels)),
+        assumptions=(*ASSUMPTIONS, *_about_items(read), *_about_stops(stages), *_about_levels(study, levels)),
         thresholds=wanted,
         answers=sum(len(found.answers) for found in read),
         respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
@@ -239,6 +267,8 @@ def estimate(
         noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
         # A majority is of all levels together.
         majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
+        # A rule is about the answers under all levels.
+        anytime=() if levels else tuple(_anytime_lines(stages, read)),
     )
 
 
@@ -273,6 +303,14 @@ def _about_items(read: Sequence[_Read]) -> Iterator[str]:
         )
 
 
+def _about_stops(stages: Sequence[Stage]) -> Iterator[str]:
+    if stopped := [str(stage.index) for stage in stages if "stopped" in stage.manifest]:
+        yield (
+            f"Stage {', '.join(stopped)} was ended by its stopping rule. The interval that holds at any time allows "
+            "for that; the others are computed as if the number of people had been fixed before."
+        )
+
+
 def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
     if levels:
         yield (
@@ -281,6 +319,96 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         )
     if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
+
+
+# At any time
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a look at a stage finds: the estimate, or the reason why there is none."""
+
+    estimate: Estimate | None
+    reason: str
+    answers: int
+
+
+def look_at(stage: Stage, *, factor: str = "", until: datetime) -> Seen:
+    """The first figure from a stage's sampled slots alone, by the answers that count and were complete before `until`.
+
+    Args:
+        factor: the difference between this factor's two levels instead.
+    """
+    instrument = instruments.of_study(stage.study)
+    rows = read_stage(stage, instrument, {})
+    kept = [answer for answer in rows.answers if answer.completed_at is not None and answer.completed_at < until]
+    thresholds = tuple(instruments.estimates_of(instrument).default_thresholds())
+    read = _read(replace(rows, answers=kept), Slot.Role.SAMPLED, instrument, thresholds)
+    if read is None:
+        return Seen(None, "no answers", 0)
+    found, reason = _first_figure(read, factor)
+    return Seen(found, reason, len(read.answers))
+
+
+def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
+    measure = read.estimands.measures[0]
+    if not factor:
+        return analysis.estimate(
+            read.part, measure.values, where=measure.where, per=measure.per, share=measure.is_share
+        )
+    first, second = (read.divisions[factor] == level for level in _levels_of(read, factor))
+    return analysis.effect(read.part, measure.values, first=first, second=second, where=measure.where, per=measure.per)
+
+
+def _levels_of(read: _Read, factor: str) -> list[str]:
+    """A factor's two levels in the order in which the estimates compare them: the second minus the first."""
+    conditions = read.answers[0].slot.stage.study.config.conditions
+    return sorted(next(one.levels for one in conditions if one.factor == factor))
+
+
+def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[AnytimeLine]:
+    """Of each stage whose people come one after the other: its first figure, and the difference by each factor with
+    two levels."""
+    by_index = {stage.index: stage for stage in stages}
+    for one in read:
+        stage, first = by_index[one.part.stage], one.estimands.measures[0]
+        if one.part.role != Slot.Role.SAMPLED or one.part.item is not None or one.part.obstacle:
+            continue
+        rule = stage.manifest.get("stop")
+        rho = rule["rho"] if rule else anytime_rho(stage.manifest.get("sittings", stage.config.sittings))
+        looks = list(stage.looks.values_list("reached", flat=True)) if rule else []
+        factors = [one.factor for one in stage.study.config.conditions if len(one.levels) == 2]
+        for factor in ("", *factors):
+            found, _reason = _first_figure(one, factor)
+            if found is None or not found.standard_error > 0:
+                continue
+            seen = bandit.anytime_interval(found, rho=rho)
+            is_ruled = rule is not None and (rule["factor"] or "") == factor
+            yield AnytimeLine(
+                stage=stage.index,
+                factor=factor,
+                label=" - ".join(reversed(_levels_of(one, factor))) if factor else "",
+                title=first.title,
+                unit=first.unit,
+                people=seen.people,
+                value=seen.value,
+                standard_error=seen.standard_error,
+                low=seen.interval[0],
+                high=seen.interval[1],
+                rule_width=rule["width"] if rule is not None and is_ruled else None,
+                looks=len(looks) if is_ruled else 0,
+                stopped=is_ruled and any(looks),
+                notes=f"too few: {found.too_few}" if found.too_few else "",
+            )
+
+
+def rule_in_words(line: AnytimeLine) -> str:
+    """The stopping rule that is about this line, and how far it is; empty without one."""
+    if line.rule_width is None:
+        return ""
+    width = f"{100 * line.rule_width:g} points" if line.unit == SHARE else f"{line.rule_width:g}"
+    state = "ended the stage" if line.stopped else "not reached"
+    return f"until narrower than {width}: {state}, {line.looks} {'look' if line.looks == 1 else 'looks'}"
 
 
 # The test stage

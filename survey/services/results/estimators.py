@@ -70,7 +70,7 @@ class StagePart:
 
     @cached_property
     def is_unequal(self) -> bool:
-        """Whether candidates of one stratum had different chances (softmax)."""
+        """Whether candidates of one stratum had different chances (softmax, proportional)."""
         if len(self.names) > 1 or not self.planned_probability.size:
             return False
         return bool(np.ptp(self.planned_probability) > 0)
@@ -304,8 +304,22 @@ def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | N
     if part.obstacle:
         return None, part.obstacle
     predictions = part.predictions
-    if predictions is None or part.is_unequal:
+    if predictions is None:
         return estimate(part, values)
+    if part.is_unequal:
+        if predictions.variances is None:
+            return estimate(part, values)
+        return _known(
+            bandit.hajek_assisted(
+                values=values,
+                predictions=predictions.values,
+                prediction_mean=predictions.means[0],
+                prediction_variance=predictions.variances[0],
+                candidates=part.sizes[0],
+                universe_size=part.universe_size,
+                **_chances(part),
+            )
+        )
     found = bandit.difference_mean(
         values=values,
         predictions=predictions.values,

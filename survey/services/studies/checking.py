@@ -12,9 +12,11 @@ from django.utils import timezone
 from bandit.designs import TestSet
 from bandit.errors import DesignError
 from survey import study_file
-from survey.contracts import panels
+from survey.contracts import instruments, panels
+from survey.contracts.instruments import PoolOutlook
 from survey.exceptions import FileErrors, NotFound
 from survey.models import CompletionCode, Study
+from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import find_bank
 from survey.services.base.retention import retention_problem
 from survey.services.plans.drafting import recipe_of, slots_by_role
@@ -63,7 +65,7 @@ class StageFacts:
     """What a stage asks for: people, and slots by role.
 
     `sampled_so_far`: the sampled slots up to and including this stage that predictors learn from; None where the stage
-    teaches nothing (a pilot, a test stage).
+    teaches nothing (a pilot, a test stage). `stop`: the stopping rule in words; empty without one.
     """
 
     stage: int
@@ -73,6 +75,7 @@ class StageFacts:
     slots: dict[str, int]
     sampled_so_far: int | None = None
     test: TestFacts | None = None
+    stop: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class StudyCheck:
     codes: dict[str, str] = field(default_factory=dict)
     attention_checks: int = 0
     stages: list[StageFacts] = field(default_factory=list)
+    pools: list[PoolOutlook] = field(default_factory=list)
 
     @property
     def has_problems(self) -> bool:
@@ -122,11 +126,12 @@ class StudyCheck:
         return {"ok": not self.has_problems, **asdict(self)}
 
 
-def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> StudyCheck:
+def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE, pools: bool = False) -> StudyCheck:
     """Check a whole study file.
 
     Args:
         fee: what the panel takes, as a share of the rewards.
+        pools: simulate for some seconds what larger pools would find.
     """
     found = StudyCheck(source_name)
     try:
@@ -146,6 +151,10 @@ def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE) -> St
     found.findings += _of_the_money(found, config)
     found.findings += _of_ethics(config)
     found.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
+    if pools and not found.has_problems and found.bank:
+        existing = Study.objects.filter(slug=config.slug).first()
+        made = checked_study(text=text, source_name=source_name, instead_of=existing)
+        found.pools = [*instruments.of_study(made).larger_pools(filtered_questions(made))]
     return found
 
 
@@ -195,6 +204,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 slots,
                 sampled_so_far=so_far if stage.teaches else None,
                 test=_test_facts(stage),
+                stop=stage.stop.in_words(stage.sittings) if stage.stop else "",
             )
         )
         yield from _of_the_pool(index, found.stages[-1].test, config)

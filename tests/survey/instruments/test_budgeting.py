@@ -1,5 +1,6 @@
 """Budgets: costs by hand, a simulated study against its own answers, and the power that is promised."""
 
+import csv
 import dataclasses
 import io
 from pathlib import Path
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 SMALL = """
 title = "A small one"
 studies = 2
+frontier = [0.2, 0.5]
 [bank]
 questions = 60
 tasks = 6
@@ -158,6 +160,8 @@ def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path
         ("sittings = [20, 20]", "sittings = [20, 1]", "each stage needs from 2"),
         ("sittings = [20, 20]", "sittings = [20, 20]\nreturners = 0.95", "dropout and returners: nobody would stay"),
         ('kind = "uniform"', 'kind = "test_set"', "policies.1: a test set, or a design by disagreement"),
+        ("frontier = [0.2, 0.5]", "frontier = [0.2, 0.2]", "frontier: a number is there twice"),
+        ("frontier = [0.2, 0.5]", "frontier = [0.0]", "frontier.1: Input should be greater than or equal to 0.02"),
         ("[money]", "[honey]", "honey: Extra inputs are not permitted"),
         ("[money]", "[money", "not TOML"),
     ],
@@ -185,12 +189,50 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "policies.csv",
         "stages.csv",
+        "frontier.csv",
+        "frontier.svg",
         "sentences.txt",
         "found.svg",
         "auc.svg",
     }
     first = (tmp_path / "out/found.svg").read_bytes()
     assert b"Changes of belief found" in first and b"greedy" in first
+    frontier = (tmp_path / "out/frontier.svg").read_bytes()
+    assert b"epsilon_greedy (0.2, 0.5)" in frontier and b"proportional (0.2, 0.5)" in frontier
+    with (tmp_path / "out/frontier.csv").open(encoding="utf-8", newline="") as file:
+        rows = [(row["design"], row["value"]) for row in csv.DictReader(file)]
+    assert [(design, float(value)) for design, value in rows] == [
+        ("epsilon_greedy", 0.2),
+        ("epsilon_greedy", 0.5),
+        ("proportional", 0.2),
+        ("proportional", 0.5),
+    ]
+
+
+def test_the_frontier_gives_up_findings_for_precision_and_leaves_out_what_cannot_be_drawn(tmp_path: Path) -> None:
+    text = SMALL.replace("frontier = [0.2, 0.5]", "frontier = [0.05, 0.6]").replace("[20, 20]", "[40, 40]")
+    text = text.replace("studies = 2", "studies = 8").replace("candidates = 900", "candidates = 1500")
+    config = budgeting.read_budget(write(tmp_path, text))
+    seen = []
+    found = budgeting.plan_budget(config, jobs=1, progress=lambda: seen.append(1))
+    # 171 of 180 slots from the top 150 of 1,500 candidates: epsilon 0.05 leaves too few.
+    assert [(one.kind, one.value) for one in found.frontier] == [
+        ("epsilon_greedy", 0.6),
+        ("proportional", 0.05),
+        ("proportional", 0.6),
+    ]
+    assert len(found.left_out) == 1 and "epsilon_greedy 0.05 is not on the frontier" in found.left_out[0]
+    assert len(seen) == budgeting.simulated_studies(config) == 8 * 5
+    assert budgeting.simulated_studies(config.model_copy(update={"frontier_studies": 2})) == 8 * 2 + 2 * 3
+    finding, estimating = found.frontier[1:]
+    assert finding.found > estimating.found and finding.width > estimating.width
+    assert [one.name for one in found.outlooks] == ["uniform", "greedy"]
+
+
+def test_a_study_of_one_stage_has_no_frontier(tmp_path: Path) -> None:
+    config = budgeting.read_budget(write(tmp_path, SMALL.replace("[20, 20]", "[20]")))
+    assert budgeting.frontier_of(config) == ([], ())
+    assert budgeting.plan_budget(config, jobs=1).frontier == ()
 
 
 def test_each_stage_has_its_own_design_and_the_first_is_uniform() -> None:
@@ -221,7 +263,13 @@ def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     assert found.data["costs"]["rewards"] == pytest.approx(22 * 1.5)
     assert found.data["costs"]["total"] == pytest.approx(22 * 1.5 * 1.5)
     assert found.data["costs"]["hours"] == pytest.approx(22 * 10 / 60)
-    policies, stages = found.tables
+    policies, stages, frontier = found.tables
+    assert [row[:2] for row in frontier.rows] == [
+        ["epsilon_greedy", 0.1],
+        ["epsilon_greedy", 0.3],
+        ["proportional", 0.1],
+        ["proportional", 0.3],
+    ]
     assert [row[0] for row in policies.rows] == ["as planned", "uniform"]
     assert [row[:2] for row in stages.rows] == [["as planned", 1], ["as planned", 2], ["uniform", 1], ["uniform", 2]]
     planned, uniform = stages.rows[1], stages.rows[3]
@@ -263,7 +311,7 @@ def test_its_figures_stand_in_the_page(admin_client: Client) -> None:
     study = of_study()
     page = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "2"})
     text = page.content.decode()
-    assert text.count('<div class="hunch-figure">') == 2 and "Changes of belief found, expected" in text
+    assert text.count('<div class="hunch-figure">') == 3 and "Changes of belief found, expected" in text
     refused = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "1000"})
     assert "pages and the API take at most 10; for more, run: hunch report planned budget studies=1000" in (
         refused.content.decode()

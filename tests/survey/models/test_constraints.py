@@ -32,6 +32,7 @@ from survey.models import (
     FormAnswer,
     JobStep,
     LanguageModel,
+    Look,
     ModelAnswer,
     PanelIdentity,
     Payment,
@@ -144,6 +145,8 @@ def one_row_of_everything() -> World:
     Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
     step = JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
     StoredEstimate.objects.create(study=stage.study, asked={}, asked_sha256="0" * 64)
+    seen = {"value": 0.4, "standard_error": 0.05, "low": 0.2, "high": 0.6}
+    Look.objects.create(stage=stage, number=1, at=now, answers_until=now, people=30, answers=90, reached=True, **seen)
     ScoringPart.objects.create(step=step, predictor_run=run, rows=b"", count=1, input_sha256="0" * 64)
     return World(stage, visitor.sitting, open_assignment, counted)
 
@@ -196,6 +199,9 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "candidate_set_size_in_universe": lambda w: change(w.a(CandidateSet), universe_size=1),
     "stratum_name_unique_in_stage": lambda w: double(w.a(Stratum)),
     "stratum_slots_within_size": lambda w: change(w.a(Stratum), size=1),
+    "look_number_unique_in_stage": lambda w: double(w.a(Look), reached=False),
+    "look_reached_once_a_stage": lambda w: double(w.a(Look), number=2),
+    "look_low_below_high": lambda w: change(w.a(Look), low=0.9),
     "booklet_number_unique_in_stage": lambda w: double(w.sitting.booklet),
     "slot_number_unique_in_stage": lambda w: double(w.a(Slot), replicate=2, booklet_id=None, position=None),
     "slot_item_once_a_replicate": lambda w: double(w.a(Slot), number=999, booklet_id=None, position=None),

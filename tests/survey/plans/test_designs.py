@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from survey.instruments.belief_update.models import Pair
 from survey.models import Bank, CandidateSet, PredictorRun, Slot, Stage, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
-from survey.services.stages import jobs, lifecycle
+from survey.services.results.export import files as export_files
+from survey.services.stages import jobs, lifecycle, verifying
 from tests import cast
+from tools import verify_study
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +68,48 @@ def test_softmax_stores_a_chance_of_its_own_for_every_slot() -> None:
     assert chances == sorted(chances) and len(set(chances)) == 12
     assert min(chances) >= 0.1 * 12 / 200
     assert stage.strata.get().slots == 12
+
+
+def test_proportional_stores_exact_chances_that_both_checks_make_again(tmp_path: Path) -> None:
+    roles = {"holdout": 0.2, "controls": 0.2}
+    design = {"kind": "proportional", "trade_off": 0.3, "power": 6}
+    stage = scored(design, first=True, roles=roles, sitting={"items": 5}, stage={"sittings": 6})
+    stage = planning.plan_stage(stage)
+    slots = list(stage.slots.filter(role="sampled").order_by("score"))
+    chances = [slot.inclusion_probability for slot in slots]
+    assert chances == sorted(chances) and len(set(chances)) == len(slots)
+    assert min(chances) >= 0.3 * len(slots) / 200
+    assert {slot.role for slot in stage.slots.all()} >= {"sampled", "holdout", "control"}
+    # The stored scores are those of the draw: a power of them beside an even share, none of them above 1 here.
+    pool = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)["score"].astype(float)
+    expected = [len(slots) * (0.3 / 200 + 0.7 * slot.score**6 / (pool**6).sum()) for slot in slots]
+    assert chances == pytest.approx(expected, abs=1e-11)
+    assert verifying.verify_stage(stage).differences == []
+    export_files.write_export(stage.study, tmp_path)
+    found = verify_study.verify(tmp_path)
+    assert not [fault for fault in found.faults if "stage 2" in fault]
+    assert any("stage 2" in line and "probabilities to 1e-12" in line for line in found.checked)
+    rows = (tmp_path / "answers.csv").read_text(encoding="utf-8")
+    (tmp_path / "answers.csv").write_text(rows.replace(repr(chances[0]), repr(chances[0] + 1e-11)), encoding="utf-8")
+    assert any("inclusion_probability is" in fault for fault in verify_study.verify(tmp_path).faults)
+
+
+def test_a_rest_in_strata_is_drawn_stored_and_checked(tmp_path: Path) -> None:
+    design = {"kind": "epsilon_greedy", "epsilon": 0.5, "rest_strata": 4}
+    stage = planning.plan_stage(scored(design, first=True))
+    assert {stratum.name: (stratum.size, stratum.slots) for stratum in stage.strata.all()} == {
+        "top": (20, 6),
+        "rest 1": (45, 2),
+        "rest 2": (45, 2),
+        "rest 3": (45, 1),
+        "rest 4": (45, 1),
+    }
+    assert stage.manifest["design"]["rest_strata"] == 4
+    assert verifying.verify_stage(stage).differences == []
+    export_files.write_export(stage.study, tmp_path)
+    found = verify_study.verify(tmp_path)
+    assert not [fault for fault in found.faults if "stage 2" in fault]
+    assert any("stage 2: scores and strata of 12 sampled slots" in line for line in found.checked)
 
 
 @pytest.mark.parametrize("by", ["closeness", "disagreement"])
@@ -158,6 +203,7 @@ def checked(**overrides: Any) -> None:
         (TEST, {"candidates": {"size": 20}}, "stage 2 cannot be drawn: pairs: 3 from the top 0.05 need 41 candidates"),
         (TEST, {"stage": {"sittings": 3}}, "they fill 4 sittings of 3, not 3"),
         ({"kind": "softmax"}, {"candidates": {"size": 10}}, "stage 1 cannot be drawn: n: stratum all gets 12"),
+        ({"kind": "proportional"}, {"candidates": {"size": 10}}, "stage 1 cannot be drawn: n: stratum all gets 12"),
         ({"kind": "uncertainty"}, {"candidates": {"size": 50}}, "stage 2 cannot be drawn: n: stratum uncertain gets"),
         ({"kind": "epsilon_greedy"}, {"roles": {"holdout": 0.99}}, "stage 1 cannot be drawn: holdout: takes 4 of 4"),
         ({"kind": "epsilon_greedy"}, {"roles": {"control_kinds": ["x"]}}, "stage 1 cannot be drawn: control_kinds"),

@@ -123,7 +123,7 @@ def test_nothing_frozen_and_unknown_names_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("greedy", "'greedy' is not one of uniform, epsilon_greedy, softmax, uncertainty"),
+        ("greedy", "'greedy' is not one of uniform, epsilon_greedy, proportional, softmax, uncertainty"),
         ("test_set", "'test_set' is not one of"),
         ("softmax:epsilon=0.1", r"'epsilon=0.1' is not NAME=VALUE with one of softmax's parameters \(temperature"),
         (
@@ -139,6 +139,8 @@ def test_a_design_that_makes_no_sense_is_refused(text: str, message: str) -> Non
 
 
 def test_a_design_is_read_as_it_is_named() -> None:
+    mixed = comparing.parse_design("proportional:trade_off=0.1,power=8")
+    assert comparing.design_words(mixed) == "proportional (trade off 0.1, power 8)"
     found = comparing.parse_design("softmax:temperature=0.05,floor=0.2")
     assert (found.kind, found.temperature, found.floor) == ("softmax", 0.05, 0.2)
     assert comparing.design_words(found) == "softmax (temperature 0.05, floor 0.2)"

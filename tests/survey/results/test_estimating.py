@@ -301,8 +301,9 @@ def test_a_stage_that_gives_some_pair_no_chance_is_left_out_and_named() -> None:
     assert "left out: stage 2 (gives the candidates in rest probability 0)" in figure.notes
 
 
-def test_unequal_chances_are_weighted_one_by_one() -> None:
-    soft = {**ADAPTIVE, "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": "softmax"}}]}
+@pytest.mark.parametrize("kind", ["softmax", "proportional"])
+def test_unequal_chances_are_weighted_one_by_one(kind: str) -> None:
+    soft = {**ADAPTIVE, "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": kind}}]}
     study = run_study(**soft)
     figure = figure_of(estimating.estimate(study), "changed_over_0")
     over, under = 0.0, 0.0
@@ -318,6 +319,17 @@ def test_unequal_chances_are_weighted_one_by_one() -> None:
     assert figure.stages[1].estimate.value == pytest.approx(over / under, rel=1e-9)
     kish = [1 / (0.8 / 108 + 0.2 / 36), bandit.kish_size(planned, people=36)]
     assert figure.stages[1].weight == pytest.approx(kish[1] / sum(kish))
+    # The predictor that planned the stage assists there too: its mean, and the weighted mean of its errors.
+    report = estimating.estimate(study)
+    assert report.assisted is not None
+    part = next(line for line in report.parts if line.stage == 2)
+    error, weights = 0.0, 0.0
+    for slot in study.stages.get(index=2).slots.all():
+        error += (float(abs(answers[slot.pk]["change"]) > 0) - slot.score) / slot.inclusion_probability
+        weights += 1 / slot.inclusion_probability
+    mean = study.stages.get(index=2).strata.get().mean_score
+    assert part.predictions
+    assert report.assisted.stages[1].estimate.value == pytest.approx(mean + error / weights, rel=1e-9)
 
 
 def test_a_holdout_speaks_for_all_pairs_and_controls_for_the_noise() -> None:

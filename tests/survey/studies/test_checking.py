@@ -225,3 +225,58 @@ def test_the_papers_study_has_the_papers_numbers() -> None:
     out = StringIO()
     call_command("check_study", str(path), stdout=out)
     assert "492 items, 328 of the top 1 % and 164 of the bottom 1 % of the scores, 9 people each" in out.getvalue()
+
+
+ADAPTIVE: dict[str, Any] = {
+    "stages": [{"sittings": 60}, {"sittings": 60, "design": {"kind": "epsilon_greedy", "epsilon": 0.2}}],
+    "predictor": {"name": "same_task"},
+    "candidates": {"size": 5000},
+    "sitting": {"items": 8},
+    "roles": {"holdout": 0, "controls": 0},
+}
+
+
+def test_it_says_what_larger_pools_would_find(tmp_path: Path) -> None:
+    cast.small_bank(200)  # 79,600 pairs: 80,000 candidates there are not.
+    settings_ = {**ADAPTIVE, "bank": "small"}
+    found = check_study(text=cast.study_text(**settings_), source_name="new.toml", pools=True)
+    assert not found.has_problems
+    own, larger = found.pools
+    assert (own.size, larger.size) == (5000, 20_000)
+    assert own.found + 0.01 < larger.found
+    path = tmp_path / "study.toml"
+    path.write_text(cast.study_text(**settings_), encoding="utf-8")
+    out = StringIO()
+    call_command("check_study", str(path), stdout=out)
+    assert f"with 5,000 candidates {own.found:.3f} of the answers from stage 2 on have label 1" in out.getvalue()
+    assert f"{larger.found:.3f} with 20,000" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"candidates": {"size": 20_000}},
+        {"candidates": {"kind": "exhaustive"}},
+        {"stages": [{"sittings": 60}]},
+    ],
+)
+def test_it_says_nothing_of_pools_where_none_is_larger(more: dict[str, Any]) -> None:
+    cast.small_bank(200)
+    settings_ = {**ADAPTIVE, "bank": "small", **more}
+    assert check_study(text=cast.study_text(**settings_), source_name="new.toml", pools=True).pools == []
+
+
+def test_it_says_when_a_stage_ends_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    stages = [{"sittings": 900, "stop": {"width": 0.04, "factor": "framing"}}]
+    conditions = [{"factor": "framing", "levels": ["one", "two"]}]
+    cast.small_bank(60)
+    path.write_text(
+        cast.study_text(bank="small", stages=stages, conditions=conditions, candidates={"size": 5000}), encoding="utf-8"
+    )
+    out = StringIO()
+    call_command("check_study", str(path), stdout=out)
+    assert (
+        "stage 1 ends once its interval of the difference by framing is narrower than 0.04, with 30 to 900 people"
+        in out.getvalue()
+    )

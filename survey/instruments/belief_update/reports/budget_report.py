@@ -33,6 +33,9 @@ FILE = "hunch plan_budget FILE.toml simulates what a file describes"
 MOST_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
+# Epsilons and trade-offs that are simulated beside the study's own designs, the most telling ones first.
+FRONTIER = (0.1, 0.3, 0.2, 0.5)
+FRONTIER_STUDIES = 4
 PLANNED, UNIFORM = "as planned", "uniform"
 
 
@@ -44,6 +47,12 @@ class BudgetReport(Report):
         Argument("dropout", "the share of people who leave, each at a random place", default="0.1"),
         Argument("changes_incorrect", "the share of beliefs that change after an incorrect answer", default="0.46"),
         Argument("changes_correct", "the same after a correct answer", default="0.32"),
+        Argument(
+            "frontier",
+            "points of the frontier between finding and estimating, a design each; 0 for none",
+            default="2",
+            most_on_web=2,
+        ),
         Argument("fee", "what the panel takes, as a share of the rewards", default=f"{PLATFORM_FEE:.3f}"),
     )
 
@@ -89,6 +98,8 @@ class BudgetReport(Report):
                 reward=reward,
                 platform_fee=given.number("fee", lowest=0, highest=5),
             ),
+            frontier_studies=min(FRONTIER_STUDIES, given.whole("studies", lowest=2, highest=MOST_STUDIES)),
+            frontier=list(FRONTIER[: given.whole("frontier", lowest=0, highest=len(FRONTIER))]),
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )
         designs = tuple(stage.design.build() for stage in stages)
@@ -113,7 +124,10 @@ def _notes(study: Study) -> Iterator[str]:
     if config.panel.reward is None:
         yield "The study file names no reward: nothing is paid here."
     if config.candidates.kind != "pool":
-        yield f"The study draws from all pairs; {AS_POOL:,} of them, drawn anew for each stage, stand for these here."
+        yield (
+            f"The study draws from all pairs; {AS_POOL:,} of them, drawn anew for each stage, stand for these here, "
+            "where proportional can draw too; the study itself would need a pool for that."
+        )
     if any(config.roles_of(number) != config.roles for number in range(config.pilots + 1, len(config.stages) + 1)):
         yield "Some stages have roles of their own; those of the whole study are simulated throughout."
     if config.instrument.options.get("evidence") == "real":

@@ -44,16 +44,23 @@ STAGES = (
     Column("changes_found", "number", "Changes of belief among them, expected."),
     Column("auc", "share", "AUC over all pairs of the predictor trained after the stage."),
 )
+FRONTIER = (
+    Column("design", "text", "The design of every stage but the first."),
+    Column("value", "number", "The epsilon of epsilon_greedy, the trade_off of proportional."),
+    Column("changes_per_answer", "share", "Changes found an answer from stage 2 on, expected."),
+    Column("monte_carlo_error", "share", "The simulation's own standard error of that."),
+    Column("width_share", "share", "Width of the final 95 % interval of the share that changes, over all pairs."),
+)
 
 
 def findings(budget: PlannedBudget, *, title: str = "", notes: tuple[str, ...] = ()) -> Findings:
     return Findings(
         title=title or budget.config.title,
         lines=[*_lines(budget), *budget.sentences()],
-        tables=[_policies(budget), _stages(budget)],
+        tables=[_policies(budget), _stages(budget), *([_frontier(budget)] if budget.frontier else [])],
         pictures=_pictures(budget),
         files=[ReportFile("sentences.txt", lambda: ("\n\n".join(budget.sentences()) + "\n").encode())],
-        notes=notes,
+        notes=(*notes, *budget.left_out),
         data=_data(budget),
     )
 
@@ -147,8 +154,34 @@ def _stages(budget: PlannedBudget) -> Table:
     )
 
 
+def _frontier(budget: PlannedBudget) -> Table:
+    return Table(
+        "frontier",
+        "Between finding and estimating",
+        FRONTIER,
+        [[one.kind, one.value, one.found, one.error, one.width] for one in budget.frontier],
+        layouts=[
+            Layout(
+                ["design", "value", "changes an answer", "share (points)"],
+                [
+                    [one.kind, f"{one.value:g}", f"{one.found:.3f} +- {1.96 * one.error:.3f}", _percent(one.width)]
+                    for one in budget.frontier
+                ],
+                title="Changes found from stage 2 on, and how wide the final 95 % interval over all pairs is",
+            )
+        ],
+    )
+
+
 def _pictures(budget: PlannedBudget) -> list[Picture]:
+    frontier = Picture(
+        "frontier",
+        "Between finding and estimating",
+        "Changes found an answer from stage 2 on, against the width of the final interval, a line a design.",
+        partial(charts.frontier, budget.frontier),
+    )
     return [
+        *([frontier] if any(math.isfinite(one.width) for one in budget.frontier) else []),
         Picture(
             "found",
             "Changes of belief found, expected",
@@ -169,6 +202,7 @@ def _data(budget: PlannedBudget) -> dict[str, Any]:
         "config": budget.config.model_dump(mode="json", exclude={"policies"}),
         "costs": {**vars(budget.costs), "total": budget.costs.total},
         "policies": [vars(one) for one in budget.outlooks],
+        "frontier": [vars(one) for one in budget.frontier],
         "sentences": budget.sentences(),
     }
 

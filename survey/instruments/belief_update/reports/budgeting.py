@@ -8,11 +8,13 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from bandit.designs import LEAST_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
+from bandit.roles import plan_roles
 from survey.exceptions import FileErrors, Problem
 from survey.models import Question
 from survey.services.banks.importing import find_bank
@@ -99,12 +101,18 @@ class BudgetConfig(Strict):
     study: StudyShape
     money: Prices = Prices()
     policies: list[PolicyConfig] = Field(min_length=1, max_length=12)
+    # Each of them is simulated as the epsilon of epsilon_greedy and as the trade_off of proportional.
+    frontier: list[Annotated[float, Field(ge=LEAST_TRADE_OFF, le=1)]] = Field(default=[0.1, 0.2, 0.4], max_length=10)
+    # Simulated studies of each point; as many as of each policy where it is left out.
+    frontier_studies: int | None = Field(default=None, ge=2, le=10_000)
 
     @model_validator(mode="after")
     def policies_have_names_of_their_own(self) -> "BudgetConfig":
         names = [policy.name for policy in self.policies]
         if len(set(names)) != len(names):
             raise ValueError("policies: two have the same name: make them differ")
+        if len(set(self.frontier)) != len(self.frontier):
+            raise ValueError("frontier: a number is there twice: remove one")
         return self
 
 
@@ -128,12 +136,31 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class FrontierPoint:
+    """What a design finds and how precisely it estimates, where it draws every stage but the first.
+
+    `value`: the epsilon of `epsilon_greedy`, the trade_off of `proportional`. `found`: the share of the answers from
+    stage 2 on that are changes, expected; `error`: the simulation's own standard error of it. `width`: of the final
+    95 % interval of the share that changes over all pairs.
+    """
+
+    kind: str
+    value: float
+    found: float
+    error: float
+    width: float
+
+
+@dataclass(frozen=True)
 class PlannedBudget:
-    """The results of a file's policies."""
+    """The results of a file's policies, and the frontier between finding and estimating; `left_out` names points of
+    it that cannot be drawn, with the reasons."""
 
     config: BudgetConfig
     costs: Costs
     outlooks: tuple[PolicyOutlook, ...]
+    frontier: tuple[FrontierPoint, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def sentences(self) -> list[str]:
         """One sentence for each policy, to paste into a plan or a preregistration."""
@@ -169,7 +196,7 @@ def plan_budget(
     jobs: int = 2,
     progress: Callable[[], None] = lambda: None,
 ) -> PlannedBudget:
-    """Simulate every policy of the file; `progress` is called after each of policies x studies.
+    """Simulate every policy of the file, and its frontier; `progress` is called after each of `simulated_studies`.
 
     Args:
         world: the bank and its truth, to replace those that the file describes.
@@ -179,28 +206,84 @@ def plan_budget(
         FileErrors: a policy does not fit the candidates, with the sizes.
         NotFound: no such bank.
     """
+    asked = list(policies) or [Policy(policy.name, policy.build()) for policy in config.policies]
+    points, left_out = frontier_of(config)
+    study = config.study
+    same: dict[str, Any] = {
+        "world": world or world_of(config),
+        "setting": StudySetting(
+            sittings=tuple(study.sittings),
+            items=study.items,
+            candidates=study.candidates,
+            holdout=study.holdout,
+            controls=study.controls,
+            dropout=study.dropout,
+            returners=study.returners,
+            speeders=study.speeders,
+        ),
+        "seed": config.seed,
+        "jobs": jobs,
+        "progress": progress,
+    }
+    along = [Policy(f"{kind} {value}", design) for kind, value, design in points]
     try:
-        outlooks = budget.simulate(
-            world=world or world_of(config),
-            setting=StudySetting(
-                sittings=tuple(config.study.sittings),
-                items=config.study.items,
-                candidates=config.study.candidates,
-                holdout=config.study.holdout,
-                controls=config.study.controls,
-                dropout=config.study.dropout,
-                returners=config.study.returners,
-                speeders=config.study.speeders,
-            ),
-            policies=policies or [Policy(policy.name, policy.build()) for policy in config.policies],
-            studies=config.studies,
-            seed=config.seed,
-            jobs=jobs,
-            progress=progress,
-        )
+        outlooks = budget.simulate(policies=asked, studies=config.studies, **same)
+        traced = budget.simulate(policies=along, studies=_frontier_studies(config), **same)
     except DesignError as exc:
         raise FileErrors([Problem(config.title, None, "", f"a policy cannot be simulated: {exc}")]) from exc
-    return PlannedBudget(config=config, costs=costs_of(config), outlooks=tuple(outlooks))
+    return PlannedBudget(
+        config=config,
+        costs=costs_of(config),
+        outlooks=tuple(outlooks),
+        frontier=tuple(_point(kind, value, one) for (kind, value, _design), one in zip(points, traced, strict=True)),
+        left_out=left_out,
+    )
+
+
+def _frontier_studies(config: BudgetConfig) -> int:
+    return config.frontier_studies or config.studies
+
+
+def simulated_studies(config: BudgetConfig) -> int:
+    """How many studies the file asks for: of each policy, and of each point of the frontier."""
+    return config.studies * len(config.policies) + _frontier_studies(config) * len(frontier_of(config)[0])
+
+
+def frontier_of(config: BudgetConfig) -> tuple[list[tuple[str, float, Design]], tuple[str, ...]]:
+    """The designs of the frontier with their kinds and values, and those that do not fit the study, with reasons.
+
+    Empty for a study of one stage, which is drawn uniformly.
+    """
+    study = config.study
+    if len(study.sittings) < 2:
+        return [], ()
+    designs: list[tuple[str, float, Design]] = [
+        *(("epsilon_greedy", value, EpsilonGreedy(epsilon=value)) for value in sorted(config.frontier)),
+        *(("proportional", value, Proportional(trade_off=value)) for value in sorted(config.frontier)),
+    ]
+    fitting, left_out = [], []
+    for kind, value, design in designs:
+        try:
+            for sittings in study.sittings[1:]:
+                roles = plan_roles(booklets=sittings, size=study.items, holdout=study.holdout, controls=study.controls)
+                design.allocate(roles.sampled.items, design.ends(study.candidates).sizes)
+        except DesignError as exc:
+            left_out.append(f"{kind} {value:g} is not on the frontier: {exc}")
+        else:
+            fitting.append((kind, value, design))
+    return fitting, tuple(left_out)
+
+
+def _point(kind: str, value: float, one: PolicyOutlook) -> FrontierPoint:
+    later = sum(one.answers[1:])
+    return FrontierPoint(
+        kind=kind,
+        value=value,
+        found=sum(one.found[1:]) / later if later else math.nan,
+        # Of the total, in which the first stage's share is small and the same under every policy.
+        error=one.found_error / later if later else math.nan,
+        width=one.widths[0],
+    )
 
 
 def world_of(config: BudgetConfig) -> World:

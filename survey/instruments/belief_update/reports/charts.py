@@ -1,5 +1,6 @@
 """The figures of language models on trial and of budgets, as line charts."""
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -11,6 +12,7 @@ from survey.services.results.line_chart import Axes, Line, line_chart
 
 from .alignment import AlignmentComparison, alpha_of
 from .budget import PolicyOutlook
+from .budgeting import FrontierPoint
 
 # 50 % to 99.9 %, evenly spaced in log odds, since the thresholds of interest lie close to 1.
 THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0), 60)))
@@ -53,6 +55,28 @@ def auc_by_stage(outlooks: Sequence[PolicyOutlook], path: Path) -> None:
     axes = Axes(x="after stage", y="AUC over uniform pairs", ticks=stages)
     title = "How well the predictor ranks pairs that nobody chose"
     _write(path, line_chart(name="auc", title=title, axes=axes, lines=lines))
+
+
+def frontier(points: Sequence[FrontierPoint], path: Path) -> None:
+    """What each design finds against the width of the final interval, one line for each kind of design; one SVG."""
+    lines = [
+        Line(
+            f"{kind} ({', '.join(f'{one.value:g}' for one in own)})",
+            [(100 * one.width, one.found) for one in own],
+            [(one.found - 1.96 * one.error, one.found + 1.96 * one.error) for one in own],
+        )
+        for kind in dict.fromkeys(one.kind for one in points)
+        if (own := sorted((one for one in points if one.kind == kind), key=lambda one: -one.width))
+    ]
+    widths = [100 * one.width for one in points if math.isfinite(one.width)]
+    low, high = min(widths), max(widths)
+    places = [low + (high - low) * part / 4 for part in range(5)] if high > low else [low]
+    axes = Axes(
+        x="width of the final 95 % interval of the share, in points",
+        y="changes found an answer from stage 2 on",
+        ticks=[(place, f"{place:.1f}") for place in places],
+    )
+    _write(path, line_chart(name="frontier", title="Between finding and estimating", axes=axes, lines=lines))
 
 
 def _stages(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:

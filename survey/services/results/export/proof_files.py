@@ -11,7 +11,7 @@ import numpy as np
 
 from survey.contracts import instruments
 from survey.contracts.tables import Column, ExtraFile
-from survey.models import AuditEntry, AuditSeal, CandidateSet, Stage, Study
+from survey.models import AuditEntry, AuditSeal, CandidateSet, Look, Stage, Study
 from survey.services.base import audit_chain, files
 from survey.services.plans.candidates import DISAGREEMENT, PRIORITY, SCORE
 
@@ -36,6 +36,20 @@ CANDIDATES = (
     Column("disagreement", "number", "How much the members of an ensemble disagreed about it."),
     Column("priority", "number", "The instrument's number to draw by, in place of the score."),
 )
+LOOKS = (
+    Column("study", "text", "The study's short name."),
+    Column("stage", "number", "The stage, from 1. Only stages with a stopping rule are here."),
+    Column("look", "number", "The look at the running stage, from 1."),
+    Column("at", "time, UTC", "When it was made."),
+    Column("answers_until", "time, UTC", "Answers that were complete before this were looked at."),
+    Column("people", "number", "Whose answers they were."),
+    Column("answers", "number", "How many answers, to sampled slots."),
+    Column("value", "number", "The figure that the rule is about."),
+    Column("standard_error", "number", "Its standard error, between people."),
+    Column("low", "number", "The lower end of its 95 % interval that holds at any time."),
+    Column("high", "number", "The upper end."),
+    Column("reached", "0 or 1", "1: it was narrow enough, and ended the stage."),
+)
 AUDIT = (
     Column("number", "number", "Place of the seal in the chain; empty: not sealed yet."),
     Column("entry", "number", "The entry's id."),
@@ -56,6 +70,7 @@ AUDIT = (
 def proof_files(study: Study) -> Iterator[ExtraFile]:
     yield ExtraFile("stages.csv", STAGES, _stages(study))
     yield ExtraFile("candidates.csv", CANDIDATES, _candidates(study))
+    yield ExtraFile("looks.csv", LOOKS, _looks(study))
     yield ExtraFile("audit.csv", AUDIT, _audit(study))
 
 
@@ -88,6 +103,14 @@ def _candidates(study: Study) -> Iterator[Sequence[Any]]:
         for row in rows:
             numbers = (_number(row, name) for name in (SCORE, DISAGREEMENT, PRIORITY))
             yield [study.slug, stage.index, instrument.item_key(row, questions), *numbers]
+
+
+def _looks(study: Study) -> Iterator[Sequence[Any]]:
+    for one in Look.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "number"):
+        yield [
+            *(study.slug, one.stage.index, one.number, one.at.isoformat(), one.answers_until.isoformat()),
+            *(one.people, one.answers, one.value, one.standard_error, one.low, one.high, int(one.reached)),
+        ]
 
 
 def _questions(study: Study, stage: Stage) -> list[Any]:

@@ -31,6 +31,6 @@ class Command(ReportCommand):
             raise HunchError(f"--jobs: {jobs} is not 1 or more")
         if config.bank.name:
             self.require_database()
-        with bar(total=config.studies * len(config.policies), name="simulated studies", unit=" studies") as shown:
+        with bar(total=budgeting.simulated_studies(config), name="simulated studies", unit=" studies") as shown:
             found = budgeting.plan_budget(config, jobs=jobs, progress=lambda: shown.update())
         self.show_findings(budget_tables.findings(found), out=out)

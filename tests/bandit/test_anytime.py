@@ -1,0 +1,75 @@
+"""Intervals that hold at any time: the formula, and that they hold at all looks of many studies together."""
+
+import math
+
+import numpy as np
+import pytest
+
+import bandit
+from bandit import DesignError
+
+
+def test_the_reach_is_that_of_robbins_mixture():
+    # By hand: t = 100, rho = 0.1, so that t rho^2 = 1.
+    expected = math.sqrt(2 * 2 * math.log(math.sqrt(2) / 0.05))
+    assert bandit.errors_wide(100, rho=0.1) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("people", [30, 200, 900])
+def test_rho_makes_the_interval_narrowest_where_it_was_asked_to(people):
+    best = bandit.errors_wide(people, rho=bandit.mixture_parameter(people))
+    others = [
+        bandit.errors_wide(people, rho=factor * bandit.mixture_parameter(people)) for factor in (0.5, 0.8, 1.25, 2)
+    ]
+    # The paper's closed form is an approximation: no other rho is better by more than a thousandth.
+    assert best <= min(others) * 1.001
+    assert 1.96 < best < 3.2
+
+
+def test_the_interval_lies_around_the_estimate_and_counts_people():
+    values, cluster = np.array([0, 1, 1, 0, 1, 0, 0, 1.0]), np.repeat(np.arange(4), 2)
+    found = bandit.naive_mean(values=values, cluster=cluster, share=True)
+    seen = bandit.anytime_interval(found, rho=0.2)
+    assert (seen.value, seen.people) == (0.5, 4)
+    reach = bandit.errors_wide(4, rho=0.2) * found.standard_error
+    assert seen.interval == pytest.approx((0.5 - reach, 0.5 + reach))
+    assert seen.width == pytest.approx(2 * reach)
+
+
+def test_one_person_gives_no_interval():
+    found = bandit.naive_mean(values=[0.0, 1.0], cluster=[1, 1])
+    assert math.isnan(bandit.anytime_interval(found, rho=0.2).width)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bandit.mixture_parameter(0), "people: must be at least 1"),
+        (lambda: bandit.mixture_parameter(9, alpha=1.0), "alpha: must lie above 0"),
+        (lambda: bandit.errors_wide(0, rho=0.1), "people"),
+        (lambda: bandit.errors_wide(9, rho=0.0), "rho: must be a number above 0"),
+        (lambda: bandit.errors_wide(9, rho=0.1, alpha=0.0), "alpha"),
+    ],
+)
+def test_impossible_arguments_are_refused(call, message):
+    with pytest.raises(DesignError, match=message):
+        call()
+
+
+def test_they_hold_the_truth_at_all_looks_together_where_ordinary_intervals_do_not():
+    """300 studies of up to 300 people, looked at after every tenth person; people's shares differ. Cover of 95 %
+    and more is promised, so that 15 failures are expected at most; 26 and more have a chance under 0.5 %."""
+    rng, studies, people, items, truth = np.random.default_rng(11), 300, 300, 6, 0.4
+    rho = bandit.mixture_parameter(people // 2)
+    share = rng.beta(2, 3, (studies, people))
+    total = np.cumsum(rng.binomial(items, share), axis=1)
+    squares = np.cumsum(np.diff(total, axis=1, prepend=0) ** 2, axis=1)
+    missed, ordinary = np.zeros(studies, dtype=bool), np.zeros(studies, dtype=bool)
+    for seen in range(30, people + 1, 10):
+        mean = total[:, seen - 1] / seen
+        error = np.sqrt((squares[:, seen - 1] / seen - mean**2) / (seen - 1)) / items
+        off = np.abs(mean / items - truth)
+        missed |= off > bandit.errors_wide(seen, rho=rho) * error
+        ordinary |= off > 1.96 * error
+    assert missed.sum() < 26
+    assert ordinary.sum() > 2 * 0.05 * studies

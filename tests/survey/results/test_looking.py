@@ -1,0 +1,297 @@
+"""Looks at a running stage: when they are made, what they store, and that a rule ends the stage once."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+import bandit
+from survey import study_file, tasks
+from survey.models import Assignment, AuditEntry, ConditionLevel, Look, Stage
+from survey.services.results import estimating, looking
+from survey.services.results.export import files as export_files
+from survey.services.sittings import capacity, enrolment
+from survey.services.sittings.withdrawal import withdraw
+from survey.services.stages import jobs, lifecycle
+from survey.services.studies import amending
+from tests import cast
+from tests.survey.filled import NO_ROLES, answer
+from tools import verify_study
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = 80
+START = datetime.fromisoformat("2026-05-04T08:00:00+00:00")
+
+
+def running(width: float, *, after: int = 30, factor: str | None = None, **more: Any) -> Stage:
+    """An open stage of 80 sittings, all of them answered: the person with the n-th booklet n minutes after the start.
+    Its last places are free again, so that somebody could come in."""
+    stop = {"width": width, "after": after, **({"factor": factor} if factor else {})}
+    conditions = [{"factor": "framing", "levels": ["one", "two"]}] if factor else []
+    settings = {"conditions": conditions, "candidates": {"size": 900}, **NO_ROLES, **more}
+    study = cast.small_study(stages=[{"sittings": PEOPLE, "stop": stop}], **settings)
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    for number, booklet in enumerate(stage.booklets.order_by("number"), start=1):
+        given = Assignment.objects.filter(sitting__booklet=booklet)
+        given.update(completed_at=START + timedelta(minutes=number))
+        if factor:
+            level = ("one", "two")[number % 2]
+            sitting = given[0].sitting
+            ConditionLevel.objects.create(sitting=sitting, factor=factor, level=level, probability=0.5, seed=number)
+    return cast.stage_of(study)
+
+
+def after(people: int) -> datetime:
+    """When so many people have answered, and a minute more for their answers to be stored."""
+    return START + timedelta(minutes=people + 1, seconds=1)
+
+
+def look_often(stage: Stage) -> list[Look]:
+    """The looks that a watch makes that comes after every single person."""
+    return [
+        made for people in range(1, PEOPLE + 1) if (made := looking.look(cast.stage_of(stage.study), now=after(people)))
+    ]
+
+
+def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
+    stage = running(0.01)
+    looks = look_often(stage)
+    assert [one.people for one in looks] == list(range(30, PEOPLE + 1, 5))
+    assert [one.number for one in looks] == list(range(1, 12))
+    assert [one.answers for one in looks] == [3 * one.people for one in looks]
+    assert not any(one.reached for one in looks) and cast.stage_of(stage.study).state == "open"
+    assert looking.verify_looks(cast.stage_of(stage.study)) == []
+
+
+def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_moments() -> None:
+    stage = running(0.01)
+    (first, *_others) = look_often(stage)
+    values, cluster = [], []
+    for one in Assignment.objects.filter(completed_at__lt=first.answers_until).select_related("sitting"):
+        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
+        values.append(float(beliefs["prior"] != beliefs["posterior"]))
+        cluster.append(one.sitting_id)
+    assert first.value == pytest.approx(np.mean(values))
+    plain = bandit.stratified_mean(
+        values=values, stratum=np.zeros(90, int), sizes=[900], cluster=cluster, universe_size=3120, share=True
+    )
+    assert first.standard_error == pytest.approx(plain.standard_error)
+    rho = bandit.mixture_parameter(PEOPLE // 2)
+    assert stage.manifest["stop"] == {
+        "width": 0.01, "factor": None, "after": 30, "at_most": PEOPLE, "alpha": 0.05, "rho": rho,
+    }  # fmt: skip
+    assert first.width == pytest.approx(2 * bandit.errors_wide(30, rho=rho) * plain.standard_error)
+    assert first.width > 1.3 * (plain.interval[1] - plain.interval[0])
+
+
+def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> None:
+    stage = running(0.34)
+    looks = look_often(stage)
+    ended = cast.stage_of(stage.study)
+    assert [one.reached for one in looks] == [False] * (len(looks) - 1) + [True]
+    assert 30 < looks[-1].people < PEOPLE and looks[-1].width < 0.34 <= looks[-2].width
+    assert ended.state == "closing"
+    assert ended.manifest["stopped"] == looking.facts_of(looks[-1])
+    entry = AuditEntry.objects.get(action="reach_stop")
+    assert entry.via == "worker" and entry.detail["people"] == looks[-1].people
+    assert looking.look(ended, now=after(PEOPLE)) is None
+    assert looking.verify_looks(ended) == []
+
+
+def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> None:
+    stage = running(0.34, sitting={"items": 3})
+    inside = stage.sittings.order_by("-pk").first()
+    assert inside is not None
+    open_slots = inside.assignments.order_by("position")
+    stage.sittings.filter(pk=inside.pk).update(state="live", ended_at=None)
+    open_slots.update(state="live", completed_at=None)
+    look_often(stage)
+    ended = cast.stage_of(stage.study)
+    assert ended.state == "closing" and capacity.admitting_stage(stage.study) is None
+    with pytest.raises(enrolment.EntryRefused):
+        enrolment.stage_to_join(stage.study)
+    with pytest.raises(lifecycle.StillLive):
+        lifecycle.freeze(ended)
+    open_slots.update(state="counted", completed_at=after(PEOPLE))
+    stage.sittings.filter(pk=inside.pk).update(state="complete", ended_at=after(PEOPLE))
+    jobs.run_inline(ended)
+    assert cast.stage_of(stage.study).state == "frozen"
+    assert looking.verify_looks(cast.stage_of(stage.study)) == []
+
+
+def test_a_second_worker_stores_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = running(0.01)
+    real = looking.look_at
+
+    def while_another_looks(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(looking, "look_at", real)
+        assert looking.look(cast.stage_of(stage.study), now=after(40)) is not None
+        return real(*args, **options)
+
+    monkeypatch.setattr(looking, "look_at", while_another_looks)
+    assert looking.look(stage, now=after(40)) is None
+    assert stage.looks.count() == 1
+
+
+def test_the_database_holds_that_a_stage_is_ended_once() -> None:
+    stage = running(0.34)
+    last = look_often(stage)[-1]
+    last.pk, last.number = None, last.number + 1
+    with pytest.raises(IntegrityError), transaction.atomic():
+        last.save()
+
+
+def test_no_change_at_all_is_no_narrow_interval() -> None:
+    stage = running(0.34)
+    for one in Assignment.objects.filter(slot__stage=stage):
+        beliefs = [response.belief for response in one.responses.order_by("number")]
+        beliefs[1].value = beliefs[0].value
+        beliefs[1].save()
+    looks = look_often(stage)
+    assert looks and {one.width for one in looks} == {0.0} and not any(one.reached for one in looks)
+    assert cast.stage_of(stage.study).state == "open"
+
+
+def test_a_rule_about_a_difference_looks_at_both_levels() -> None:
+    stage = running(0.5, factor="framing")
+    looks = look_often(stage)
+    assert looks[0].people == 30
+    by_level: dict[str, list[float]] = {"one": [], "two": []}
+    for one in Assignment.objects.filter(completed_at__lt=looks[0].answers_until):
+        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
+        by_level[ConditionLevel.objects.get(sitting=one.sitting_id).level].append(
+            float(beliefs["prior"] != beliefs["posterior"])
+        )
+    assert looks[0].value == pytest.approx(np.mean(by_level["two"]) - np.mean(by_level["one"]))
+    assert looks[-1].reached and cast.stage_of(stage.study).state == "closing"
+    report = estimating.estimate(stage.study)
+    line = next(line for line in report.anytime if line.factor)
+    assert (line.label, line.rule_width, line.stopped) == ("two - one", 0.5, True)
+    assert next(line for line in report.anytime if not line.factor).rule_width is None
+
+
+def test_estimates_show_the_interval_of_all_stages_and_say_what_a_stop_does() -> None:
+    stage = running(0.34)
+    before = estimating.estimate(stage.study)
+    (line,) = before.anytime
+    assert (line.people, line.looks, line.stopped, line.rule_width) == (PEOPLE, 0, False, 0.34)
+    assert line.low < before.figures[0].combined.interval[0] and line.high > before.figures[0].combined.interval[1]
+    assert not any("stopping rule" in one for one in before.assumptions)
+    look_often(stage)
+    found = estimating.estimate(stage.study)
+    assert any("Stage 1 was ended by its stopping rule" in one for one in found.assumptions)
+    assert "ended the stage" in estimating.rule_in_words(found.anytime[0])
+
+
+def test_beat_looks_at_every_running_stage_and_at_no_other() -> None:
+    stage = running(0.34)
+    assert tasks.look_at_stages() == 1  # All of them answered long ago.
+    assert stage.looks.get().people == PEOPLE and stage.looks.get().reached
+    assert tasks.look_at_stages() == 0
+    assert stage.looks.count() == 1
+
+
+def test_an_error_of_one_stage_is_logged_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = running(0.34)
+    monkeypatch.setattr(
+        looking,
+        "running_stages",
+        lambda: [Stage(study=stage.study, index=1, manifest={"stop": {}}, state="open"), stage],
+    )
+    assert tasks.look_at_stages() == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"low": -0.9}, "the interval of look 1 is not that of its estimate"),
+        ({"number": 99}, "number 1 is missing"),
+        ({"reached": True}, "cannot have ended the stage"),
+    ],
+)
+def test_a_look_that_was_changed_is_found(changed: dict[str, Any], message: str) -> None:
+    stage = running(0.01)
+    look_often(stage)
+    Look.objects.filter(pk=stage.looks.order_by("number")[0].pk).update(**changed)
+    assert any(message in line for line in looking.verify_looks(cast.stage_of(stage.study)))
+
+
+def test_verify_stage_makes_the_last_look_again(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = running(0.34)
+    last = look_often(stage)[-1]
+    jobs.run_inline(cast.stage_of(stage.study))
+    call_command("verify_stage", stage.study.slug, "1")
+    assert f"looks: {last.number} agree with their stopping rule" in capsys.readouterr().out
+    reach = (last.high - last.low) / 2
+    Look.objects.filter(pk=last.pk).update(value=0.1, low=0.1 - reach, high=0.1 + reach)
+    frozen = cast.stage_of(stage.study)
+    frozen.record(stopped=looking.facts_of(Look.objects.get(pk=last.pk)))
+    assert looking.verify_looks(frozen) == [f"looks: look {last.number} found 0.1, and its answers make {last.value}"]
+
+
+def test_after_a_withdrawal_the_look_stands_by_its_own_numbers() -> None:
+    stage = running(0.34)
+    look_often(stage)
+    jobs.run_inline(cast.stage_of(stage.study))
+    withdraw(respondent=stage.sittings.order_by("pk")[0].respondent, now=timezone.now())
+    assert looking.verify_looks(cast.stage_of(stage.study)) == []
+
+
+def test_the_export_holds_the_looks_and_the_check_makes_them_again(tmp_path: Path) -> None:
+    stage = running(0.34)
+    looks = look_often(stage)
+    jobs.run_inline(cast.stage_of(stage.study))
+    export_files.write_export(stage.study, tmp_path)
+    found = verify_study.verify(tmp_path)
+    assert not any("look" in fault for fault in found.faults)
+    assert f"stage 1: {len(looks)} looks by its stopping rule" in found.checked
+    text = (tmp_path / "looks.csv").read_text(encoding="utf-8")
+    (tmp_path / "looks.csv").write_text(text.replace(repr(looks[0].low), "0.25"), encoding="utf-8")
+    assert any("look 1: low is 0.25" in fault for fault in verify_study.verify(tmp_path).faults)
+    (tmp_path / "looks.csv").write_text("\n".join(text.splitlines()[:-1]), encoding="utf-8")
+    assert any("the look that ended the stage" in fault for fault in verify_study.verify(tmp_path).faults)
+
+
+def test_a_planned_rule_is_never_changed() -> None:
+    stage = running(0.34)
+    text = stage.study.source_text.replace("width = 0.34", "width = 0.5")
+    assert text != stage.study.source_text
+    refusals = amending.propose(stage.study, text=text, source_name="f").refusals
+    assert "stage 1 is planned: a plan is never changed" in refusals["stages.1.stop.width"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "more", "message"),
+    [
+        ({"stop": {"width": 0}}, {}, r"stages\.1\.stop\.width: Input should be greater than 0"),
+        ({"stop": {"width": 0.1, "after": 81}}, {}, r"stages\.1\.stop\.after: 81 people, and the stage has 80"),
+        (
+            {"stop": {"width": 0.1, "factor": "x"}},
+            {},
+            r"stages.1.stop.factor: x is no factor of \[\[conditions\]\] \(none",
+        ),
+        (
+            {"stop": {"width": 0.1, "factor": "x"}},
+            {"conditions": [{"factor": "x", "levels": ["a", "b", "c"]}]},
+            r"stages\.1\.stop\.factor: x has 3 levels, and a difference needs two",
+        ),
+        ({"stop": {"width": 0.1}, "responses_per_item": 2}, {}, r"stages\.1\.stop: answers of different people to one"),
+    ],
+)
+def test_a_rule_that_cannot_hold_is_refused_with_its_key(
+    stage: dict[str, Any], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(study_file.StudyFileError, match=message):
+        study_file.parse(cast.study_text(stages=[{"sittings": PEOPLE, **stage}], **more))
+
+
+def test_a_pilot_has_no_rule() -> None:
+    stages = [{"sittings": 40, "pilot": True, "stop": {"width": 0.1}}, {"sittings": 4}]
+    with pytest.raises(study_file.StudyFileError, match=r"stages\.1\.stop: a pilot's answers are not estimated"):
+        study_file.parse(cast.study_text(stages=stages))
