@@ -34,10 +34,12 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
+from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
-from bandit.noise import Retest, auc_ceiling, false_change_rate, retest_correlation
+from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
+from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
     RANDOM_CHANGE,
@@ -52,12 +54,16 @@ from bandit.simulation import (
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
 
 __all__ = [
+    "FEWEST_ITEMS",
+    "MOST_SUBJECTS",
     "RANDOM_CHANGE",
     "Agreement",
     "AnytimeInterval",
     "Attendance",
+    "AucLimit",
     "BeliefTruth",
     "Block",
+    "Bounds",
     "Combined",
     "Comparison",
     "CrossFitFold",
@@ -71,6 +77,7 @@ __all__ = [
     "Estimate",
     "ExhaustiveDraw",
     "FactoredScores",
+    "LeavingTest",
     "Majorities",
     "OfflineEstimate",
     "Pairs",
@@ -93,8 +100,9 @@ __all__ = [
     "agreement_of",
     "anytime_interval",
     "attend",
-    "auc_ceiling",
+    "auc_limit",
     "average_over_people",
+    "bounds",
     "combine_stages",
     "compare_policies",
     "compare_shares",
@@ -106,18 +114,22 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "error_contributions",
     "errors_wide",
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
     "fisher_f_upper_tail",
     "fit_logistic",
+    "for_such_questions",
     "hajek",
     "hajek_assisted",
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",
+    "item_variance",
     "kish_size",
+    "leaving_test",
     "majority_labels",
     "mixture_parameter",
     "naive_mean",
@@ -132,6 +144,7 @@ __all__ = [
     "share_by_stratum",
     "shares_questions",
     "shortlist",
+    "staying_chances",
     "stratified_difference",
     "stratified_effect",
     "stratified_mean",

@@ -143,6 +143,7 @@ def stratified_mean(
     share: bool = False,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    staying: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates: each stratum's mean answer, weighted by the stratum's size N_h.
 
@@ -156,9 +157,10 @@ def stratified_mean(
 
     `per`: shape (n,), at least 0; the estimate is then the ratio of two totals, that of `values` over that of `per`,
     linearised (Särndal and others, section 5.6). `item`: shape (n,), where several people answered each item; the
-    variance is then clustered by respondent and by item.
+    variance is then clustered by respondent and by item. `staying`: shape (n,), each answer's chance that its person
+    was still there (`bandit.staying_chances`); inside a stratum answers then count 1 / that chance.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
     inside = _domain(domain, fit.value.size)
     value, residual = fit.mean_in(inside, _per(per, fit.value.size))
     contributions = fit.contributions(residual)
@@ -635,6 +637,8 @@ class _Stratified:
     share: NDArray[np.float64]
     candidates: int
     item: ArrayLike | None = None
+    relative: NDArray[np.float64] | None = None
+    """How much an answer counts beside the others of its stratum, 1 on average; None where all count the same."""
 
     @classmethod
     def of(
@@ -645,6 +649,7 @@ class _Stratified:
         sizes: Sequence[int],
         cluster: ArrayLike,
         item: ArrayLike | None = None,
+        staying: ArrayLike | None = None,
     ) -> _Stratified:
         value = _values(values)
         label = _labels(stratum, value.size, len(sizes))
@@ -655,14 +660,20 @@ class _Stratified:
                     f"stratum {index}: has {size} candidates and {count} answers; a mean over all candidates needs both"
                 )
         counts = np.array(sizes, dtype=np.float64)
+        weight, relative = (counts / answered)[label], None
+        if staying is not None:
+            each = 1 / _probabilities(staying, value.size)
+            relative = each / (np.bincount(label, weights=each) / answered)[label]
+            weight = weight * relative
         return cls(
             value=value,
             label=label,
             cluster=np.asarray(cluster),
-            weight=(counts / answered)[label],
+            weight=weight,
             share=counts / counts.sum(),
             candidates=sum(sizes),
             item=item,
+            relative=relative,
         )
 
     def items(self, universe_size: int | None) -> _Items | None:
@@ -677,6 +688,8 @@ class _Stratified:
         return _Items(found.item, found.stratum, np.minimum(pool * answered / (self.share * self.candidates), 1.0))
 
     def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.relative is not None:
+            value = value * self.relative
         return np.bincount(self.label, weights=value, minlength=self.share.size) / np.bincount(self.label)
 
     def mean_in(

@@ -20,6 +20,8 @@ from predictors.evaluation.metrics import checked
 DEFAULT_CONCENTRATION = 5.0
 _CONCENTRATIONS = np.geomspace(0.5, 500.0, 40)
 _LEAST = 1e-6
+# Averages of so many answers or fewer are known from a teacher's probabilities by their values.
+_MOST_ANSWERS = 30
 
 LabelKind = Literal["auto", "shares", "majorities"]
 
@@ -160,6 +162,16 @@ def holds_majorities(labels: NDArray[np.float64], responses: NDArray[np.int64], 
     if kind == "majorities" and not whole:
         raise PredictorError("labels: majorities are 0 or 1; give shares as kind='shares'.")
     return bool(several.any()) and whole and kind != "shares"
+
+
+def are_averages(fractions: NDArray[np.float64]) -> bool:
+    """Whether most of these fractions are shares of few answers, and not a teacher's probabilities."""
+    if not len(fractions):
+        return False
+    answers = np.arange(1, _MOST_ANSWERS + 1)
+    products = fractions[:, None] * answers
+    near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
+    return bool(near.mean() > 0.5)
 
 
 def as_responses(responses: ArrayLike, count: int) -> NDArray[np.int64]:

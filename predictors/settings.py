@@ -24,6 +24,7 @@ Tokens = Annotated[int, Field(ge=16)]
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
+SmallShare = Annotated[float, Field(ge=0, le=0.5)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Auto = Literal[True, False, "auto"]
 
@@ -130,6 +131,9 @@ class BertSettings(Settings):
     max_length: tokens of one row, special ones included; longer rows lose the ends of their longest texts.
     frozen_layers: so many of the lowest layers, with the embeddings, stay as the checkpoint has them. What they compute
         is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
+    calibration_share: this share of the distinct pairs or rows is kept back from each network, others from each. What
+        the networks say of them recalibrates the average (Platt 1999). 0: none is kept back, as in the paper; none is
+        either where fewer than 40 rows would be.
     token_budget: tokens in one forward pass; a batch above it is computed in parts, with the same result. None means
         2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
@@ -149,6 +153,7 @@ class BertSettings(Settings):
     dropout: Dropout | None = None
     max_length: Tokens = 512
     frozen_layers: Count = 0
+    calibration_share: SmallShare = 0.0
     token_budget: AtLeast1 | None = None
     bfloat16: Auto = "auto"
     device: Text = "auto"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,16 +17,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
+from predictors.calibration import Calibrator
 from predictors.errors import PredictorError
 from predictors.estimators.base import Ensemble, SettingsEstimator, both_classes, write_json
 from predictors.features import Features, TrainingData, two_rows
+from predictors.majority import are_averages
 from predictors.networks.checkpoints import read_checkpoint
 from predictors.networks.encoder import build_encoder, compute_dtype, device_of, rebuild_encoder
 from predictors.networks.finetuning import Network, predict, train
 from predictors.networks.heads import Head, HeadKind, new_head
 from predictors.networks.text import Inputs, RowTokenizer
-from predictors.pairs import Progress
+from predictors.pairs import Pair, Progress
 from predictors.settings import BertSettings
+from predictors.splits import pair_groups
 
 WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, STATE_FILE = (
     "model.safetensors",
@@ -34,6 +37,18 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, STATE_FILE = (
     "tokenizer.json",
     "bert.json",
 )
+KEPT_BACK = "kept_back"
+
+# Fewer rows kept back say too little, and fewer labels of people among them.
+_LEAST_KEPT_BACK, _LEAST_OF_PEOPLE = 40, 20
+
+
+class KeptBack(NamedTuple):
+    """What one network, which did not learn from them, says of n rows: probabilities, labels, weights, (n,) each."""
+
+    probabilities: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
 class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1}):
@@ -57,9 +72,11 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
         Raises:
             PredictorError: unusable data or settings. CheckpointError: no checkpoint. Stopped: progress said so.
         """
-        data = self.training_data(rows, labels, sample_weight)
+        everything = self.training_data(rows, labels, sample_weight)
         settings: BertSettings = self.settings()
         started = perf_counter()
+        kept_back = _kept_back(everything, settings.calibration_share, self.random_state)
+        data = _taken(everything, ~kept_back)
         device = device_of(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
         checkpoint = read_checkpoint(settings.checkpoint)
@@ -86,6 +103,7 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
             torch.manual_seed(int(generator.integers(2**63)))
             run = train(network, settings, data, generator, progress)
         self.network_ = network
+        self.kept_back_ = _said_of(network, _taken(everything, kept_back), self.token_budget)
         self.classes_ = np.array([0, 1])
         self.loss_ = run.loss
         self.n_steps_ = run.steps
@@ -100,7 +118,7 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
             PredictorError: rows without the texts or numbers of the training, or features where those were pairs.
         """
         check_is_fitted(self)
-        return both_classes(_mean_prediction([self], self.checked_rows(rows), progress))
+        return both_classes(_prediction([self], self.checked_rows(rows), progress))
 
     def save_files(self, folder: Path) -> None:
         """Write configuration, tokenizer and weights into `folder`: all that `load_files` needs."""
@@ -111,6 +129,8 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
             state["inputs"] = asdict(network.inputs)
         weights = {f"encoder.{name}": tensor.contiguous() for name, tensor in network.encoder.state().items()}
         weights |= {f"head.{name}": tensor for name, tensor in network.head.state().items()}
+        if len(self.kept_back_.labels):
+            weights[KEPT_BACK] = torch.from_numpy(np.stack(self.kept_back_))
         write_json(folder / CONFIG_FILE, network.encoder.config)
         write_json(folder / STATE_FILE, state)
         network.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
@@ -126,6 +146,8 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
         device = device_of(settings.device)
         dtype = compute_dtype(settings.bfloat16, device)
         weights = load_file(folder / WEIGHTS_FILE)
+        kept_back = weights.pop(KEPT_BACK, torch.empty((3, 0), dtype=torch.float64))
+        member.kept_back_ = KeptBack(*kept_back.numpy())
         body = {name.removeprefix("encoder."): t for name, t in weights.items() if name.startswith("encoder.")}
         head = {name.removeprefix("head."): t for name, t in weights.items() if name.startswith("head.")}
         member.network_ = Network(
@@ -140,7 +162,10 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
 
 
 class BertPredictor(Ensemble, settings=BertSettings):
-    """The ensemble of table 1: `members` networks from seeds of their own, their probabilities averaged."""
+    """The ensemble of table 1: `members` networks from seeds of their own, their probabilities averaged.
+
+    Where rows were kept back, the average is recalibrated by what the networks said of them.
+    """
 
     member_class = BertMember
 
@@ -158,7 +183,7 @@ class BertPredictor(Ensemble, settings=BertSettings):
     def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2), averaged over the members. `progress` counts rows."""
         check_is_fitted(self)
-        return both_classes(_mean_prediction(self.members_, self.checked_rows(rows), progress))
+        return both_classes(_prediction(self.members_, self.checked_rows(rows), progress))
 
 
 def _inputs_of(data: TrainingData, head: HeadKind) -> Inputs:
@@ -185,9 +210,54 @@ def _learnt_from_numbers(inputs: Inputs, data: TrainingData) -> NDArray[np.float
     return np.concatenate([model.intercept_, model.coef_[0]]).astype(np.float32)
 
 
-def _mean_prediction(members: Sequence[BertMember], rows: list[Any], progress: Progress | None) -> NDArray[np.float64]:
-    """Mean probability of label 1, (n,). Rows are tokenised once for all members."""
+def _prediction(members: Sequence[BertMember], rows: list[Any], progress: Progress | None) -> NDArray[np.float64]:
+    """Mean probability of label 1, (n,), recalibrated. Rows are tokenised once for all members."""
     if not rows:
         return np.empty(0)
     networks = [member.network_ for member in members]
-    return predict(networks, networks[0].tokenise(rows), members[0].token_budget, progress).mean(axis=0)
+    mean = predict(networks, networks[0].tokenise(rows), members[0].token_budget, progress).mean(axis=0)
+    calibrator = _calibrator([member.kept_back_ for member in members])
+    return mean if calibrator is None else calibrator.predict(mean)
+
+
+def _kept_back(data: TrainingData, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows a network does not learn from, (n,): a share of the groups of rows about one pair, or of the rows."""
+    rows = data.rows
+    groups = pair_groups(rows) if isinstance(rows[0], Pair) else np.arange(len(rows))
+    count = int(groups.max()) + 1
+    chosen = np.random.default_rng([1, seed]).permutation(count)[: round(share * count)]
+    kept = np.isin(groups, chosen)
+    learnt = data.labels[~kept]
+    # Of both classes something must be left to learn from.
+    if kept.sum() < _LEAST_KEPT_BACK or not (learnt > 0).any() or not (learnt < 1).any():
+        return np.zeros(len(rows), dtype=bool)
+    return kept
+
+
+def _taken(data: TrainingData, rows: NDArray[np.bool_]) -> TrainingData:
+    weights = data.weights[rows]
+    return TrainingData(
+        [data.rows[row] for row in np.flatnonzero(rows)],
+        data.labels[rows],
+        weights if rows.all() or not rows.any() else weights / weights.mean(),
+    )
+
+
+def _said_of(network: Network, data: TrainingData, token_budget: int | None) -> KeptBack:
+    if not data.rows:
+        return KeptBack(np.empty(0), np.empty(0), np.empty(0))
+    said = predict([network], network.tokenise(data.rows), token_budget, None)[0]
+    return KeptBack(said, data.labels, data.weights)
+
+
+def _calibrator(kept_back: Sequence[KeptBack]) -> Calibrator | None:
+    """The recalibration that all networks' rows ask for; None where none were kept back.
+
+    Labels of people, 0 or 1, decide where there are enough of them beside the fractions of a teacher, which may be
+    squeezed together.
+    """
+    said, labels, weights = (np.concatenate(one) for one in zip(*kept_back, strict=True))
+    whole = (labels == 0) | (labels == 1)
+    if np.count_nonzero(whole) >= _LEAST_OF_PEOPLE and not are_averages(labels[~whole]):
+        said, labels, weights = said[whole], labels[whole], weights[whole]
+    return Calibrator().fit(said, labels, weights) if len(labels) else None

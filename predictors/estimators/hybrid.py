@@ -1,11 +1,14 @@
 """The hybrid: a frozen cross-encoder's view of pairs, a teacher's soft labels distilled, people's labels on top.
 
-1. A pretrained cross-encoder reads both texts together, once; nothing of it is trained (`hybrid_states`).
+1. A pretrained cross-encoder reads both texts together, once, and each text alone, which says how similar the two are;
+   nothing of it is trained (`hybrid_states`).
 2. Where training rows carry a teacher's predicted probabilities, a kernel ridge regression learns the teacher's logits
-   as a function of the pair. They hold little noise, so hundreds of them teach what thousands of answers would.
+   as a function of the pair. They hold little noise, so hundreds of them teach what thousands of answers would. How
+   much each part of the kernel counts is what makes the teacher's logits likeliest: people's labels are not asked.
 3. A Bayesian logistic regression learns the labels of people from that logit, the outcome, whether both questions are
-   of one task, and a smooth correction whose size the data decide. It is what calibrates: a teacher's probabilities
-   may be squeezed together or answer another question, such as one person's change instead of the majority's.
+   of one task, their similarity, and a smooth correction whose size the data decide. It is what calibrates: a teacher's
+   probabilities may be squeezed together or answer another question, such as one person's change instead of the
+   majority's.
 
 All tuning happens inside `fit`.
 """
@@ -27,11 +30,12 @@ from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
 from predictors.estimators.base import SettingsEstimator, both_classes, write_json
-from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge
-from predictors.estimators.hybrid_states import StateReader, States
+from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge, View
+from predictors.estimators.hybrid_states import StateReader, States, cosines
 from predictors.evaluation import negative_log_likelihood
 from predictors.features import TrainingData
 from predictors.majority import (
+    are_averages,
     as_responses,
     fit_concentration,
     holds_majorities,
@@ -55,13 +59,11 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
 
 # A teacher of fewer pairs is no teacher: its rows are learnt from as they are.
 _LEAST_TAUGHT = 20
-# Averages of so many answers or fewer are known from a teacher's probabilities by their values.
-_MOST_ANSWERS = 30
 _LEAST_LABEL = 1e-3
 _PAIRS_AT_ONCE = 2048
 _FOLDS = 5
 # Deviations of the priors, in logits: of the base rate where nothing is known of it and where a teacher's logit is
-# corrected, of outcome and same task, of the teacher's standardised logit beyond its own scale.
+# corrected; of outcome, same task and standardised similarity; of the teacher's standardised logit beyond its scale.
 _FREE_BASE, _TAUGHT_BASE, _EFFECT, _TAUGHT_SLOPE = 3.0, 1.5, 1.0, 2.0
 
 
@@ -97,7 +99,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
 
         A row is a teacher's where its label is neither 0 nor 1, sums up no answers by `responses`, and the
         fractions are not those of few answers (8 of 13). A share of k answers counts as k rows, a majority as one.
-        `progress` counts the distinct pairs to be read.
+        `progress` counts the distinct pairs and texts to be read.
 
         Raises:
             PredictorError: unusable data or settings. CheckpointError: no checkpoint. Stopped: progress said so.
@@ -115,29 +117,35 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             read_checkpoint(settings.checkpoint), settings.max_length, settings.bfloat16, device
         )
         distinct = list(dict.fromkeys(data.rows))
-        states = reader.read_each(distinct, progress)
-        sides = _sides(distinct)
-        likeness = Likeness.learn(states, rng)
+        texts = _texts_of(distinct)
+        read = reader.read_each([*distinct, *map(_alone, texts)], progress)
+        self.reader_ = reader
+        alone = read[len(distinct) :, -1, 1]
+        self.text_centre_: States | None = alone.mean(axis=0)
+        similarity = cosines(distinct, dict(zip(texts, alone - self.text_centre_, strict=True)))
+        self.similarity_ = np.array([similarity.mean(), similarity.std() or 1.0])
+        view = _view(distinct, read[: len(distinct)], similarity)
+        likeness = Likeness.learn(view, rng)
         taught, answered = _by_source(data, given, distinct)
         self.ridge_: Ridge | None = None
         self.logistic_: Logistic | None = None
         self.spread_ = np.array([0.0, 1.0])
         if taught is not None:
-            self._fit_ridge(likeness, taught, states, sides, distinct, rng)
+            self._fit_ridge(likeness, taught, view, distinct, rng)
         self.concentration_ = float(settings.concentration)
         if answered is not None:
-            self._fit_logistic(likeness, answered, states, sides, distinct, rng)
-        self.reader_, self.likeness_ = reader, likeness
+            self._fit_logistic(likeness, answered, view, distinct, rng)
+        self.likeness_ = likeness
         self.classes_ = np.array([0, 1])
         self.n_examples_ = len(data.rows)
         self.n_iter_ = self.logistic_.iterations if self.logistic_ is not None else 1
         # What the last learner learnt from: a teacher's rows are only on the way to people's labels.
-        fitted = self._changed(states, sides, distinct)
+        fitted = self._changed(view)
         for last in (taught, answered):
             if last is not None:
                 loss = negative_log_likelihood(last.labels, fitted[last.pair], last.weights)
                 self.loss_ = float(loss or 0.0)
-        report(progress, len(distinct), len(distinct), f"fitted on {len(data.rows)} rows, loss {self.loss_:.3f}")
+        report(progress, len(read), len(read), f"fitted on {len(data.rows)} rows, loss {self.loss_:.3f}")
         return self
 
     def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
@@ -145,6 +153,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         check_is_fitted(self)
         pairs: list[Pair] = self.checked_rows(rows)
         changed = np.empty(len(pairs))
+        alone = self._texts_alone(pairs, progress)
         for first in range(0, len(pairs), _PAIRS_AT_ONCE):
             block = pairs[first : first + _PAIRS_AT_ONCE]
 
@@ -152,8 +161,25 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
                 report(progress, first + done, len(pairs), f"scored {first + done} of {len(pairs)} pairs")
 
             states = self.reader_.read(block, self.token_budget, inside)
-            changed[first : first + len(block)] = self._changed(states, _sides(block), block)
+            changed[first : first + len(block)] = self._changed(_view(block, states, cosines(block, alone)))
         return both_classes(changed)
+
+    def _texts_alone(self, pairs: Sequence[Pair], progress: Progress | None) -> dict[str, States]:
+        """What the network makes of each text alone, about the centre; empty for a fit of an earlier version."""
+        centre = self.text_centre_
+        if centre is None:
+            return {}
+        texts = _texts_of(pairs)
+        found: dict[str, States] = {}
+        for first in range(0, len(texts), _PAIRS_AT_ONCE):
+            block = texts[first : first + _PAIRS_AT_ONCE]
+
+            def inside(done: int, _total: int, _text: str, first: int = first) -> None:
+                report(progress, 0, len(pairs), f"read {first + done} of {len(texts)} texts")
+
+            states = self.reader_.read([_alone(text) for text in block], self.token_budget, inside)
+            found |= dict(zip(block, states[:, -1, 1] - centre, strict=True))
+        return found
 
     def predict_majority(
         self, pairs: list[Pair], responses: Any, progress: Progress | None = None
@@ -171,8 +197,12 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         arrays: dict[str, NDArray[np.generic]] = {
             "likeness.centre": self.likeness_.centre,
             "likeness.scale": self.likeness_.scale,
+            "likeness.similarity_scale": np.array([self.likeness_.similarity_scale]),
             "spread": self.spread_,
+            "similarity": self.similarity_,
         }
+        if self.text_centre_ is not None:
+            arrays["text_centre"] = self.text_centre_
         if self.ridge_ is not None:
             arrays |= {f"ridge.{key}": value for key, value in self.ridge_.arrays().items()}
         if self.logistic_ is not None:
@@ -200,10 +230,14 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             dtype,
             device,
         )
-        likeness = Likeness(arrays["likeness.centre"], arrays["likeness.scale"])
+        scale = float(arrays.get("likeness.similarity_scale", np.zeros(1))[0])
+        likeness = Likeness(arrays["likeness.centre"], arrays["likeness.scale"], scale)
         ridge, logistic = _under(arrays, "ridge."), _under(arrays, "logistic.")
         hybrid.likeness_ = likeness
         hybrid.spread_ = arrays["spread"]
+        # A fit of an earlier version knows nothing of the texts' similarity.
+        hybrid.text_centre_ = arrays.get("text_centre")
+        hybrid.similarity_ = arrays.get("similarity", np.array([0.0, 1.0]))
         hybrid.ridge_ = Ridge.from_arrays(likeness, ridge) if ridge else None
         hybrid.logistic_ = Logistic.from_arrays(likeness, logistic, state["n_iter"]) if logistic else None
         return hybrid
@@ -212,35 +246,34 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         self,
         likeness: Likeness,
         rows: _Rows,
-        states: States,
-        sides: Numbers,
+        view: View,
         distinct: Sequence[Pair],
         rng: np.random.Generator,
     ) -> None:
-        mine, side = states[rows.pair], sides[rows.pair]
+        mine = view.take(rows.pair)
         labels = np.clip(rows.labels, _LEAST_LABEL, 1 - _LEAST_LABEL)
         logits = np.log(labels) - np.log1p(-labels)
-        marks = Landmarks.choose(likeness, mine, side, self.landmarks, rng)
+        marks = Landmarks.choose(likeness, mine, self.landmarks, rng)
+        marks = marks.with_shares_of(mine, logits, rows.weights, rng)
         groups = pair_groups([distinct[number] for number in rows.pair])
-        self.ridge_ = Ridge.fit(marks, mine, side, logits, rows.weights, groups)
+        self.ridge_ = Ridge.fit(marks, mine, logits, rows.weights, groups)
         self.spread_ = np.array([np.average(logits, weights=rows.weights), logits.std() or 1.0])
 
     def _fit_logistic(
         self,
         likeness: Likeness,
         rows: _Rows,
-        states: States,
-        sides: Numbers,
+        view: View,
         distinct: Sequence[Pair],
         rng: np.random.Generator,
     ) -> None:
         pairs = [distinct[number] for number in rows.pair]
-        mine, side = states[rows.pair], sides[rows.pair]
+        mine = view.take(rows.pair)
         # The correction is smoother than the teacher and never needs as many landmarks.
-        marks = Landmarks.choose(likeness, mine, side, max(1, self.landmarks // 2), rng)
+        marks = Landmarks.choose(likeness, mine, max(1, self.landmarks // 2), rng)
         basis = marks.basis()
-        smooth = marks.kernel(mine, side) @ basis
-        named = self._named(mine, side, pairs)
+        smooth = marks.kernel(mine) @ basis
+        named = self._named(mine)
         majorities = holds_majorities(rows.labels, rows.responses)
         counts = np.ones_like(rows.responses) if majorities else rows.responses
         weights = rows.weights * counts
@@ -267,20 +300,22 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
                 predicted, rows.labels, rows.responses, rows.weights, default=self.concentration_
             )
 
-    def _named(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Named:
-        same = np.array([float(pair.evidence_task == pair.target_task) for pair in pairs])
-        columns = [np.ones(len(pairs)), sides, same]
+    def _named(self, view: View) -> Named:
+        columns, spread = [np.ones(len(view.sides)), view.sides, view.same_task], [_EFFECT, _EFFECT]
+        if self.text_centre_ is not None:
+            columns.append((view.similarity - self.similarity_[0]) / self.similarity_[1])
+            spread.append(_EFFECT)
         if self.ridge_ is None:
-            return Named(np.column_stack(columns), np.array([_FREE_BASE, _EFFECT, _EFFECT]), np.zeros(len(pairs)))
-        logits = self.ridge_.predict(states, sides)
+            return Named(np.column_stack(columns), np.array([_FREE_BASE, *spread]), np.zeros(len(view.sides)))
+        logits = self.ridge_.predict(view)
         columns.append((logits - self.spread_[0]) / self.spread_[1])
-        return Named(np.column_stack(columns), np.array([_TAUGHT_BASE, _EFFECT, _EFFECT, _TAUGHT_SLOPE]), logits)
+        return Named(np.column_stack(columns), np.array([_TAUGHT_BASE, *spread, _TAUGHT_SLOPE]), logits)
 
-    def _changed(self, states: States, sides: Numbers, pairs: Sequence[Pair]) -> Numbers:
-        named = self._named(states, sides, pairs)
+    def _changed(self, view: View) -> Numbers:
+        named = self._named(view)
         if self.logistic_ is None:
             return expit(named.offset)
-        return self.logistic_.predict(states, sides, named)
+        return self.logistic_.predict(view, named)
 
 
 def _by_source(
@@ -291,7 +326,7 @@ def _by_source(
     number = np.array([place[pair] for pair in data.rows], dtype=np.int64)
     soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
     taught = set(pair_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
-    if len(taught) < _LEAST_TAUGHT or _are_averages(data.labels[soft]):
+    if len(taught) < _LEAST_TAUGHT or are_averages(data.labels[soft]):
         soft[:] = False
 
     def rows(part: NDArray[np.bool_]) -> _Rows | None:
@@ -308,18 +343,19 @@ def _by_source(
     return rows(soft), rows(~soft)
 
 
-def _are_averages(fractions: Numbers) -> bool:
-    """Whether most of these fractions are shares of few answers, and not a teacher's probabilities."""
-    if not len(fractions):
-        return False
-    answers = np.arange(1, _MOST_ANSWERS + 1)
-    products = fractions[:, None] * answers
-    near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
-    return bool(near.mean() > 0.5)
+def _view(pairs: Sequence[Pair], states: States, similarity: Numbers) -> View:
+    sides = np.array([2.0 * pair.outcome - 1.0 for pair in pairs])
+    same_task = np.array([float(pair.evidence_task == pair.target_task) for pair in pairs])
+    return View(states, sides, similarity, same_task)
 
 
-def _sides(pairs: Sequence[Pair]) -> Numbers:
-    return np.array([2.0 * pair.outcome - 1.0 for pair in pairs])
+def _texts_of(pairs: Sequence[Pair]) -> list[str]:
+    return list(dict.fromkeys(text for pair in pairs for text in (pair.evidence_text, pair.target_text)))
+
+
+def _alone(text: str) -> Pair:
+    """A pair that holds this text as target, and nothing else."""
+    return Pair("", text, "", "", 1)
 
 
 def _taken(named: Named, rows: NDArray[np.bool_]) -> Named:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
@@ -25,25 +26,48 @@ _NOISES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
 _VARIANCES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 _LEAST_SHARE = 1e-3
 _NEWTON_STEPS = 50
+# Learning how much each part of the kernel counts: rows at most, steps at most, logarithms of the variances at least
+# and at most, where they lie a priori and how far about it, and the variance of a mean that may be anything.
+_ROWS_FOR_SHARES = 500
+_SHARE_STEPS = 30
+_LEAST_AND_MOST = (-12.0, 4.0)
+_USUAL_SIZE = float(np.log(0.1))
+_SIZES_SPREAD = 3.0
+_FREE_MEAN = 4.0
+
+
+class View(NamedTuple):
+    """What is known of n pairs: float32 states (n, depths, 2, hidden), and, (n,) each, sides (-1 or 1 for the outcome),
+    similarity of both texts, each read alone, and 1 where both questions are of one task."""
+
+    states: NDArray[np.float32]
+    sides: Numbers
+    similarity: Numbers
+    same_task: Numbers
+
+    def take(self, rows: NDArray | slice) -> View:
+        """Some of the pairs."""
+        return View(self.states[rows], self.sides[rows], self.similarity[rows], self.same_task[rows])
 
 
 class Likeness(NamedTuple):
-    """How alike two pairs are: exp(-d^2) averaged over depths, d the distance between standardised features.
+    """How alike two pairs are, by depth of the network: exp(-d^2), d the distance between standardised features.
 
     Features of a depth are the two texts' mean states a and b, |a - b| and a * b. centre, scale: float32
     (depths, 4 hidden), with 0 scale for what never varies; the scale holds the width, the root of twice the median
-    squared distance among training rows.
+    squared distance among training rows. similarity_scale: the same for the similarity of the texts.
     """
 
     centre: NDArray[np.float32]
     scale: NDArray[np.float32]
+    similarity_scale: float = 0.0
 
     @classmethod
-    def learn(cls, states: NDArray[np.float32], rng: np.random.Generator) -> Likeness:
-        """Scales from (n, depths, 2, hidden) states of distinct training rows."""
-        if len(states) > _ROWS_FOR_SCALES:
-            states = states[np.sort(rng.choice(len(states), _ROWS_FOR_SCALES, replace=False))]
-        raw = _compared(states)
+    def learn(cls, view: View, rng: np.random.Generator) -> Likeness:
+        """Scales from distinct training rows."""
+        if len(view.states) > _ROWS_FOR_SCALES:
+            view = view.take(np.sort(rng.choice(len(view.states), _ROWS_FOR_SCALES, replace=False)))
+        raw = _compared(view.states)
         centre, deviation = raw.mean(axis=0), raw.std(axis=0)
         varies = deviation > 1e-5
         scale = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0)
@@ -52,56 +76,118 @@ class Likeness(NamedTuple):
             mine = features[:, depth].astype(np.float64)
             distances = euclidean_distances(mine, squared=True)
             scale[depth] /= np.sqrt(2 * (np.median(distances) or 1.0))
-        return cls(centre, scale.astype(np.float32))
+        distances = np.square(view.similarity[:, None] - view.similarity)
+        similarity_scale = 1 / np.sqrt(2 * (np.median(distances) or 1.0))
+        return cls(centre, scale.astype(np.float32), float(similarity_scale))
 
     def features(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scaled features, (n, depths, 4 hidden)."""
         return (_compared(states) - self.centre) * self.scale
 
-    def between(self, states: NDArray[np.float32], others: NDArray[np.float32]) -> Numbers:
-        """Likeness of n states to the features of m landmarks, (n, m), a block of rows at a time."""
-        found = np.empty((len(states), len(others)))
-        for first in range(0, len(states), _ROWS_AT_ONCE):
-            # In double precision: near landmarks the differences of large squares cancel.
-            features = self.features(states[first : first + _ROWS_AT_ONCE]).astype(np.float64)
-            depths = range(features.shape[1])
-            parts = [rbf_kernel(features[:, depth], others[:, depth].astype(np.float64), gamma=1.0) for depth in depths]
-            found[first : first + _ROWS_AT_ONCE] = np.mean(parts, axis=0)
-        return found
-
 
 class Landmarks:
-    """Rows of the training data that others are compared with: `states`, and `sides`, -1 or 1 for the outcome.
+    """Rows of the training data that others are compared with.
 
-    The kernel is likeness for rows of the same outcome and 0 otherwise, and the same again whatever the outcome: what
-    both outcomes share and what sets them apart, in equal parts.
+    The kernel is a sum of parts: likeness at each depth, likeness of the texts' similarity, and "both pairs are inside
+    a task". Each part counts once whatever the outcome, and once with the sign of both outcomes' product: what both
+    outcomes share, and what sets them apart. shares: how much, (parts, 2), 1 in all; by default the depths alone, in
+    equal parts.
     """
 
-    def __init__(self, likeness: Likeness, states: NDArray[np.float32], sides: Numbers) -> None:
-        self.likeness, self.states, self.sides = likeness, states, sides
-        self.features = likeness.features(states)
+    def __init__(self, likeness: Likeness, view: View, shares: Numbers | None = None) -> None:
+        self.likeness, self.view = likeness, view
+        self.features = likeness.features(view.states).astype(np.float64)
+        depths = view.states.shape[1]
+        if shares is None:
+            shares = np.zeros((depths + 2, 2))
+            shares[:depths] = 1 / (2 * depths)
+        self.shares = shares
 
     @classmethod
-    def choose(
-        cls, likeness: Likeness, states: NDArray[np.float32], sides: Numbers, most: int, rng: np.random.Generator
-    ) -> Landmarks:
+    def choose(cls, likeness: Likeness, view: View, most: int, rng: np.random.Generator) -> Landmarks:
         """All rows, or `most` of them drawn at random."""
-        if len(states) > most:
-            rows = np.sort(rng.choice(len(states), most, replace=False))
-            states, sides = states[rows], sides[rows]
-        return cls(likeness, states, sides)
+        if len(view.states) > most:
+            view = view.take(np.sort(rng.choice(len(view.states), most, replace=False)))
+        return cls(likeness, view)
 
-    def kernel(self, states: NDArray[np.float32], sides: Numbers) -> Numbers:
-        """The kernel of n rows with the m landmarks, (n, m); 1 for a row with itself."""
-        found = self.likeness.between(states, self.features)
-        found *= (1 + np.outer(sides, self.sides)) / 2
+    def with_shares_of(self, view: View, values: Numbers, weights: Numbers, rng: np.random.Generator) -> Landmarks:
+        """The same landmarks, with the shares under which n values (n,) are likeliest (`likeliest_shares`)."""
+        if len(values) > _ROWS_FOR_SHARES:
+            rows = np.sort(rng.choice(len(values), _ROWS_FOR_SHARES, replace=False))
+            view, values, weights = view.take(rows), values[rows], weights[rows]
+        if not values.std() > 0:
+            return self
+        parts = Landmarks(self.likeness, view).parts(view)
+        return Landmarks(self.likeness, self.view, likeliest_shares(parts, view.sides, values, weights))
+
+    def parts(self, view: View) -> list[Numbers]:
+        """The parts of the kernel of n rows with the m landmarks, (n, m) each, without signs and shares."""
+        # In double precision: near landmarks the differences of large squares cancel.
+        features = self.likeness.features(view.states).astype(np.float64)
+        found = [rbf_kernel(features[:, one], self.features[:, one], gamma=1.0) for one in range(features.shape[1])]
+        apart = self.likeness.similarity_scale * (view.similarity[:, None] - self.view.similarity)
+        return [*found, np.exp(-np.square(apart)), np.outer(view.same_task, self.view.same_task)]
+
+    def kernel(self, view: View) -> Numbers:
+        """The kernel of n rows with the m landmarks, (n, m); at most 1, for a row with itself."""
+        found = np.zeros((len(view.states), len(self.view.states)))
+        for first in range(0, len(found), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            block = view.take(rows)
+            signs = np.outer(block.sides, self.view.sides)
+            for part, (common, contrast) in zip(self.parts(block), self.shares, strict=True):
+                if common or contrast:
+                    found[rows] += (common + contrast * signs) * part
         return found
 
     def basis(self) -> Numbers:
         """(m, r): kernel @ basis are features whose products are the (Nystrom) kernel."""
-        values, vectors = np.linalg.eigh(self.kernel(self.states, self.sides))
+        values, vectors = np.linalg.eigh(self.kernel(self.view))
         kept = values > 1e-9 * values[-1]
         return vectors[:, kept] / np.sqrt(values[kept])
+
+    def arrays(self) -> Arrays:
+        """What `from_arrays` needs, besides the likeness."""
+        return {**self.view._asdict(), "shares_of_parts": self.shares}
+
+    @classmethod
+    def from_arrays(cls, likeness: Likeness, arrays: dict[str, NDArray]) -> Landmarks:
+        """The landmarks saved by `arrays`. Those of an earlier version know nothing of similarity and tasks."""
+        nothing = np.zeros(len(arrays["sides"]))
+        known = {"similarity": nothing, "same_task": nothing} | {k: arrays[k] for k in View._fields if k in arrays}
+        return cls(likeness, View(**known), arrays.get("shares_of_parts"))
+
+
+def likeliest_shares(parts: list[Numbers], sides: Numbers, values: Numbers, weights: Numbers) -> Numbers:
+    """Shares (parts, 2), 1 in all, under which n values (n,) are likeliest: type II maximum likelihood.
+
+    The values are a Gaussian process with a free mean for each outcome, and noise of a variance that falls with the
+    weight (n,). parts: (n, n) each, as of `Landmarks.parts`. Rasmussen and Williams (2006), section 5.4. A weak prior
+    keeps variances that the values say nothing of small and finite.
+    """
+    target = (values - np.average(values, weights=weights)) / values.std()
+    signs = np.outer(sides, sides)
+    terms = [term for part in parts for term in (part, part * signs)]
+    noise = weights.mean() / weights
+    means = _FREE_MEAN * (1 + signs)
+
+    def misfit(logs: Numbers) -> tuple[float, Numbers]:
+        sizes = np.exp(logs)
+        covariance = means + sum(size * term for size, term in zip(sizes, terms, strict=False))
+        covariance[np.diag_indices_from(covariance)] += sizes[-1] * noise
+        inverse = np.linalg.inv(covariance)
+        explained = inverse @ target
+        away = (logs - _USUAL_SIZE) / _SIZES_SPREAD
+        value = 0.5 * (target @ explained + np.linalg.slogdet(covariance)[1] + away @ away)
+        slopes = [np.sum(inverse * term) - explained @ term @ explained for term in terms]
+        slopes.append(noise @ (np.diag(inverse) - explained**2))
+        return float(value), 0.5 * sizes * np.array(slopes) + away / _SIZES_SPREAD
+
+    start = np.full(len(terms) + 1, _USUAL_SIZE)
+    bounds = [_LEAST_AND_MOST] * len(start)
+    found = minimize(misfit, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _SHARE_STEPS})
+    sizes = np.exp(found.x[:-1]).reshape(-1, 2)
+    return np.asarray(sizes / sizes.sum())
 
 
 class Ridge:
@@ -117,8 +203,7 @@ class Ridge:
     def fit(
         cls,
         landmarks: Landmarks,
-        states: NDArray[np.float32],
-        sides: Numbers,
+        view: View,
         logits: Numbers,
         weights: Numbers,
         groups: NDArray[np.int64],
@@ -127,9 +212,9 @@ class Ridge:
         basis = landmarks.basis()
         mean = float(np.average(logits, weights=weights))
         # The kernel counts twice, so that a shift common to both outcomes has the variance 1.
-        smooth = np.sqrt(2) * (landmarks.kernel(states, sides) @ basis)
+        smooth = np.sqrt(2) * (landmarks.kernel(view) @ basis)
         root = np.sqrt(weights)
-        design = np.column_stack([np.ones(len(sides)), sides, smooth]) * root[:, None]
+        design = np.column_stack([np.ones(len(logits)), view.sides, smooth]) * root[:, None]
         target = (logits - mean) * root
         values, vectors = np.linalg.eigh(design.T @ design)
         values = np.maximum(values, 0.0)
@@ -143,19 +228,18 @@ class Ridge:
         found = vectors @ (moment / (values + _NOISES[int(np.argmin(errors))]))
         return cls(landmarks, np.array([mean + found[0], found[1]]), np.sqrt(2) * (basis @ found[2:]))
 
-    def predict(self, states: NDArray[np.float32], sides: Numbers) -> Numbers:
+    def predict(self, view: View) -> Numbers:
         """Logits, (n,)."""
-        return self.line[0] + sides * self.line[1] + self.landmarks.kernel(states, sides) @ self.weights
+        return self.line[0] + view.sides * self.line[1] + self.landmarks.kernel(view) @ self.weights
 
     def arrays(self) -> Arrays:
         """What `from_arrays` needs, besides the likeness."""
-        marks = self.landmarks
-        return {"states": marks.states, "sides": marks.sides, "line": self.line, "weights": self.weights}
+        return {**self.landmarks.arrays(), "line": self.line, "weights": self.weights}
 
     @classmethod
     def from_arrays(cls, likeness: Likeness, arrays: dict[str, NDArray]) -> Self:
         """The ridge saved by `arrays`."""
-        return cls(Landmarks(likeness, arrays["states"], arrays["sides"]), arrays["line"], arrays["weights"])
+        return cls(Landmarks.from_arrays(likeness, arrays), arrays["line"], arrays["weights"])
 
 
 class Named(NamedTuple):
@@ -223,9 +307,9 @@ class Logistic:
         """The variance most believed in."""
         return max(self.posteriors, key=lambda one: one.share).variance
 
-    def predict(self, states: NDArray[np.float32], sides: Numbers, named: Named) -> Numbers:
+    def predict(self, view: View, named: Named) -> Numbers:
         """Probabilities of change, (n,)."""
-        return self.predict_smooth(self.landmarks.kernel(states, sides) @ self.basis, named)
+        return self.predict_smooth(self.landmarks.kernel(view) @ self.basis, named)
 
     def predict_smooth(self, smooth: Numbers, named: Named) -> Numbers:
         """As `predict`, from the smooth features."""
@@ -240,8 +324,7 @@ class Logistic:
 
     def arrays(self) -> Arrays:
         """What `from_arrays` needs, besides the likeness."""
-        marks = self.landmarks
-        found: Arrays = {"states": marks.states, "sides": marks.sides, "basis": self.basis}
+        found: Arrays = {**self.landmarks.arrays(), "basis": self.basis}
         found["shares"] = np.array([one.share for one in self.posteriors])
         found["variances"] = np.array([one.variance for one in self.posteriors])
         for number, one in enumerate(self.posteriors):
@@ -255,7 +338,7 @@ class Logistic:
             Posterior(float(share), float(variance), arrays[f"coefficients-{number}"], arrays[f"root-{number}"])
             for number, (share, variance) in enumerate(zip(arrays["shares"], arrays["variances"], strict=True))
         ]
-        return cls(Landmarks(likeness, arrays["states"], arrays["sides"]), arrays["basis"], posteriors, iterations)
+        return cls(Landmarks.from_arrays(likeness, arrays), arrays["basis"], posteriors, iterations)
 
 
 def _newton(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -117,6 +117,18 @@ class StateReader:
                 layers.append(_means(below.float(), batch))
             layers.append(_means(self.encoder.encode(batch, None, below), batch))
             return torch.stack(layers, dim=1).cpu().numpy()
+
+
+def cosines(pairs: Sequence[Pair], alone: Mapping[str, NDArray[np.floating]]) -> NDArray[np.float64]:
+    """Cosine similarity of each pair's texts, (n,), from what is known of each text alone, (hidden,); 0 where nothing
+    is."""
+    if not alone:
+        return np.zeros(len(pairs))
+    evidence = np.array([alone[pair.evidence_text] for pair in pairs], dtype=np.float64)
+    target = np.array([alone[pair.target_text] for pair in pairs], dtype=np.float64)
+    lengths = np.linalg.norm(evidence, axis=1) * np.linalg.norm(target, axis=1)
+    products = np.einsum("ij,ij->i", evidence, target)
+    return np.divide(products, lengths, out=np.zeros(len(pairs)), where=lengths > 0)
 
 
 def forget_states() -> None:

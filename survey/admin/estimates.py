@@ -9,7 +9,7 @@ from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.results import estimating, stored_estimates
+from survey.services.results import beside, estimating, stored_estimates
 from survey.services.results.estimators import Figure, in_words_p
 
 
@@ -27,6 +27,9 @@ class FigureRow:
     agree: str
     p: str
     notes: str
+    such_questions: str
+    weighted: str
+    bounds: str
 
 
 def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> dict[str, Any]:
@@ -53,6 +56,12 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
         "report": report,
         "figures": [*rows[:1], *assisted, *rows[1:]],
         "checks": [row(check) for check in report.checks],
+        "leaving_notes": [] if report.leaving is None else [*beside.about_leaving(report.leaving)],
+        "leaving_head": beside.LEAVING_HEAD,
+        "leaving_rows": []
+        if report.leaving is None or not report.leaving.lines[0].unanswered
+        else [beside.leaving_row(line) for line in report.leaving.lines],
+        "leaving_figures": rows,
         "tables": [
             (
                 division.name,
@@ -76,6 +85,7 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             )
             for line in report.majorities
         ],
+        "about_the_auc": [*beside.about_the_auc(report.noise)],
         "anytime": [
             (
                 line,
@@ -110,6 +120,9 @@ def row(figure: Figure, title: str = "") -> FigureRow:
         agree="–" if figure.agreement is None else in_words_p(figure.agreement.p),
         p="" if found is None else in_words_p(found.p_two_sided()),
         notes=figure.notes,
+        such_questions=beside.such_questions_in_words(figure),
+        weighted=beside.weighted_in_words(figure),
+        bounds=beside.bounds_in_words(figure),
     )
 
 

@@ -570,6 +570,10 @@ _ESTIMATED: dict[str, Any] = {
     "agreement": None,
     "agreement_withheld": "1 of 2 stages have an effective sample of 30 and 10 people",
     "notes": "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people",
+    "such_questions": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
+    "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
+    "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
+    "worst_case": {"interval": [0.33, 0.46], "odds_ratio": None, "unanswered": 30},
 }
 
 
@@ -605,7 +609,12 @@ _ESTIMATED: dict[str, Any] = {
                         }
                     ]
                 },
-                "noise": {"false_changes": {}, "retests": {}, "ceiling": None},
+                "noise": {
+                    "false_changes": {},
+                    "retests": {},
+                    "auc_limit": None,
+                    "no_limit": "stage 1: no item was answered by two people",
+                },
                 "majorities": [
                     {
                         "stage": 8,
@@ -623,6 +632,22 @@ _ESTIMATED: dict[str, Any] = {
                         "notes": "a mixture of the ends of the scores, no share of all items",
                     }
                 ],
+                "leaving": {
+                    "outcome": "share that changes, changes over 0",
+                    "odds_ratio": 2.0,
+                    "no_weights": "",
+                    "lines": [
+                        {
+                            "factor": "",
+                            "level": "",
+                            "people": 62,
+                            "left": 4,
+                            "given": 930,
+                            "unanswered": 30,
+                            "test": {"at_risk": 842, "left": 4, "p": None, "reason": "4 people left, fewer than 10"},
+                        }
+                    ],
+                },
                 "anytime": [
                     {
                         "stage": 1,
@@ -661,16 +686,24 @@ class EstimatesSerializer(serializers.Serializer[Any]):
         child=serializers.DictField(),
         help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. The ends "
         "of an interval are null where nothing varies; agreement (f, degrees_of_freedom, p, untested stages) is null "
-        "where agreement_withheld says why.",
+        "where agreement_withheld says why. Where people left: the one weighted for that (stayed), and bounds for an "
+        "odds ratio (bounds) and for anything (worst_case). such_questions has the interval for a population of "
+        "questions.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
     checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")
     divisions = serializers.ListField(child=serializers.DictField())
     slots = serializers.DictField(child=serializers.ListField(child=serializers.DictField()))
-    noise = serializers.DictField(help_text="From the controls: false changes, retests, the highest AUC possible.")
+    noise = serializers.DictField(
+        help_text="From the controls: false changes, retests, and an upper limit of the AUC that predictors of items "
+        "can reach (auc_limit), or why there is none (no_limit)."
+    )
     majorities = serializers.ListField(
         child=serializers.DictField(),
         help_text="Majority labels of the items of frozen test stages: by stratum, and together where it is empty.",
+    )
+    leaving = serializers.DictField(
+        allow_null=True, help_text="People who left before their last item, and whether they did by their last answer."
     )
     anytime = serializers.ListField(
         child=serializers.DictField(),

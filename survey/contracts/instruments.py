@@ -62,6 +62,9 @@ class Candidates:
 
 # The control that asks an earlier item of the same booklet again. The core plans it.
 REPEAT = "repeat"
+# The control that asks an item of another booklet of the same stage of one more person. The core plans it, for every
+# instrument, where the study file names it.
+ANOTHER_PERSON = "another_person"
 
 
 # Capabilities
@@ -374,7 +377,8 @@ class Practice(ABC):
 class Controls(ABC):
     """Control slots, which measure how noisy answers are."""
 
-    # The instrument's own kinds, which `draw` draws, and REPEAT, which the core plans itself.
+    # The instrument's own kinds, which `draw` draws, and REPEAT, which the core plans itself. ANOTHER_PERSON is not one
+    # of them: a study asks for it by name.
     kinds: ClassVar[tuple[str, ...]]
 
     def draw(self, *, kind: str, count: int, questions: Sequence["Question"], rng: np.random.Generator) -> np.ndarray:
@@ -613,6 +617,11 @@ class Instrument(ABC):
         """The questions that each stored item shows, in order; the one that it asks about comes first. The items may be
         of several studies of this kind."""
         return [() for _item in items]
+
+    def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
+        """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
+        after `read_labels`: whoever keeps the keys with the items can save reading the questions."""
+        return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
 
     def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""

@@ -14,7 +14,8 @@ class Measure:
 
     `where`, if given, restricts the mean to a part of the candidates: it is true for answers to that part. `per`, if
     given, makes the figure a ratio: the sum of `values` over the sum of `per`, with one number of each per answer, such
-    as right guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words.
+    as right guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words. `span`, if given,
+    has the lowest and the highest value that an answer can have, for worst-case bounds; that of a share is known.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Measure:
     values: np.ndarray
     where: np.ndarray | None = None
     per: np.ndarray | None = None
+    span: tuple[float, float] | None = None
 
     @property
     def is_share(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from django.utils import timezone
 
 from survey.contracts import instruments
-from survey.contracts.instruments import REPEAT, Instrument
+from survey.contracts.instruments import ANOTHER_PERSON, REPEAT, Instrument
 from survey.exceptions import StateRefused
 from survey.models import Booklet, CompletionCode, Item, Question, Slot, Stage, Stratum, Study
 from survey.services.banks.eligibility import eligible_questions
@@ -108,7 +108,7 @@ def _controls(
         return []
     found = []
     for kind in roles.control_kinds or controls.kinds:
-        if kind == REPEAT:  # It would show the same screens again.
+        if kind in (REPEAT, ANOTHER_PERSON):  # They would show the same screens again.
             continue
         row = controls.draw(kind=kind, count=1, questions=questions, rng=rng)
         key = instrument.item_key(row[0], questions)

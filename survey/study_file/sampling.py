@@ -18,6 +18,7 @@ from bandit.designs import (
     Uniform,
 )
 from bandit.errors import DesignError
+from bandit.leaving import ODDS_RATIO
 
 from .base import Name, Strict, WrongKey
 
@@ -232,6 +233,13 @@ def refuse_misplaced_pilots(stages: Sequence[StageConfig]) -> None:
                 ("stages", index, "opens"),
                 "a person looks at the pilot and opens what follows by hand: remove opens",
             )
+
+
+class EstimatesConfig(Strict):
+    """How estimates are made. `odds_ratio`: between unanswered and answered items, for the bounds that stand beside
+    every figure where people left."""
+
+    odds_ratio: float = Field(default=ODDS_RATIO, ge=1, le=100)
 
 
 class PredictorChoice(Strict):

@@ -14,6 +14,7 @@ from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
     EXHAUSTIVE_DESIGNS,
     CandidatesConfig,
+    EstimatesConfig,
     PredictorConfig,
     QuestionsConfig,
     RolesConfig,
@@ -74,6 +75,7 @@ class StudyConfig(Strict):
     candidates: CandidatesConfig = CandidatesConfig()
     roles: RolesConfig = RolesConfig()
     predictor: PredictorConfig | None = None
+    estimates: EstimatesConfig = EstimatesConfig()
     sitting: SittingConfig = SittingConfig()
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bandit import DesignError, auc_ceiling, false_change_rate, retest_correlation
+import bandit
+from bandit import DesignError, false_change_rate, retest_correlation
+from tests.bandit import noise_cases
 
 
 def test_the_rate_of_false_change_is_a_share_by_people():
@@ -56,28 +59,99 @@ def best_auc(chance):
     return (greater * weight).sum() / weight.sum()
 
 
+def variance_of(chance):
+    """As if the items' chances were known: no error."""
+    estimate = bandit.naive_mean(values=(np.asarray(chance) - np.mean(chance)) ** 2, cluster=np.arange(len(chance)))
+    return replace(estimate, standard_error=0.0, degrees_of_freedom=10.0)
+
+
+def known(share):
+    return replace(bandit.naive_mean(values=[0, 1], cluster=[1, 2]), value=share, standard_error=0.0)
+
+
 @given(st.lists(st.floats(0.01, 0.99), min_size=2, max_size=40))
-def test_no_predictor_can_pass_the_ceiling(chances):
-    chance = np.array(chances)
-    base = chance.mean()
-    retest = chance.var() / (base * (1 - base))
-    ceiling = auc_ceiling(base_rate=base, false_change=chance.min(), retest=min(1.0, retest))
-    assert best_auc(chance) <= ceiling + 1e-9
+def test_no_predictor_of_items_can_pass_the_limit_with_everything_known(chances):
+    limit = bandit.auc_limit(between_items=variance_of(chances), base_rate=known(np.mean(chances))).limit
+    assert best_auc(chances) <= limit + 1e-9
 
 
-def test_the_ceiling_is_reached_by_evenly_spread_chances_and_by_all_or_nothing():
+def test_the_limit_is_reached_by_evenly_spread_chances():
     even = np.linspace(0, 1, 1001)
-    assert auc_ceiling(base_rate=0.5, retest=even.var() / 0.25) == pytest.approx(best_auc(even), abs=1e-3)
-    split = np.array([0.1] * 7 + [1.0] * 3)
-    assert auc_ceiling(base_rate=split.mean(), false_change=0.1) == pytest.approx(best_auc(split))
-    assert auc_ceiling(base_rate=0.3) == 1.0
-    assert auc_ceiling(base_rate=0.3, retest=-0.2) == 0.5
-    assert auc_ceiling(base_rate=0.3, false_change=0.4) == 0.5
+    limit = bandit.auc_limit(between_items=variance_of(even), base_rate=known(0.5))
+    assert limit.limit == pytest.approx(best_auc(even), abs=1e-3)
+    assert bandit.auc_limit(between_items=variance_of([0.3, 0.3]), base_rate=known(0.3)).limit == 0.5
+    assert bandit.auc_limit(between_items=variance_of([0.0, 1.0]), base_rate=known(0.5)).limit == 1.0
+
+
+def test_uneven_false_change_does_not_lower_the_limit():
+    """The share that changes without evidence, .1 on average, differs between items: .904 can be reached."""
+    chance = np.array([0.01] * 60 + [0.35] * 20 + [0.98] * 20)
+    limit = bandit.auc_limit(between_items=variance_of(chance), base_rate=known(chance.mean())).limit
+    assert best_auc(chance) > 0.9 and limit >= best_auc(chance)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_without_both_kinds_of_answers_there_is_no_limit(share):
+    with pytest.raises(DesignError, match="base_rate: must be a share between 0 and 1"):
+        bandit.auc_limit(between_items=variance_of([0.3, 0.5]), base_rate=known(share))
+
+
+def test_the_variance_between_items_is_the_mean_product_of_two_peoples_deviations():
+    value = [1, 1, 1, 0, 0, 0, 1, 0, 1, 1]
+    item = [1, 1, 2, 2, 3, 3, 3, 4, 4, 5]
+    cluster = ["a", "b", "a", "c", "b", "c", "d", "a", "d", "e"]
+    stratum = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+    found = bandit.item_variance(values=value, item=item, cluster=cluster, stratum=stratum, sizes=[100, 300], mean=0.4)
+    three = ((-0.4) * (-0.4) + 2 * (-0.4) * 0.6) / 3
+    expected = 0.25 * (0.36 - 0.24) / 2 + 0.75 * (three - 0.24) / 2
+    assert found.value == pytest.approx(expected) and (found.n, found.n_clusters) == (4, 4)
+    again = bandit.item_variance(
+        values=[*value, 0],
+        item=[*item, 1],
+        cluster=[*cluster, "a"],
+        stratum=[*stratum, 0],
+        sizes=[100, 300],
+        mean=0.4,
+    )
+    assert again.value == found.value  # A person's second answer to an item tells of the person.
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"base_rate": 0}, {"base_rate": 0.3, "false_change": -0.1}, {"base_rate": 0.3, "retest": 1.1}]
+    ("changes", "message"),
+    [
+        ({"stratum": [0, 0, 1, 1]}, "stratum 0: 1 items that two people answered, fewer than 2"),
+        ({"values": [0, 1, 2, 1]}, "values: need 0 or 1"),
+        ({"cluster": [1, 2, 1]}, "must be equally long"),
+    ],
 )
-def test_rates_out_of_range_are_refused(arguments):
-    with pytest.raises(DesignError, match="must be a"):
-        auc_ceiling(**arguments)
+def test_too_few_items_of_two_people_are_refused(changes, message):
+    arguments = {"values": [0, 1, 1, 1], "item": [1, 1, 2, 2], "cluster": [1, 2, 1, 2], "stratum": [0] * 4}
+    with pytest.raises(DesignError, match=message):
+        bandit.item_variance(**(arguments | changes), sizes=[5, 5], mean=0.5)
+
+
+def test_a_retest_is_of_all_items_where_weights_say_so():
+    """Half of the repeats are of items of which there are nine times as many."""
+    rng = np.random.default_rng(3)
+    rare, many = rng.normal(size=2000), rng.normal(size=2000)
+    first = np.concatenate([rare, many])
+    second = np.concatenate([rare, rng.normal(size=2000)])
+    people = np.arange(4000) % 50
+    plain = retest_correlation(first=first, second=second, cluster=people)
+    weighted = retest_correlation(first=first, second=second, cluster=people, weight=np.repeat([1.0, 9.0], 2000))
+    assert plain.correlation == pytest.approx(0.5, abs=0.05) and weighted.correlation == pytest.approx(0.1, abs=0.05)
+    assert weighted.interval[0] < weighted.correlation < weighted.interval[1] < plain.interval[0]
+    assert weighted.same == pytest.approx(0.1, abs=0.01)
+    with pytest.raises(DesignError, match="weight: needs a number above 0"):
+        retest_correlation(first=first, second=second, cluster=people, weight=np.zeros(4000))
+
+
+@pytest.mark.parametrize("habits", [noise_cases.PERSON, noise_cases.CARRY_OVER, noise_cases.EXTREMITY, noise_cases.ALL])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_the_limit_is_below_the_best_auc_in_at_most_5_percent_of_studies(habits, uneven):
+    found = [
+        noise_cases.limit(np.random.default_rng([17, seed]), habits, uneven=uneven, people=60, stages=2)
+        for seed in range(120)
+    ]
+    assert np.mean([limit < best for limit, best in found]) <= 0.05
+    assert np.mean([limit for limit, _best in found]) < 1 or uneven  # It says something, on the whole.

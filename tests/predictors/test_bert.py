@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from predictors import artifacts, registry
+from predictors import artifacts, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
-from predictors.evaluation import area_under_curve
+from predictors.evaluation import area_under_curve, negative_log_likelihood
 from tests.predictors.tiny import learnable_labels, save_tiny_bert, some_pairs
 
 pytestmark = pytest.mark.torch
@@ -437,3 +437,52 @@ def test_it_can_be_cloned_like_any_estimator_of_scikit_learn(tiny_params):
     assert json.dumps(clone(_fitted(tiny_params)).get_params()) == json.dumps(
         registry.create("bert", tiny_params).get_params()
     )
+
+
+def test_rows_kept_back_recalibrate_the_average(tiny_params):
+    """A teacher's squeezed probabilities teach the order of pairs, and people's labels how far apart they are."""
+    rng = np.random.default_rng(8)
+    taught, labelled, fresh = some_pairs(240, seed=21), some_pairs(200, seed=22), some_pairs(200, seed=23)
+    squeezed = 0.4 + 0.2 * learnable_labels(taught) + 0.01 * rng.normal(size=len(taught))
+    rows, labels = taught + labelled, np.append(squeezed, learnable_labels(labelled))
+    losses = []
+    for share in (0.0, 0.3):
+        found = registry.create("bert", {**tiny_params, "head": "segments", "calibration_share": share}, 0)
+        losses.append(
+            negative_log_likelihood(learnable_labels(fresh), found.fit(rows, labels).predict_proba(fresh)[:, 1])
+        )
+    assert losses[1] < losses[0] - 0.02
+
+
+def test_shares_of_few_answers_recalibrate_all_alike(tiny_params):
+    """Where labels are shares, those that happen to be 0 or 1 are no better than the others."""
+    pairs = some_pairs(300, seed=24)
+    shares = np.random.default_rng(9).binomial(4, 0.2 + 0.3 * learnable_labels(pairs)) / 4
+    found = registry.create("bert", {**tiny_params, "calibration_share": 0.5}, 0).fit(pairs, shares)
+    assert found.predict_proba(pairs)[:, 1].mean() == pytest.approx(shares.mean(), abs=0.05)
+
+
+def test_nothing_is_kept_back_where_it_would_be_too_little(tiny_params):
+    pairs = some_pairs(60, seed=25)
+    one, other = (
+        registry.create("bert", {**tiny_params, "calibration_share": share}, 0).fit(pairs, learnable_labels(pairs))
+        for share in (0.0, 0.4)
+    )
+    assert (one.predict_proba(pairs) == other.predict_proba(pairs)).all()
+    assert other.members_[0].n_examples_ == 60
+
+
+def test_pairs_kept_back_come_back_from_a_folder(tiny_params, tmp_path):
+    pairs = some_pairs(200, seed=26)
+    params = {**tiny_params, "calibration_share": 0.4}
+    found = registry.create("bert", params, 0).fit(pairs, learnable_labels(pairs))
+    kept = [member.kept_back_ for member in found.members_]
+    assert all(len(one.labels) >= 40 for one in kept)
+    assert [member.n_examples_ + len(one.labels) for member, one in zip(found.members_, kept, strict=True)] == [200] * 2
+    artifacts.save(found, tmp_path / "saved")
+    assert (artifacts.load(tmp_path / "saved").predict_proba(pairs) == found.predict_proba(pairs)).all()
+    folders = [tmp_path / f"one-{index}" for index in range(2)]
+    for index, folder in enumerate(folders):
+        training.train_member("bert", params, 0, index, pairs, list(learnable_labels(pairs)), None, folder)
+    expected = found.predict_proba(pairs)[:, 1].astype(np.float32)
+    assert training.score(folders, pairs) == pytest.approx(expected, abs=1e-6)

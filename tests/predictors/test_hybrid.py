@@ -269,13 +269,70 @@ def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
 
 
 def test_predictions_are_averaged_over_what_the_coefficients_may_be():
-    from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Posterior
+    from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Posterior, View
 
     likeness = Likeness(np.zeros((1, 4), dtype=np.float32), np.ones((1, 4), dtype=np.float32))
-    marks = Landmarks(likeness, np.zeros((1, 1, 2, 1), dtype=np.float32), np.ones(1))
+    marks = Landmarks(likeness, View(np.zeros((1, 1, 2, 1), dtype=np.float32), np.ones(1), np.zeros(1), np.zeros(1)))
     posterior = Posterior(share=1.0, variance=0.0, coefficients=np.array([2.0]), root=np.array([[3.0]]))
     named = Named(np.ones((1, 1)), np.ones(1), np.zeros(1))
     found = Logistic(marks, np.ones((1, 1)), [posterior], 1).predict_smooth(np.zeros((1, 1)), named)
     drawn = sigmoid(np.random.default_rng(5).normal(2.0, 3.0, 200_000)).mean()
     assert found[0] == pytest.approx(drawn, abs=0.02)
     assert abs(found[0] - sigmoid(np.array([2.0]))[0]) > 0.1
+
+
+def test_the_kernel_counts_the_parts_that_made_the_values():
+    from predictors.estimators.hybrid_models import Landmarks, Likeness, View, likeliest_shares
+
+    rng = np.random.default_rng(6)
+    count = 160
+    states = rng.normal(size=(count, 2, 2, 3)).astype(np.float32)
+    sides = np.where(np.arange(count) % 2, 1.0, -1.0)
+    view = View(states, sides, rng.normal(size=count), (rng.uniform(size=count) < 0.3).astype(float))
+    parts = Landmarks(Likeness.learn(view, rng), view).parts(view)
+    noise = 0.1 * rng.normal(size=count)
+    by_similarity = likeliest_shares(parts, sides, np.sin(2 * view.similarity) + sides + noise, np.ones(count))
+    by_outcome = likeliest_shares(parts, sides, sides * np.sin(2 * view.similarity) + noise, np.ones(count))
+    by_task = likeliest_shares(parts, sides, 2 * view.same_task + noise, np.ones(count))
+    assert by_similarity.shape == (4, 2)
+    assert by_similarity.sum() == pytest.approx(1)
+    assert by_similarity[2, 0] > 0.8
+    assert by_outcome[2, 1] > 0.8
+    assert by_task[3, 0] > 0.8
+
+
+def test_similar_texts_are_known_as_similar(params):
+    """Where labels follow the similarity of the texts alone, and no task, word or outcome says it."""
+    rng = np.random.default_rng(7)
+    words = np.array(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"])
+
+    def rows(count: int) -> tuple[list[Pair], np.ndarray]:
+        found, alike = [], rng.uniform(size=count) < 0.5
+        for one in alike:
+            evidence = " ".join(rng.choice(words, 4))
+            found.append(Pair(evidence, evidence if one else " ".join(rng.choice(words, 4)), "a", "b", 1))
+        return found, alike.astype(float)
+
+    pairs, labels = rows(80)
+    fresh, expected = rows(80)
+    assert area_under_curve(expected, changed(hybrid(params).fit(pairs, labels), fresh)) > 0.95
+
+
+def test_a_fit_of_an_earlier_version_is_read_without_the_similarity(params, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    pairs, fresh = some_pairs(40, seed=18), some_pairs(10, seed=19)
+    found = hybrid(params).fit(pairs, learnable_labels(pairs))
+    found.save_files(tmp_path)
+    arrays = load_file(tmp_path / "hybrid.safetensors")
+    newer = {"text_centre", "similarity", "likeness.similarity_scale"}
+    parts = {"similarity", "same_task", "shares_of_parts"}
+    old = {name: one for name, one in arrays.items() if name not in newer and name.split(".")[-1] not in parts}
+    for name in [name for name in old if name.startswith(("logistic.coefficients", "logistic.root"))]:
+        old[name] = np.ascontiguousarray(np.delete(old[name], 3, axis=0))
+    save_file(old, tmp_path / "hybrid.safetensors")
+    earlier = type(found).load_files(tmp_path)
+    assert len(arrays) > len(old)
+    probabilities = changed(earlier, fresh)
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    assert np.corrcoef(probabilities, changed(found, fresh))[0, 1] > 0.5

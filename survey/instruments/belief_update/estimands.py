@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Item, Question, Task
 
 THRESHOLDS = (0, 5, 10)
+BELIEFS = (0.0, 100.0)
 OUTCOMES = ("incorrect", "correct")
 NO_EVIDENCE = "no evidence"
 
@@ -36,14 +37,26 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
     return Estimands(
         measures=[
             *(_measure("changed", "share that changes", "share", counted, at) for at, counted in counts.items()),
-            *(_measure("change", "mean change", "points", counted * change, at) for at, counted in counts.items()),
             *(
-                _measure("size", "mean absolute change", "points", counted * np.abs(change), at)
+                _measure("change", "mean change", "points", counted * change, at, (-BELIEFS[1], BELIEFS[1]))
                 for at, counted in counts.items()
             ),
-            Measure("prior", "mean prior", "points", prior),
-            Measure("posterior_incorrect", "mean posterior after an incorrect answer", "points", posterior, wrong),
-            Measure("posterior_correct", "mean posterior after a correct answer", "points", posterior, right),
+            *(
+                _measure("size", "mean absolute change", "points", counted * np.abs(change), at, BELIEFS)
+                for at, counted in counts.items()
+            ),
+            Measure("prior", "mean prior", "points", prior, span=BELIEFS),
+            Measure(
+                "posterior_incorrect",
+                "mean posterior after an incorrect answer",
+                "points",
+                posterior,
+                wrong,
+                span=BELIEFS,
+            ),
+            Measure(
+                "posterior_correct", "mean posterior after a correct answer", "points", posterior, right, span=BELIEFS
+            ),
         ],
         checks=[
             Check(
@@ -59,9 +72,20 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
     )
 
 
-def _measure(name: str, title: str, unit: str, values: np.ndarray, threshold: int) -> Measure:
+def _measure(
+    name: str,
+    title: str,
+    unit: str,
+    values: np.ndarray,
+    threshold: int,
+    span: tuple[float, float] | None = None,
+) -> Measure:
     return Measure(
-        f"{name}_over_{threshold}", f"{title}, changes over {threshold}", unit, np.asarray(values, dtype=np.float64)
+        f"{name}_over_{threshold}",
+        f"{title}, changes over {threshold}",
+        unit,
+        np.asarray(values, dtype=np.float64),
+        span=span,
     )
 
 

@@ -180,6 +180,10 @@ class BeliefUpdate(Instrument):
         both = [(pairs[item.pk].target, pairs[item.pk].evidence) for item in items]
         return [tuple(question for question in pair if question is not None) for pair in both]
 
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        both = [(item.pair.target_id, item.pair.evidence_id) for item in items]
+        return [tuple(key for key in pair if key is not None) for pair in both]
+
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         Pair.objects.bulk_create(
             [

@@ -12,17 +12,13 @@ from survey.console.command import HunchCommand, add_condition
 from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
-from survey.services.results import estimating
+from survey.services.results import beside, estimating
 from survey.services.results.estimating import MajorityLine, StudyEstimates
 from survey.services.results.estimators import DivisionFigures, Figure, in_words_p
 from survey.services.results.stage_rows import STATES
 from survey.services.studies import finding
 
-COLUMNS = (
-    *("figure", "title", "unit", "division", "label", "kind", "stage", "role", "weight"),
-    *("value", "standard_error", "low", "high", "method", "degrees_of_freedom", "answers", "respondents"),
-    *("effective_sample_size", "weight_lowest", "weight_highest", "too_few", "p", "agree_p", "notes"),
-)
+COLUMNS = tuple(beside.ESTIMATE_COLUMNS)
 SLOT_COLUMNS = ("division", "label", "planned", *STATES)
 
 
@@ -57,7 +53,12 @@ class Command(HunchCommand):
             help="changes up to this size count as none (points); --by shows the first one",
         )
         add_condition(parser)
-        parser.add_argument("--out", type=Path, metavar="DIR", help="write estimates.csv, slots.csv and estimates.json")
+        parser.add_argument(
+            "--out",
+            type=Path,
+            metavar="DIR",
+            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, a codebook of them, and estimates.json",
+        )
 
     def handle(
         self,
@@ -96,6 +97,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     yield ""
     yield "All stages together"
     header = ["figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "weights", "agree p"]
+    header.append("interval, such questions")
     assisted = [report.assisted] if report.assisted else []
     rows = [_row(figure, figure.title) for figure in report.figures]
     rows[1:1] = [_row(figure, f"{figure.title}, model-assisted") for figure in assisted]
@@ -108,6 +110,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     for check in report.checks:
         yield ""
         yield _check(check)
+    yield from _leaving(report)
     yield ""
     yield "Each stage by itself"
     yield table(
@@ -172,7 +175,7 @@ def _row(figure: Figure, title: str) -> list[str]:
     naive = "-" if figure.naive is None else _number(figure.naive.value, figure.unit)
     found = figure.combined
     if found is None:
-        return [title, "-", "-", "-", naive, *["-"] * 5]
+        return [title, "-", "-", "-", naive, *["-"] * 6]
     return [
         title + (" *" if figure.notes else ""),
         _number(found.value, figure.unit),
@@ -184,6 +187,7 @@ def _row(figure: Figure, title: str) -> list[str]:
         f"{found.effective_sample_size:.0f}",
         f"{found.weight_range[0]:.2f} to {found.weight_range[1]:.2f}",
         "-" if figure.agreement is None else in_words_p(figure.agreement.p).removeprefix("p = ").removeprefix("p "),
+        beside.such_questions_in_words(figure),
     ]
 
 
@@ -215,13 +219,17 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
     if division.note:
         yield division.note
     rows = [
-        [label, figure.title, *_row(figure, "")[1:8], figure.notes]
+        [
+            *(label, figure.title, *_row(figure, "")[1:8]),
+            *(beside.such_questions_in_words(figure), beside.weighted_in_words(figure)),
+            *(beside.bounds_in_words(figure), figure.notes),
+        ]
         for label, figures in zip(division.labels, division.figures, strict=True)
         for figure in figures
         if figure.combined is not None and not figure.name.endswith(others)
     ]
-    header = [division.name, "figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "note"]
-    yield table(header, rows)
+    header = [division.name, "figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS"]
+    yield table([*header, "interval, such questions", "weighted for leaving", "bounds", "note"], rows)
     for figure in division.differences:
         if figure.combined is not None and not figure.name.endswith(others):
             yield (
@@ -237,9 +245,32 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
         yield f"No estimate: {', '.join(silent)}"
 
 
+def _leaving(report: StudyEstimates) -> Iterator[str]:
+    if report.leaving is None:
+        return
+    yield ""
+    yield f"People who left, and after which answer (it: {report.leaving.outcome})"
+    yield from beside.about_leaving(report.leaving)
+    if not report.leaving.lines[0].unanswered:
+        return
+    yield table(list(beside.LEAVING_HEAD), [beside.leaving_row(line) for line in report.leaving.lines])
+    yield table(
+        ["figure", "plain", "weighted for leaving", f"bounds, odds ratio {report.leaving.odds_ratio:g}"],
+        [
+            [
+                figure.title,
+                _short(figure.combined, figure.unit) or "-",
+                beside.weighted_in_words(figure),
+                beside.bounds_in_words(figure),
+            ]
+            for figure in report.figures
+        ],
+    )
+
+
 def _noise(report: StudyEstimates) -> Iterator[str]:
     noise = report.noise
-    if not noise.false_changes and not noise.retests:
+    if not noise.false_changes and not noise.retests and noise.auc_limit is None:
         return
     yield ""
     yield "Noise of the answers, from the controls"
@@ -255,8 +286,8 @@ def _noise(report: StudyEstimates) -> Iterator[str]:
             f"- asked twice, {name.replace('_', ' ')}: correlation {retest.correlation:.2f} [{low:.2f}, {high:.2f}], "
             f"the same in {100 * retest.same:.0f} % ({retest.n} items, {retest.n_clusters} people)"
         )
-    if noise.ceiling is not None:
-        yield f"- no predictor can have an AUC above {noise.ceiling:.3f} on answers with this noise"
+    for sentence in beside.about_the_auc(noise):
+        yield f"- {sentence}"
 
 
 def _anytime(report: StudyEstimates) -> Iterator[str]:
@@ -326,6 +357,9 @@ def _write(report: StudyEstimates, folder: Path) -> list[Path]:
         for name, header, rows in (
             ("estimates.csv", COLUMNS, list(_rows(report))),
             ("slots.csv", SLOT_COLUMNS, list(_slot_rows(report))),
+            ("leaving.csv", tuple(beside.LEAVING_COLUMNS), _leaving_rows(report)),
+            ("noise.csv", tuple(beside.NOISE_COLUMNS), list(beside.noise_values(report.noise))),
+            ("codebook.csv", ("file", "column", "meaning"), _codebook()),
         ):
             with replace_file(folder / name) as path, path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
@@ -371,6 +405,10 @@ def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "")
     yield [*before, kind, "", "", "", *_values(figure.combined), "" if p is None else p, agree, figure.notes]
     if figure.naive is not None:
         yield [*before, "naive", "", "", "", *_values(figure.naive), "", "", ""]
+    for other in beside.beside(figure):
+        values = _values(other.estimate)
+        values[2:4] = other.interval
+        yield [*before, other.kind, "", "", "", *values, "", "", other.note]
     for stage in figure.stages:
         yield [
             *before,
@@ -399,6 +437,19 @@ def _values(estimate: Estimate | None) -> list[Any]:
         *estimate.weight_range,
         estimate.too_few,
     ]
+
+
+def _leaving_rows(report: StudyEstimates) -> list[list[Any]]:
+    return [] if report.leaving is None else [beside.leaving_values(line) for line in report.leaving.lines]
+
+
+def _codebook() -> list[list[Any]]:
+    known = (
+        ("estimates.csv", beside.ESTIMATE_COLUMNS),
+        ("leaving.csv", beside.LEAVING_COLUMNS),
+        ("noise.csv", beside.NOISE_COLUMNS),
+    )
+    return [[file, column, meaning] for file, columns in known for column, meaning in columns.items()]
 
 
 def _slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:

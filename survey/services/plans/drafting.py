@@ -17,7 +17,7 @@ from bandit.errors import DesignError
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles
 from bandit.short_booklets import deal_short_with_repeats
 from survey.contracts import instruments
-from survey.contracts.instruments import REPEAT
+from survey.contracts.instruments import ANOTHER_PERSON, REPEAT
 from survey.models import Question, Slot, Stage, Study
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
@@ -77,7 +77,7 @@ class Recipe:
 
 
 def control_kinds(roles: RolesConfig, instrument: instruments.Instrument) -> tuple[str, ...]:
-    """The kinds of controls that a study asks; none for an instrument that has none.
+    """The kinds of controls that a study asks; by default all that the instrument has.
 
     Raises:
         DesignError: the study file names one that the instrument does not have.
@@ -85,9 +85,10 @@ def control_kinds(roles: RolesConfig, instrument: instruments.Instrument) -> tup
     kinds = instrument.controls.kinds if instrument.controls is not None else ()
     if roles.control_kinds is None:
         return kinds
-    strangers = [kind for kind in roles.control_kinds if kind not in kinds]
+    possible = (*kinds, ANOTHER_PERSON)
+    strangers = [kind for kind in roles.control_kinds if kind not in possible]
     if strangers:
-        known = ", ".join(kinds) or "none"
+        known = ", ".join(possible)
         raise DesignError(f"control_kinds: {instrument.name} has {known}, not {', '.join(strangers)}")
     return tuple(dict.fromkeys(roles.control_kinds))
 
@@ -449,7 +450,8 @@ def _with_controls(
         CannotDeal: no controls could be dealt with these items, or the items alone cannot be.
         DesignError: there are too few controls of a kind.
     """
-    own = [kind for kind in recipe.kinds if kind != REPEAT]
+    # Those that ask an item of the plan again come last: they leave out items that are controls already.
+    own = sorted((kind for kind in recipe.kinds if kind != REPEAT), key=lambda kind: kind == ANOTHER_PERSON)
 
     def attempt(number: int) -> tuple[list[_Part], list[DealtWithRepeats]]:
         whole = [
@@ -482,6 +484,10 @@ def _add_controls(
     if not sum(counts):
         return
     rng = generator(recipe.seed, "controls", kind, number)
+    if kind == ANOTHER_PERSON:
+        for index, count in enumerate(counts):
+            _ask_another_person(parts, index, count, rng)
+        return
     if instrument.controls is None:
         raise DesignError(f"controls: {instrument.name} has none")
     drawn = iter(instrument.controls.draw(kind=kind, count=sum(counts), questions=questions, rng=rng))
@@ -494,6 +500,34 @@ def _add_controls(
             part.keys.append(_keys(instrument, row, key))
             part.groups.append((Role.CONTROL.value, kind))
             part.repeatable.append(False)
+
+
+def _ask_another_person(parts: list[_Part], index: int, count: int, rng: np.random.Generator) -> None:
+    """Items of one part that are asked of one more person: drawn uniformly from its slots, each item at most once.
+
+    An item that both parts have, or that is a control already, is passed over, so that it is known whose answers belong
+    together. The booklets' rule that nobody sees a question twice makes it another person.
+    """
+    part = parts[index]
+    elsewhere = {slot["key"] for other in (*parts[:index], *parts[index + 1 :]) for slot in other.slots}
+    elsewhere |= {slot["key"] for slot in part.slots if slot["role"] == Role.CONTROL.value}
+    free = [
+        place
+        for place, slot in enumerate(part.slots)
+        if slot["key"] not in elsewhere and slot.get("replicate", 1) == 1 and slot["role"] != Role.CONTROL.value
+    ]
+    if count > len(free):
+        raise DesignError(
+            f"controls: {count} items to ask of another person, and there are {len(free)} to choose from; lower the "
+            "share of controls"
+        )
+    for place in rng.choice(len(free), size=count, replace=False) if count else ():
+        asked = free[int(place)]
+        key = part.slots[asked]["key"]
+        part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": ANOTHER_PERSON})
+        part.keys.append(part.keys[asked])
+        part.groups.append((Role.CONTROL.value, ANOTHER_PERSON))
+        part.repeatable.append(False)
 
 
 def _seed_name(part: _Part, name: str) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import bandit
-from bandit import DesignError, Estimate, Retest
+from bandit import AucLimit, DesignError, Estimate, Retest
 from survey.contracts import instruments
-from survey.contracts.instruments import Instrument
+from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
@@ -36,12 +36,16 @@ from survey.services.plans.planning import anytime_rho
 from survey.study_file import DesignConfig
 
 from . import estimators as analysis
-from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart
+from . import item_noise
+from . import leaving as leavers
+from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
+from .leaving import Leaving
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 
 ASSUMPTIONS = (
-    "The questions are fixed and the people are not: nothing is claimed about other questions, or about people who "
-    "leave.",
+    "The questions are fixed and the people are not: a figure and its interval are about these questions. The interval "
+    "for such questions beside it takes the bank's as a random draw from questions like them. What the answers that "
+    "people who left did not give may do to a figure is shown beside it too.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
     "Standard errors are between respondents, and never below what as many answers of different people would have. "
@@ -100,12 +104,14 @@ class SlotLine:
 class Noise:
     """What the controls show: changes without reason, and how similar two answers to one item are.
 
-    `ceiling` is the highest AUC that any predictor can have on answers as noisy as these; None without controls.
+    `auc_limit` is an upper limit of the AUC that predictors of items can reach, from items that several people
+    answered; without one, `no_limit` says why.
     """
 
     false_changes: Mapping[str, Estimate]
     retests: Mapping[str, Retest]
-    ceiling: float | None
+    auc_limit: AucLimit | None
+    no_limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,7 @@ class StudyEstimates:
     slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
     noise: Noise
     majorities: tuple[MajorityLine, ...] = ()
+    leaving: Leaving | None = None
     anytime: tuple[AnytimeLine, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -192,6 +199,7 @@ class _Read:
     answers: list[Assignment]
     estimands: Estimands
     divisions: dict[str, np.ndarray]
+    odds_ratio: float
 
 
 def division_names(study: Study) -> list[str]:
@@ -237,7 +245,9 @@ def estimate(
         stage.study = study
     rows = [read_stage(stage, instrument, levels) for stage in stages]
     slots = [slot for of_stage in rows for slot in of_stage.slots]
-    read = [found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted))]
+    read = [
+        found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
+    ]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
@@ -245,6 +255,7 @@ def estimate(
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
     _check_same_figures(read, instrument)
     read = _with_predictions(study, read, instrument)
+    read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in study.config.conditions}
     universe = max(found.line.universe_size for found in read)
@@ -264,9 +275,10 @@ def estimate(
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
         slots=_slot_tables(slots, next(iter(estimates.divisions([])), None)),
-        noise=_noise(rows, instrument, wanted, figures, is_share=read[0].estimands.measures[0].is_share),
+        noise=_noise(rows, read, instrument, wanted, figures[0]),
         # A majority is of all levels together.
         majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
+        leaving=leaving,
         # A rule is about the answers under all levels.
         anytime=() if levels else tuple(_anytime_lines(stages, read)),
     )
@@ -456,7 +468,13 @@ def _share_of(labels: Sequence[int]) -> Estimate:
 # Reading
 
 
-def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequence[int]) -> _Read | None:
+def _read(
+    rows: StageRows,
+    role: str,
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str] | None = None,
+) -> _Read | None:
     """One part; None if the stage has no such slots or no answers to them."""
     stage = rows.stage
     planned = [row for row in rows.slots if row.slot.role == role]
@@ -491,6 +509,8 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         if any(row.slot.replicate > 1 for row in planned)
         else None,
         people=_people_of(stage, len(planned)),
+        unanswered=_unanswered(rows, role, place, levels or {}),
+        subjects=_subjects(answers, instrument),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -515,7 +535,72 @@ def _read(rows: StageRows, role: str, instrument: Instrument, thresholds: Sequen
         ),
         predictions="",
     )
-    return _Read(part, line, answers, estimands, divisions)
+    return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
+
+
+def _subjects(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
+    """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
+    keys = instrument.question_keys_of([answer.slot.item for answer in answers])
+    if not all(1 <= len(own) <= bandit.MOST_SUBJECTS for own in keys):
+        return None
+    return np.array([(*own, *(-1,) * (bandit.MOST_SUBJECTS - len(own))) for own in keys], dtype=np.int64)
+
+
+def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
+    """The items that people of this part, under these levels, were given and did not answer."""
+    lost = [
+        one
+        for one in rows.given
+        if one.slot.role == role
+        and leavers.is_lost(one)
+        and all(one.levels.get(factor) == level for factor, level in levels.items())
+    ]
+    divisions = rows.divisions_of(lost)
+    for condition in rows.stage.study.config.conditions:
+        divisions[condition.factor] = np.array([one.levels.get(condition.factor, "") for one in lost], dtype=str)
+    return Unanswered(
+        stratum=np.array([place[int(one.slot.stratum_id or 0)] for one in lost], dtype=np.int64),
+        cluster=np.array([one.sitting.respondent_id for one in lost], dtype=np.int64),
+        probability=np.array([one.slot.inclusion_probability for one in lost], dtype=np.float64),
+        divisions=divisions,
+    )
+
+
+def _with_leaving(
+    study: Study,
+    rows: Sequence[StageRows],
+    read: Sequence[_Read],
+    instrument: Instrument,
+    thresholds: Sequence[int],
+    levels: Mapping[str, str],
+) -> tuple[list[_Read], Leaving]:
+    """The parts with each answer's chance that its person was still there, and what is known of people who left."""
+    first = read[0].estimands.measures[0]
+    if levels:  # What somebody answered under another level counts for whether they left.
+        answers = [one.answer for of_stage in rows for one in of_stage.given if one.answer is not None]
+        own = [(answers, instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0])]
+    else:
+        own = [(one.answers, one.estimands.measures[0]) for one in read]
+    values = {
+        answer.pk: float(value)
+        for answers, measure in own
+        for answer, value in zip(answers, _of_each(measure), strict=True)
+        if np.isfinite(value)
+    }
+    answered = leavers.read_answered(rows, values)
+    chances, problem = leavers.staying_chances(answered, study.config.seed)
+    if chances:
+        read = [
+            replace(one, part=replace(one.part, staying=np.array([chances.get(a.pk, 1.0) for a in one.answers])))
+            for one in read
+        ]
+    factors = [condition.factor for condition in study.config.conditions]
+    return list(read), Leaving(
+        outcome=first.title,
+        odds_ratio=read[0].odds_ratio,
+        no_weights=problem,
+        lines=tuple(leavers.lines(rows, answered, factors, levels)),
+    )
 
 
 def _people_of(stage: Stage, slots: int) -> int:
@@ -571,8 +656,14 @@ def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | Non
     )
 
 
-def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | None = None) -> Figure:
-    """One measure, over all candidates or, with `inside` (a mask for each part), over some of them."""
+def _figure(
+    read: Sequence[_Read],
+    index: int,
+    inside: Sequence[np.ndarray] | None = None,
+    lost: Sequence[np.ndarray] | None = None,
+) -> Figure:
+    """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
+    unanswered items), over some of them."""
     measures = [part.estimands.measures[index] for part in read]
     masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
     found = [
@@ -593,7 +684,52 @@ def _figure(read: Sequence[_Read], index: int, inside: Sequence[np.ndarray] | No
             part.part.stage_answers(measure.values, inside=mask, per=measure.per)
             for part, measure, mask in zip(read, measures, masks, strict=True)
         ]
-    return _combined(read, found, measures[0], plain, pooled=pooled, share=measures[0].is_share)
+    weighted = [
+        analysis.stayed(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
+        for part, measure, mask in zip(read, measures, masks, strict=True)
+    ]
+    unanswered = [
+        one.part.unanswered.stratum.size if lost is None else int(lost[place].sum())
+        for place, one in enumerate(read)
+        if one.part.unanswered is not None
+    ]
+    bounds, worst = (
+        None
+        if below or not any(unanswered)
+        else analysis.combine_bounds(
+            [part.part for part in read],
+            [
+                analysis.bounded(
+                    part.part,
+                    measure.values,
+                    where=measure.where,
+                    inside=None if inside is None else inside[place],
+                    lost=None if lost is None else lost[place],
+                    odds_ratio=odds_ratio,
+                    span=measure.span,
+                    share=measure.is_share,
+                )
+                if found[place][0] is not None
+                else None
+                for place, (part, measure) in enumerate(zip(read, measures, strict=True))
+            ],
+        )
+        for odds_ratio in (read[0].odds_ratio, np.inf)
+    )
+    figure = _combined(read, found, measures[0], plain, pooled=pooled, share=measures[0].is_share)
+    return replace(
+        figure,
+        such_questions=analysis.such_questions(
+            figure,
+            [part.part for part in read],
+            [measure.values for measure in measures],
+            masks,
+            [measure.per for measure in measures],
+        ),
+        stayed=_combined(read, weighted, measures[0], None).combined,
+        bounds=bounds,
+        worst_case=worst,
+    )
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -622,7 +758,7 @@ def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
     parts = [part.divisions[name] for part in read]
     labels = sorted({str(label) for part in parts for label in part} - {""})
     measures = range(len(read[0].estimands.measures))
-    under = {label: [_under(one, part == label) for one, part in zip(read, parts, strict=True)] for label in labels}
+    under = {label: [_under(one, name, label) for one in read] for label in labels}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
@@ -632,7 +768,10 @@ def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
     )
 
 
-def _under(read: _Read, kept: np.ndarray) -> _Read:
+def _under(read: _Read, factor: str, label: str) -> _Read:
+    kept = read.divisions[factor] == label
+    unanswered = read.part.unanswered
+    lost = None if unanswered is None else unanswered.divisions[factor] == label
     measures = [
         replace(
             one,
@@ -642,7 +781,9 @@ def _under(read: _Read, kept: np.ndarray) -> _Read:
         )
         for one in read.estimands.measures
     ]
-    return replace(read, part=read.part.under(kept), estimands=replace(read.estimands, measures=measures, checks=()))
+    return replace(
+        read, part=read.part.under(kept, lost), estimands=replace(read.estimands, measures=measures, checks=())
+    )
 
 
 def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
@@ -689,10 +830,18 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(_figure(read, index, [part == label for part in parts]) for index in measures) for label in labels
+            tuple(
+                _figure(read, index, [part == label for part in parts], _lost(read, name, label)) for index in measures
+            )
+            for label in labels
         ),
         differences=tuple(differences),
     )
+
+
+def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
+    """Which unanswered items of each part are in a part of a division."""
+    return [one.part.unanswered.divisions[name] == label for one in read if one.part.unanswered is not None]
 
 
 # Model assistance
@@ -815,16 +964,18 @@ def _assisted(read: Sequence[_Read]) -> Figure | None:
 
 def _noise(
     rows: Sequence[StageRows],
+    read: Sequence[_Read],
     instrument: Instrument,
     thresholds: Sequence[int],
-    figures: Sequence[Figure],
-    *,
-    is_share: bool,
+    first_figure: Figure,
 ) -> Noise:
-    """From control and repeat slots: false changes by kind, retests by measure, and the ceiling that both imply."""
-    controls, firsts, repeats = [], [], []
+    """From control and repeat slots: false changes by kind, retests by measure, and the limit of the AUC."""
+    controls: list[Assignment] = []
+    again: list[Assignment] = []
+    firsts, repeats = [], []
     for of_stage in rows:
-        controls += of_stage.answers_to(Slot.Role.CONTROL)
+        for answer in of_stage.answers_to(Slot.Role.CONTROL):
+            (again if answer.slot.control_kind == ANOTHER_PERSON else controls).append(answer)
         first: dict[tuple[int, int | None], Assignment] = {
             (answer.sitting_id, answer.slot_id): answer for answer in of_stage.answers if answer.slot.role in ESTIMATED
         }
@@ -833,6 +984,7 @@ def _noise(
             if before is not None:  # Otherwise the item was lost, or went to somebody else.
                 firsts.append(before)
                 repeats.append(answer)
+    is_share = read[0].estimands.measures[0].is_share
     false_changes = {}
     if not is_share:  # Only a 0/1 measure can be a false change.
         controls = []
@@ -848,6 +1000,7 @@ def _noise(
             instruments.estimates_of(instrument).estimands(part, thresholds=thresholds) for part in (firsts, repeats)
         )
         cluster = [answer.sitting.respondent_id for answer in repeats]
+        weight = item_noise.stage_weights(firsts)
         for name in one.retested:
             values = [
                 _of_each(next(measure for measure in part.measures if measure.name == name)) for part in (one, other)
@@ -855,9 +1008,19 @@ def _noise(
             both = np.isfinite(values[0]) & np.isfinite(values[1])
             if both.any():
                 retests[name] = bandit.retest_correlation(
-                    first=values[0][both], second=values[1][both], cluster=np.asarray(cluster)[both]
+                    first=values[0][both],
+                    second=values[1][both],
+                    cluster=np.asarray(cluster)[both],
+                    weight=weight[both],
                 )
-    return Noise(false_changes, retests, _ceiling(false_changes, retests, figures) if is_share else None)
+    first_of = instruments.estimates_of(instrument).estimands(again, thresholds=thresholds).measures[0]
+    limit, reason = item_noise.auc_limit(
+        [(one.part, one.answers, one.estimands.measures[0].values) for one in read],
+        list(zip(again, first_of.values, strict=True)),
+        share=first_figure.combined if is_share else None,
+        title=first_figure.title,
+    )
+    return Noise(false_changes, retests, limit, reason)
 
 
 def _of_each(measure: Measure) -> np.ndarray:
@@ -872,19 +1035,3 @@ def _of_each(measure: Measure) -> np.ndarray:
 def _false_change(answers: Sequence[Assignment], instrument: Instrument, thresholds: Sequence[int]) -> Estimate:
     first = instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0]
     return bandit.false_change_rate(changed=first.values, cluster=[answer.sitting.respondent_id for answer in answers])
-
-
-def _ceiling(
-    false_changes: Mapping[str, Estimate], retests: Mapping[str, Retest], figures: Sequence[Figure]
-) -> float | None:
-    first = figures[0]
-    if first.combined is None or not (false_changes or retests) or not 0 < first.combined.value < 1:
-        return None
-    false_change = list(false_changes.values())[-1].value if false_changes else 0.0
-    retest = retests.get(first.name)
-    known = retest is not None and np.isfinite(retest.correlation)
-    return bandit.auc_ceiling(
-        base_rate=first.combined.value,
-        false_change=false_change,
-        retest=retest.correlation if known and retest is not None else 1.0,
-    )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Agreement, Estimate, StageAnswers
+from bandit import Agreement, Bounds, DesignError, Estimate, StageAnswers
 from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
@@ -41,6 +41,27 @@ class ItemPredictions:
 
 
 @dataclass(frozen=True, eq=False)
+class Unanswered:
+    """The items of a part that were given to somebody and can get no answer of theirs any more; arrays (m,).
+
+    `divisions`: the part of each, by the name of a division or a factor.
+    """
+
+    stratum: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    divisions: Mapping[str, NDArray[np.str_]]
+
+    def under(self, kept: NDArray[np.bool_]) -> Unanswered:
+        return Unanswered(
+            stratum=self.stratum[kept],
+            cluster=self.cluster[kept],
+            probability=self.probability[kept],
+            divisions={name: labels[kept] for name, labels in self.divisions.items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class StagePart:
     """The sampled or the holdout slots of a stage with the n answers to them that count; arrays of shape (n,).
 
@@ -48,6 +69,8 @@ class StagePart:
     uniform pool from that many items. `planned_probability`: the inclusion probability of every planned slot. `item`:
     each answer's item, if the plan has several slots per item; errors are then between respondents and between items.
     `people`: how many people the plan deals the slots to; it decides how much a person's answers share.
+    `staying`: each answer's chance that its person was still there, where it is known. `subjects`: the one or two
+    questions of each answer's item, shape (n, 2), -1 for none; None where items are about none or about more.
     """
 
     stage: int
@@ -63,6 +86,9 @@ class StagePart:
     predictions: ItemPredictions | None = None
     item: NDArray[np.int64] | None = None
     people: int | None = None
+    staying: NDArray[np.float64] | None = None
+    unanswered: Unanswered | None = None
+    subjects: NDArray[np.int64] | None = None
 
     @property
     def title(self) -> str:
@@ -140,8 +166,9 @@ class StagePart:
             **common,
         )
 
-    def under(self, kept: NDArray[np.bool_]) -> StagePart:
-        """The same part with only these answers: those under one level of a factor, which was drawn at random."""
+    def under(self, kept: NDArray[np.bool_], lost: NDArray[np.bool_] | None = None) -> StagePart:
+        """The same part with only these answers, and with only these of its unanswered items: those under one level of
+        a factor, which was drawn at random."""
         return replace(
             self,
             stratum=self.stratum[kept],
@@ -149,6 +176,9 @@ class StagePart:
             probability=self.probability[kept],
             predictions=None,
             item=None if self.item is None else self.item[kept],
+            staying=None if self.staying is None else self.staying[kept],
+            subjects=None if self.subjects is None else self.subjects[kept],
+            unanswered=None if self.unanswered is None or lost is None else self.unanswered.under(lost),
         )
 
 
@@ -168,6 +198,10 @@ class Figure:
     """One figure: the stages' estimates, the figure of all stages, and the plain mean of the answers for comparison.
 
     `agreement` tests whether the stages estimate the same; where it is None, `agreement_withheld` says why.
+
+    `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
+    for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
+    `such_questions` is the combined mean with an interval over questions like these.
     """
 
     name: str
@@ -178,6 +212,10 @@ class Figure:
     agreement: Agreement | None
     naive: Estimate | None
     agreement_withheld: str = ""
+    stayed: Estimate | None = None
+    bounds: Bounds | None = None
+    worst_case: Bounds | None = None
+    such_questions: Estimate | None = None
 
     @property
     def notes(self) -> str:
@@ -246,6 +284,141 @@ def estimate(
     else:
         found = bandit.stratified_mean(values=values, domain=inside, share=share, per=per, **_strata(part))
     return _known(found)
+
+
+def stayed(
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    where: NDArray[np.bool_] | None = None,
+    per: NDArray[np.float64] | None = None,
+    share: bool = False,
+) -> tuple[Estimate | None, str]:
+    """As `estimate`, with each answer weighted by 1 / the chance that its person was still there."""
+    if part.obstacle or part.staying is None:
+        return None, part.obstacle or "too few people left"
+    inside = None if where is None or where.all() else where
+    if inside is not None and not inside.any():
+        return None, "no answers there"
+    if _is_nothing(per, inside):
+        return None, NOTHING
+    if part.is_unequal:
+        chances = {**_chances(part), "probability": part.probability * part.staying}
+        return _known(bandit.hajek(values=values, domain=inside, share=share, per=per, **chances))
+    return _known(
+        bandit.stratified_mean(
+            values=values, domain=inside, share=share, per=per, staying=part.staying, **_strata(part)
+        )
+    )
+
+
+def bounded(
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    where: NDArray[np.bool_] | None,
+    inside: NDArray[np.bool_] | None,
+    lost: NDArray[np.bool_] | None,
+    odds_ratio: float,
+    span: tuple[float, float] | None,
+    share: bool,
+) -> Bounds | None:
+    """Bounds of what `estimate` gives, if everybody had answered all their items. None without an estimate.
+
+    `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
+    as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
+    part of a division.
+    """
+    unanswered = part.unanswered
+    if part.obstacle or unanswered is None or (math.isinf(odds_ratio) and span is None and not share):
+        return None
+    within = np.ones(values.size, dtype=bool) if inside is None else inside
+    domain = within if where is None else within & where
+    if not domain.any():
+        return None
+    size = len(part.names)
+    counts = np.bincount(part.stratum[within], minlength=size)
+    part_of = np.bincount(part.stratum[domain], minlength=size) / np.maximum(counts, 1)
+    missing = part_of[unanswered.stratum] * (1.0 if lost is None else lost)
+    weights: dict[str, Any] = {}
+    if part.is_unequal:
+        weights = {"weight": 1 / part.probability, "missing_weight": 1 / unanswered.probability}
+    found = bandit.bounds(
+        values=values,
+        domain=domain,
+        missing_stratum=unanswered.stratum,
+        missing_cluster=unanswered.cluster,
+        missing_domain=missing,
+        odds_ratio=odds_ratio,
+        span=span,
+        share=share,
+        **weights,
+        **_strata(part),
+    )
+    return None if math.isnan(found.lower.standard_error) else found
+
+
+def such_questions(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Estimate | None:
+    """The figure's mean with an interval for questions like these; None without a mean, or where items are not about
+    questions. The arrays are one for each part, as `estimate` took them."""
+    if figure.combined is None or not figure.combined.has_interval:
+        return None
+    errors, shares, people, about, things = [], [], [], [], []
+    alone, total = -1, 0.0
+    for stage, part, value, mask, below in zip(figure.stages, parts, values, masks, per, strict=True):
+        if not stage.weight or (mask is not None and not mask.any()):
+            continue
+        if part.subjects is None:
+            return None
+        sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
+        weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
+        error, share = bandit.error_contributions(values=value, weight=weight, domain=mask, per=below)
+        # The stages' sums are put together, so that a stage counts by how much of the part it has.
+        inside = weight if below is None else weight * below
+        within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
+        total += within
+        errors.append(within * error)
+        shares.append(within * share)
+        people.append(part.cluster)
+        about.append(part.subjects)
+        # Items of different stages are drawn separately, and single ones are in no variance by item.
+        own = np.arange(value.size) if part.item is None else np.unique(part.item, return_inverse=True)[1]
+        things.append(own + alone + 1)
+        alone = int(things[-1].max())
+    if not total > 0:
+        return None
+    try:
+        return bandit.for_such_questions(
+            figure.combined,
+            contributions=np.concatenate(errors) / total,
+            shares=np.concatenate(shares) / total,
+            cluster=np.concatenate(people),
+            subjects=np.concatenate(about),
+            item=np.concatenate(things) if any(part.item is not None for part in parts) else None,
+        )
+    except DesignError:
+        return None
+
+
+def combine_bounds(parts: Sequence[StagePart], found: Sequence[Bounds | None]) -> Bounds | None:
+    """The fixed-weight means of the parts' lower and upper ends; None where no item is unanswered."""
+    known = [one for one in found if one is not None]
+    weights = [part.plan_weight if one is not None else 0.0 for part, one in zip(parts, found, strict=True)]
+    if not any(weights) or not sum(one.unanswered for one in known):
+        return None
+    lower, upper = (
+        bandit.combine_stages(
+            estimates=[None if one is None else getattr(one, end) for one in found], plan_weights=weights
+        ).estimate
+        for end in ("lower", "upper")
+    )
+    return Bounds(lower, upper, known[0].odds_ratio, sum(one.unanswered for one in known))
 
 
 def difference(
@@ -488,6 +661,8 @@ def as_json(value: Any) -> Any:
         row = {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
         if isinstance(value, Estimate):
             row["too_few"] = value.too_few
+        if isinstance(value, Bounds):
+            row["interval"] = as_json(value.interval)
         if isinstance(value, Figure):
             row["notes"] = value.notes
         return row

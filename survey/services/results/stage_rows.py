@@ -7,7 +7,7 @@ objects.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from survey.services.answers.counting import ALL_ROLES, ESTIMATED, counting
 
 ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
 LOST, OPEN = "lost", "open"
+ASSIGNED = ("slot", "pk", "state", "position", "sitting")
 STATES = (ANSWERED, EXCLUDED, WITHDRAWN, LATE, LOST, OPEN)
 
 
@@ -33,21 +34,40 @@ class SlotRow:
     part: str
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class GivenItem:
+    """An item that estimates use, given to a person of whom no rule leaves the answers out, whether or not they
+    answered it. `answer` is the answer that counts; `is_over` says that none can come any more."""
+
+    slot: Slot
+    sitting: Sitting
+    position: int
+    answer: Assignment | None
+    is_over: bool
+    levels: Mapping[str, str]
+
+    @property
+    def slot_id(self) -> int:
+        return self.slot.pk
+
+
 @dataclass(frozen=True, eq=False)
 class StageRows:
     """`slots` are those with a role that estimates use, `answers` all that count, of every role; both in the plan's
-    order. `divisions` has the part of each of the slots."""
+    order. `divisions` has the part of each of the slots. `given` has the items of every sitting in its order, under all
+    levels."""
 
     stage: Stage
     slots: list[SlotRow]
     answers: list[Assignment]
     divisions: Mapping[str, np.ndarray]
+    given: list[GivenItem] = field(default_factory=list)
 
     def answers_to(self, role: str) -> list[Assignment]:
         return [answer for answer in self.answers if answer.slot.role == role]
 
-    def divisions_of(self, answers: Sequence[Assignment]) -> dict[str, np.ndarray]:
-        """The part of each of these answers, which are to slots that estimates use."""
+    def divisions_of(self, answers: Sequence[Assignment] | Sequence[GivenItem]) -> dict[str, np.ndarray]:
+        """The part of each of these answers or given items, which are to slots that estimates use."""
         place = {row.slot.pk: index for index, row in enumerate(self.slots)}
         chosen = np.array([place[answer.slot_id] for answer in answers], dtype=np.int64)
         return {name: labels[chosen] for name, labels in self.divisions.items()}
@@ -61,13 +81,14 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
     """
     slots = _slots(stage)
     given = list(counting([stage], roles=ALL_ROLES).order_by())
-    _attach(given, slots, stage)
+    sittings, of_item = _attach(given, slots, stage)
     answers = sorted((one for one in given if has_levels(one, levels)), key=lambda one: one.slot.number)
     estimated = [slot for slot in slots.values() if slot.role in ESTIMATED]
     instrument.read_labels([slot.item for slot in slots.values()], answers)
     divisions = instruments.estimates_of(instrument).divisions([slot.item for slot in estimated])
-    rows = _outcomes(stage, estimated, {one.pk for one in given}, next(iter(divisions.values()), None))
-    return StageRows(stage, rows, answers, divisions)
+    assigned = list(Assignment.objects.filter(slot__stage=stage).order_by("pk").values_list(*ASSIGNED))
+    rows = _outcomes(stage, estimated, assigned, {one.pk for one in given}, next(iter(divisions.values()), None))
+    return StageRows(stage, rows, answers, divisions, _given(assigned, slots, sittings, of_item, given))
 
 
 def _slots(stage: Stage) -> dict[int, Slot]:
@@ -81,13 +102,19 @@ def _slots(stage: Stage) -> dict[int, Slot]:
     return found
 
 
-def _outcomes(stage: Stage, slots: Sequence[Slot], counted: Collection[int], parts: np.ndarray | None) -> list[SlotRow]:
+def _outcomes(
+    stage: Stage,
+    slots: Sequence[Slot],
+    assigned: Sequence[tuple[int, int, str, int, int]],
+    counted: Collection[int],
+    parts: np.ndarray | None,
+) -> list[SlotRow]:
     rows = Assignment.objects.filter(slot__stage=stage)
     complete = set(
         rows.filter(state=Assignment.State.LATE, completed_at__isnull=False).order_by().values_list("pk", flat=True)
     )
     given: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
-    for of, key, state, position in rows.order_by("pk").values_list("slot", "pk", "state", "position"):
+    for of, key, state, position, _sitting in assigned:
         given[of].append((key, state, position))
     is_frozen = stage.state == Stage.State.FROZEN
     labels = [""] * len(slots) if parts is None else [str(part) for part in parts]
@@ -109,8 +136,37 @@ def _outcomes(stage: Stage, slots: Sequence[Slot], counted: Collection[int], par
     return found
 
 
-def _attach(answers: Sequence[Assignment], slots: Mapping[int, Slot], stage: Stage) -> None:
-    """Give the answers their slots, sittings and levels. Many answers share a sitting."""
+def _given(
+    assigned: Sequence[tuple[int, int, str, int, int]],
+    slots: Mapping[int, Slot],
+    sittings: Mapping[int, Sitting],
+    of_item: Mapping[int, Mapping[str, str]],
+    counting: Sequence[Assignment],
+) -> list[GivenItem]:
+    """Sittings whose complete answers are left out by a rule are left out whole."""
+    answers = {answer.pk: answer for answer in counting}
+    held = Assignment.State.COUNTED
+    left_out = {sitting for _slot, key, state, _at, sitting in assigned if state == held and key not in answers}
+    found = [
+        GivenItem(
+            slot=slots[slot],
+            sitting=sittings[sitting],
+            position=position,
+            answer=answers.get(key),
+            is_over=state != Assignment.State.LIVE,
+            levels={**sittings[sitting].levels(), **of_item.get(key, {})},
+        )
+        for slot, key, state, position, sitting in assigned
+        if sitting not in left_out and slots[slot].role in ESTIMATED
+    ]
+    return sorted(found, key=lambda one: (one.sitting.pk, one.position))
+
+
+def _attach(
+    answers: Sequence[Assignment], slots: Mapping[int, Slot], stage: Stage
+) -> tuple[dict[int, Sitting], Mapping[int, dict[str, str]]]:
+    """Give the answers their slots, sittings and levels. Many answers share a sitting. The sittings, and the levels of
+    single assignments, by their keys."""
     sittings = {sitting.pk: sitting for sitting in Sitting.objects.filter(stage=stage).order_by()}
     of_sitting, of_item = _levels(stage) if stage.study.config.conditions else ({}, {})
     for pk, sitting in sittings.items():
@@ -119,6 +175,7 @@ def _attach(answers: Sequence[Assignment], slots: Mapping[int, Slot], stage: Sta
         known = answer._state.fields_cache
         known["slot"], known["sitting"] = slots[answer.slot_id], sittings[answer.sitting_id]
         answer.known_levels = of_item.get(answer.pk, {})
+    return sittings, of_item
 
 
 def _levels(stage: Stage) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]]]:

@@ -196,6 +196,10 @@ def test_the_default_roles_are_a_tenth_and_a_fifteenth() -> None:
             {"roles": {"holdout": 0, "controls": 0.9, "control_kinds": ["no_evidence"]}},
             "controls: 54 without evidence need as many questions, and there are 40",
         ),
+        (
+            {"roles": {"holdout": 0, "controls": 0.6, "control_kinds": ["another_person"]}},
+            "controls: 36 items to ask of another person, and there are 24 to choose from",
+        ),
     ],
 )
 def test_roles_that_do_not_fit_are_refused_with_their_sizes(changes: dict[str, Any], message: str) -> None:

@@ -62,6 +62,9 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
                 "slot": one.slot_id,
                 "repeat_of": one.slot.repeat_of_id,
                 "kind": one.slot.control_kind,
+                "weight": 1 / (one.slot.inclusion_probability * one.slot.pool_probability)
+                if one.slot.inclusion_probability
+                else None,
             }
         )
     return rows
@@ -355,19 +358,24 @@ def test_a_holdout_speaks_for_all_pairs_and_controls_for_the_noise() -> None:
     pairs = [(before[row["sitting"], row["repeat_of"]], row) for row in rows if row["repeat_of"]]
     retest = report.noise.retests["prior"]
     assert retest.n == len(pairs) > 5
-    assert retest.correlation == pytest.approx(
-        np.corrcoef([one["prior"] for one, _ in pairs], [other["prior"] for _, other in pairs])[0, 1]
+    # The repeats of sampled items stand for all pairs once, and so do those of the holdout.
+    weights = [one["weight"] for one, _ in pairs]
+    for role in ("sampled", "holdout"):
+        own = [index for index, (one, _) in enumerate(pairs) if one["role"] == role]
+        total = sum(weights[index] for index in own)
+        for index in own:
+            weights[index] *= len(own) / total
+    covariance = np.cov(
+        [one["prior"] for one, _ in pairs], [other["prior"] for _, other in pairs], aweights=np.array(weights)
     )
-    assert report.noise.ceiling == pytest.approx(
-        bandit.auc_ceiling(
-            base_rate=figure.combined.value,
-            false_change=report.noise.false_changes["all kinds"].value,
-            retest=report.noise.retests["changed_over_0"].correlation,
-        )
+    assert retest.correlation == pytest.approx(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    assert report.noise.auc_limit is None  # Nobody answered another one's item.
+    assert report.noise.no_limit == (
+        "stage 1: no item was answered by two people; stage 1 holdout: no item was answered by two people"
     )
     out = io.StringIO()
     call_command("estimate", "small", stdout=out)
-    assert f"no predictor can have an AUC above {report.noise.ceiling:.3f}" in out.getvalue()
+    assert "No upper limit of the AUC (stage 1: no item was answered by two people" in out.getvalue()
 
 
 def test_a_withdrawn_answer_no_longer_counts(plain: Study) -> None:

@@ -162,7 +162,8 @@ BEFORE = (
     _core(
         "control_kind",
         "text",
-        "What a control asks, by the instrument's name for it; empty for other roles.",
+        "What a control asks, by the instrument's name for it; another_person: a sampled or holdout item of the stage, "
+        "asked of one more person. Empty for other roles.",
         slot=lambda slot: slot.control_kind or None,
     ),
     _core(

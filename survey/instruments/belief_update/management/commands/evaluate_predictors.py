@@ -407,6 +407,7 @@ def chosen_rows(
         settings_of(made.predictor, made.params)
         if made.predictor == "bert":
             made = made if "members" in made.params else made.with_params(members=comparison.default_seeds())
+            made = made.with_params(calibration_share=comparison.CALIBRATION_SHARE)
         found.append(made)
     return found
 

@@ -1,0 +1,117 @@
+"""Cases of `sampling_laws.py` about people who leave, questions as a sample, and the limit of the AUC, each with what
+the figure was before: see `docs/estimates.md`.
+
+Every case is a function of a seed that gives one simulated study's numbers; `rows` sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tests.bandit import leaving_cases, noise_cases, question_cases
+from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
+from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of one case: what it was before, what it is now, and between which numbers it must lie."""
+
+    case: str
+    quantity: str
+    before: str
+    now: float
+    low: float
+    high: float
+
+    @property
+    def kept(self) -> bool:
+        return self.low <= self.now <= self.high
+
+
+def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
+    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 2, seed)]
+
+
+def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:
+    truth, found = leaving_cases.truth(), []
+    cases: Sequence[tuple[str, Leaving, int]] = (
+        ("nobody leaves by answers", NOBODY_MORE, 88),
+        ("nobody leaves by answers, 20 people", NOBODY_MORE, 20),
+        ("leaves after a change", AFTER_A_CHANGE, 88),
+        ("leaves instead of answering", INSTEAD, 88),
+    )
+    for number, (name, leaving, people) in enumerate(cases):
+        one = partial(leaving_study, leaving, people, seed * 100 + number)
+        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        plain, stayed, bounds, worst = made[:, 0:3], made[:, 3:6], made[:, 6:8], made[:, 8:10]
+
+        def cover(ends: np.ndarray) -> float:
+            return float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
+
+        before = (f"{plain[:, 0].mean() - truth:+.4f}", f"{cover(plain[:, 1:]):.3f}")
+        if leaving is not INSTEAD:
+            found.append(Row(name, "weighted: bias", before[0], float(stayed[:, 0].mean() - truth), -0.005, 0.005))
+            found.append(Row(name, "weighted: cover", before[1], cover(stayed[:, 1:]), 0.93, 0.97))
+        if leaving is NOBODY_MORE:
+            found.append(Row(name, "test: size at .05", "none", float(np.nanmean(made[:, 10] < 0.05)), 0.03, 0.07))
+        found.append(Row(name, "bounds, odds ratio 2: cover", before[1], cover(bounds), 0.93, 1))
+        found.append(Row(name, "worst case: cover", before[1], cover(worst), 0.93, 1))
+    return found
+
+
+def leaving_study(leaving: Leaving, people: int, stream: int, number: int) -> list[float]:
+    one = leaving_cases.study(np.random.default_rng([7, stream, number]), leaving, people=people)
+    p = np.nan if one.test is None else one.test
+    return [
+        *(one.plain.value, *one.plain.interval),
+        *(one.stayed.value, *one.stayed.interval),
+        *(*one.bounds, *one.worst, p),
+    ]
+
+
+def _questions(pool: Executor, studies: int, seed: int) -> list[Row]:
+    found = []
+    for number, (questions, people) in enumerate(((60, 50), (200, 88))):
+        one = partial(question_study, questions, people, seed * 100 + number)
+        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        for place, (name, task) in enumerate((("", None), (", one task of four", 0))):
+            truth = question_cases.truth(0.8, 0.6, task)
+            low, high = made[:, place, 0::2], made[:, place, 1::2]
+            these, such = ((low <= truth) & (truth <= high)).mean(axis=0)
+            found.append(Row(f"{questions} questions{name}", "such questions: cover", f"{these:.3f}", such, 0.93, 0.97))
+    return found
+
+
+def question_study(questions: int, people: int, stream: int, number: int) -> list[list[float]]:
+    made = question_cases.study(np.random.default_rng([8, stream, number]), questions=questions, people=people)
+    return [[*one.these.interval, *one.such.interval] for one in made.values()]
+
+
+# Before: what a ceiling from one person's repeats and the false changes was, in 300 studies of a case like this.
+HABITS = (
+    ("people differ", PERSON, "0.01"),
+    ("less room after a change", CARRY_OVER, "0.80"),
+    ("stable extremity", EXTREMITY, "0.00"),
+    ("all of these", ALL, "-"),
+)
+
+
+def _noise(pool: Executor, studies: int, seed: int) -> list[Row]:
+    found = []
+    for number, (name, habits, before) in enumerate(HABITS):
+        for uneven in (False, True):
+            one = partial(noise_study, habits, uneven, seed * 100 + number)
+            made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+            case = f"limit of the AUC: {name}" + (", uneven" if uneven else "")
+            found.append(Row(case, "below the best AUC", before, float((made[:, 0] < made[:, 1]).mean()), 0, 0.05))
+    return found
+
+
+def noise_study(habits: Habits, uneven: bool, stream: int, number: int) -> tuple[float, float]:
+    return noise_cases.limit(np.random.default_rng([9, stream, number]), habits, uneven=uneven)

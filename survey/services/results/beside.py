@@ -1,0 +1,283 @@
+"""What stands beside each plain figure, for the command, the page and the files: other assumptions about the same mean.
+
+Also what every column of the estimates' files means.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bandit import Bounds, Estimate
+from survey.contracts.instruments import ANOTHER_PERSON
+
+from .estimating import Noise
+from .estimators import Figure
+from .leaving import Leaving, LeavingLine
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One of them: `kind` as files name it, `title` in words, its value (bounds have none), its interval, and a
+    note."""
+
+    kind: str
+    title: str
+    estimate: Estimate | None
+    interval: tuple[float, float]
+    note: str
+
+
+SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
+
+
+def beside(figure: Figure) -> Iterator[Beside]:
+    if figure.such_questions is not None:
+        yield Beside(
+            SUCH_QUESTIONS,
+            "such questions",
+            figure.such_questions,
+            figure.such_questions.interval,
+            "holds if the bank's questions are a random draw from questions like them, of the same tasks",
+        )
+    if figure.stayed is not None:
+        yield Beside(
+            STAYED,
+            "weighted for leaving",
+            figure.stayed,
+            figure.stayed.interval,
+            "holds if leaving depends on nothing but the item's number and the person's own answers before",
+        )
+    if figure.bounds is not None:
+        yield _of_bounds(
+            BOUNDS,
+            f"bounds, odds ratio {figure.bounds.odds_ratio:g}",
+            figure.bounds,
+            f"holds if unanswered items differ from answered ones by an odds ratio of at most "
+            f"{figure.bounds.odds_ratio:g}",
+        )
+    if figure.worst_case is not None:
+        yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, "holds whatever the unanswered items had got")
+
+
+def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:
+    items = "item" if found.unanswered == 1 else "items"
+    return Beside(kind, title, None, found.interval, f"{note}; {found.unanswered} unanswered {items}")
+
+
+def number(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.2f}"
+
+
+def weighted_in_words(figure: Figure) -> str:
+    """The mean weighted for leaving, with its interval; a dash without one."""
+    found = figure.stayed
+    if found is None:
+        return "-"
+    low, high = found.interval
+    if not found.has_interval:
+        return number(found.value, figure.unit)
+    return f"{number(found.value, figure.unit)} ({number(low, figure.unit)} to {number(high, figure.unit)})"
+
+
+def such_questions_in_words(figure: Figure) -> str:
+    """The interval for such questions; a dash without one."""
+    if figure.such_questions is None or not figure.such_questions.has_interval:
+        return "-"
+    low, high = figure.such_questions.interval
+    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+
+
+def bounds_in_words(figure: Figure) -> str:
+    """The interval of the bounds; a dash without any."""
+    if figure.bounds is None:
+        return "-"
+    low, high = figure.bounds.interval
+    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+
+
+# People who left
+
+LEAVING_HEAD = (
+    "who",
+    "people",
+    "left",
+    "items given",
+    "unanswered",
+    "left after it",
+    "left otherwise",
+    "odds ratio",
+    "p",
+)
+
+
+def leaving_row(line: LeavingLine) -> list[str]:
+    test = line.test
+
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{100 * value:.1f} %"
+
+    return [
+        line.title,
+        str(line.people),
+        str(line.left),
+        str(line.given),
+        str(line.unanswered),
+        share(test.share_after if test else None),
+        share(test.share_else if test else None),
+        "-" if test is None or test.odds_ratio is None else f"{test.odds_ratio:.2f}",
+        "-" if test is None or test.p is None else p_in_words(test.p),
+    ]
+
+
+def p_in_words(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def about_leaving(leaving: Leaving) -> Iterator[str]:
+    """How to read the table of people who left, in sentences."""
+    whole = leaving.lines[0]
+    if not whole.unanswered:
+        yield "Everybody who began has answered all their items, or still can: nothing is lost."
+        return
+    yield (
+        f"{whole.left} of {whole.people} people left before their last item, and {whole.unanswered} of the "
+        f"{whole.given} items that people were given have no answer."
+    )
+    test = whole.test
+    if test is not None and test.p is not None:
+        found = (
+            "People leave by what they have just answered: read the weighted figures."
+            if test.p < 0.05
+            else "The test finds no such difference. That does not rule out people who left instead of giving an "
+            "answer: the bounds are for them."
+        )
+        yield (
+            f"Test of leaving on the last answer ({leaving.outcome}), inside each stage and item number: "
+            f"p {'' if test.p < 0.001 else '= '}{p_in_words(test.p)}. {found}"
+        )
+    elif test is not None:
+        yield f"No test of leaving on the last answer: {test.reason}."
+    if leaving.no_weights:
+        yield f"No figures weighted for leaving: {leaving.no_weights}."
+    yield (
+        f"Bounds hold if the odds of an answer differ between unanswered and answered items by a factor of at most "
+        f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). Worst-case bounds are in the files."
+    )
+
+
+LEAVING_COLUMNS = {
+    "factor": "The condition's factor; empty in the row of everybody.",
+    "level": "The level of that factor.",
+    "people": "People who were given items.",
+    "left": "How many of them left before their last item.",
+    "given": "Items that they were given. An item that somebody left may have been given to somebody else again.",
+    "unanswered": "Of these, the items without an answer that counts, which can get none from that person any more.",
+    "at_risk": "Answers with a further item to come of which it is known whether the person went on.",
+    "left_after_it": "The share of people who left after an answer above 0 of the first figure, such as a change.",
+    "left_otherwise": "The share of people who left after another answer.",
+    "odds_ratio": "Mantel and Haenszel's odds ratio of leaving between the two, inside each stage and item number.",
+    "p": "Two-sided p of the test that leaving does not depend on the last answer; empty with the reason beside it.",
+    "reason": "Why there is no p.",
+}
+
+
+def leaving_values(line: LeavingLine) -> list[object]:
+    """A row of leaving.csv, in the order of `LEAVING_COLUMNS`."""
+    test = line.test
+    before = [line.factor, line.level, line.people, line.left, line.given, line.unanswered]
+    if test is None:
+        return [*before, 0, "", "", "", "", "nobody could leave after an answer"]
+    found = (test.share_after, test.share_else, test.odds_ratio, test.p)
+    return [*before, test.at_risk, *("" if one is None else one for one in found), test.reason]
+
+
+ESTIMATE_COLUMNS = {
+    "figure": "The figure's name.",
+    "title": "The figure in words.",
+    "unit": "share (0 to 1), or the unit of the answers.",
+    "division": "How items or people are divided; empty for all of them.",
+    "label": "The part of that division.",
+    "kind": "combined: all stages together. naive: the plain mean of the answers. 'combined, one stage': one stage. "
+    "assisted: with the help of predictions. check: a difference that should be chance. difference: between two parts. "
+    f"'{SUCH_QUESTIONS}': the same mean with an interval for a population of questions. "
+    f"'{STAYED}': answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the mean can be "
+    f"for the stated odds ratio between unanswered and answered items. '{WORST_CASE}': what it can be whatever these "
+    "had got. majority: the share of majority labels 1 of a test stage.",
+    "stage": "The stage, in rows of one stage.",
+    "role": "sampled or holdout, in rows of one stage.",
+    "weight": "The stage's weight in the mean over the stages, fixed by the plans.",
+    "value": "The estimate. Bounds have none.",
+    "standard_error": "Its standard error.",
+    "low": "The lower end of the 95 % interval; of bounds, that of the lowest mean.",
+    "high": "The upper end of the 95 % interval; of bounds, that of the highest mean.",
+    "method": "t (Student's) or wilson.",
+    "degrees_of_freedom": "Of Student's t.",
+    "answers": "How many answers it rests on.",
+    "respondents": "How many people gave them.",
+    "effective_sample_size": "How many equally weighted answers would be as precise.",
+    "weight_lowest": "The smallest weight of an answer, in mean weights.",
+    "weight_highest": "The largest weight of an answer, in mean weights.",
+    "too_few": "Why the interval is not reliable; empty if it is.",
+    "p": "Of differences: how often chance alone would take them so far from 0. Empty where nothing varies.",
+    "agree_p": "How often chance alone would take the stages' estimates so far apart. Empty where it is withheld.",
+    "notes": "What to know about the row; of bounds, what they assume.",
+}
+
+
+# The noise of answers
+
+
+def about_the_auc(noise: Noise) -> Iterator[str]:
+    """What predictors of items can reach at most on single answers, or why that is not said."""
+    limit = noise.auc_limit
+    if limit is None:
+        if noise.false_changes or noise.retests:
+            yield (
+                f"No upper limit of the AUC ({noise.no_limit}). It needs items that several people answer: "
+                f'control_kinds with "{ANOTHER_PERSON}", or responses_per_item.'
+            )
+        return
+    sd = max(limit.between_items.value, 0.0) ** 0.5
+    yield (
+        f"Upper limit of the AUC: {limit.limit:.3f}, from {limit.items} items that several people answered. At 95 % "
+        "confidence, a predictor that knows the item alone, and not the person, reaches no higher AUC on single "
+        "answers of other such people. The best one may well stay under it: this is no estimate of what can be "
+        "reached. "
+        f"Chances differ between items with a standard deviation of {sd:.2f} (at most "
+        f"{limit.highest_variance**0.5:.2f})."
+    )
+
+
+NOISE_COLUMNS = {
+    "kind": "false change: a share that changes without reason. retest: two answers of one person to an item. "
+    "auc_limit: the upper limit of the AUC, at 95 % confidence. item_variance: the variance between items of their "
+    "chances.",
+    "name": "The kind of control, or the figure.",
+    "value": "The figure; of a retest the correlation, design-weighted.",
+    "low": "The lower end of the 95 % interval.",
+    "high": "The upper end of the 95 % interval. For item_variance see highest.",
+    "highest": "Of item_variance: its upper limit at 96 % confidence, on which the limit of the AUC rests.",
+    "n": "Answers, items asked twice, or items that several people answered.",
+    "people": "How many people gave them.",
+    "note": "What to know; in place of the limit, why there is none.",
+}
+
+
+def noise_values(noise: Noise) -> Iterator[list[object]]:
+    """The rows of noise.csv, in the order of `NOISE_COLUMNS`."""
+    for kind, found in noise.false_changes.items():
+        yield ["false change", kind, found.value, *found.interval, "", found.n, found.n_clusters, found.too_few]
+    for name, retest in noise.retests.items():
+        ends = ["" if math.isnan(end) else end for end in retest.interval]
+        value: object = "" if math.isnan(retest.correlation) else retest.correlation
+        yield ["retest", name, value, *ends, "", retest.n, retest.n_clusters, ""]
+    limit = noise.auc_limit
+    if limit is None:
+        yield ["auc_limit", "", "", "", "", "", "", "", noise.no_limit]
+        return
+    between = limit.between_items
+    yield ["auc_limit", "", limit.limit, "", "", "", limit.items, between.n_clusters, ""]
+    yield [
+        *("item_variance", "", between.value, *between.interval, limit.highest_variance),
+        *(limit.items, between.n_clusters, ""),
+    ]

@@ -1,0 +1,161 @@
+"""Who left before their last item, and what that may do to the figures: read from a stage's rows for `bandit.leaving`.
+
+Items that were never given to anybody are not among those that people left: nothing of them depends on a person.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import bandit
+from bandit import DesignError, LeavingTest
+from survey.services.base.seeds import derive
+
+from .stage_rows import GivenItem, StageRows
+
+
+@dataclass(frozen=True)
+class LeavingLine:
+    """People who left, under one level of a factor or, with empty names, all of them.
+
+    `people` began the items, `left` of them are gone before their last one. `given` items were given to them, of which
+    `unanswered` have no answer and can get none. `test` is of leaving on the last answer, None where nobody was at
+    risk.
+    """
+
+    factor: str
+    level: str
+    people: int
+    left: int
+    given: int
+    unanswered: int
+    test: LeavingTest | None
+
+    @property
+    def title(self) -> str:
+        return f"{self.factor}={self.level}" if self.factor else "everybody"
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What is known of people who left. `outcome` is what the test and the weights go by; `no_weights` says why there
+    are no weighted figures, and is empty if there are some. `odds_ratio` is that of the bounds."""
+
+    outcome: str
+    odds_ratio: float
+    no_weights: str
+    lines: tuple[LeavingLine, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersInOrder:
+    """Every answer to an item that estimates use, under all levels, in the order of the sittings; arrays (n,).
+
+    `number`: its place among its sitting's items. `left`: whether the person left after it; `known`: whether it is
+    known that they did or did not.
+    """
+
+    key: np.ndarray
+    value: np.ndarray
+    stage: np.ndarray
+    sitting: np.ndarray
+    person: np.ndarray
+    number: np.ndarray
+    left: np.ndarray
+    known: np.ndarray
+
+
+def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> AnswersInOrder:
+    """The answers with what came after them.
+
+    Args:
+        values: by the key of each answer, what leaving may depend on. Answers without one are not read.
+    """
+    found: list[tuple[int, float, int, int, int, int, bool, bool]] = []
+    for of_stage in rows:
+        for items in _sittings(of_stage.given):
+            places = [index for index, one in enumerate(items) if one.answer is not None and one.answer.pk in values]
+            for index, after in zip(places, [*places[1:], None], strict=False):
+                answer = items[index].answer
+                rest = items[index + 1 :]
+                # After the last answer: gone, if all that is left can get no answer any more.
+                left = after is None and bool(rest) and all(one.is_over and one.answer is None for one in rest)
+                known = bool(rest) and (left or after is not None)
+                if answer is not None:
+                    sitting = items[index].sitting
+                    own = (of_stage.stage.index, sitting.pk, sitting.respondent_id, index + 1)
+                    found.append((answer.pk, values[answer.pk], *own, left, known))
+    columns = list(zip(*found, strict=True)) or [()] * 8
+    kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
+    return AnswersInOrder(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+
+
+def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
+    """The items of each sitting, in their order."""
+    start = 0
+    for index in range(1, len(given) + 1):
+        if index == len(given) or given[index].sitting.pk != given[start].sitting.pk:
+            yield list(given[start:index])
+            start = index
+
+
+def staying_chances(answered: AnswersInOrder, seed: int) -> tuple[dict[int, float], str]:
+    """Each answer's chance that its person was still there, by the answer's key; none, and why, where too few left."""
+    try:
+        chances = bandit.staying_chances(
+            value=answered.value,
+            sitting=answered.sitting,
+            number=answered.number,
+            left=answered.left,
+            known=answered.known,
+            cluster=answered.person,
+            rng=np.random.default_rng(derive(seed, "staying")),
+        )
+    except DesignError as exc:
+        return {}, str(exc).partition(": ")[2]
+    return dict(zip(answered.key.tolist(), chances.tolist(), strict=True)), ""
+
+
+def lines(
+    rows: Sequence[StageRows], answered: AnswersInOrder, factors: Sequence[str], levels: Mapping[str, str]
+) -> Iterator[LeavingLine]:
+    """Everybody, and each level of each factor; with `levels`, only the items under these."""
+    given = [
+        (of_stage, one)
+        for of_stage in rows
+        for one in of_stage.given
+        if all(one.levels.get(factor) == level for factor, level in levels.items())
+    ]
+    yield _line("", "", [one for _stage, one in given], answered)
+    for factor in factors:
+        if factor in levels:
+            continue
+        for level in sorted({one.levels[factor] for _stage, one in given if factor in one.levels}):
+            yield _line(factor, level, [one for _stage, one in given if one.levels.get(factor) == level], answered)
+
+
+def _line(factor: str, level: str, given: Sequence[GivenItem], answered: AnswersInOrder) -> LeavingLine:
+    unanswered = [one for one in given if is_lost(one)]
+    inside = np.isin(answered.key, [one.answer.pk for one in given if one.answer is not None]) & answered.known
+    gone = {one.sitting.pk for one in unanswered}
+    test = None
+    if inside.any():
+        _, stratum = np.unique(
+            np.column_stack([answered.stage[inside], answered.number[inside]]), axis=0, return_inverse=True
+        )
+        test = bandit.leaving_test(left=answered.left[inside], value=answered.value[inside], stratum=stratum.ravel())
+    return LeavingLine(
+        factor=factor,
+        level=level,
+        people=len({one.sitting.respondent_id for one in given}),
+        left=len(gone),
+        given=len(given),
+        unanswered=len(unanswered),
+        test=test,
+    )
+
+
+def is_lost(one: GivenItem) -> bool:
+    """Whether it was given to somebody and can get no answer of theirs any more."""
+    return one.is_over and one.answer is None

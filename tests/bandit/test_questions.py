@@ -1,0 +1,96 @@
+"""The interval for such questions: by hand against every pair of answers, and as a law over simulated studies."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import bandit
+from bandit import DesignError
+from tests.bandit import question_cases
+from tests.bandit.question_cases import Both
+
+STUDIES = 400
+
+
+@cache
+def studies(questions: int, people: int) -> tuple[dict[str, Both], ...]:
+    return tuple(
+        question_cases.study(np.random.default_rng([questions, seed]), questions=questions, people=people, stages=3)
+        for seed in range(STUDIES)
+    )
+
+
+def made(rng: np.random.Generator, n: int = 80) -> dict[str, np.ndarray]:
+    target = rng.integers(9, size=n)
+    subjects = np.column_stack([target, (target + rng.integers(1, 9, size=n)) % 9])
+    subjects[:10, 1] = -1
+    return {
+        "values": (rng.random(n) < 0.4).astype(float),
+        "weight": rng.uniform(1, 3, n),
+        "cluster": np.arange(n) % 13,
+        "subjects": subjects,
+    }
+
+
+def by_pairs(values: np.ndarray, one: dict[str, np.ndarray], item: np.ndarray | None = None) -> float:
+    """Every pair of answers of two people whose items share a question, one by one."""
+    found = 0.0
+    for i in range(values.size):
+        for j in range(values.size):
+            common = ({*one["subjects"][i]} & {*one["subjects"][j]}) - {-1}
+            if one["cluster"][i] != one["cluster"][j] and common and (item is None or item[i] != item[j]):
+                found += values[i] * values[j]
+    return found
+
+
+@pytest.mark.parametrize("of_items", [False, True])
+def test_it_adds_the_products_of_two_people_about_one_question(of_items: bool) -> None:
+    rng = np.random.default_rng(1)
+    one = made(rng)
+    plain = bandit.hajek(values=one["values"], probability=0.3 / one["weight"], cluster=one["cluster"], share=True)
+    error, share = bandit.error_contributions(values=one["values"], weight=one["weight"])
+    assert error.sum() == pytest.approx(0) and share.sum() == pytest.approx(1)
+    assert error == pytest.approx(share * (one["values"] - plain.value))
+    # Answers to the same questions are then answers to one item.
+    item = one["subjects"].min(axis=1) * 100 + one["subjects"].max(axis=1) if of_items else None
+    found = bandit.for_such_questions(
+        plain, contributions=error, shares=share, cluster=one["cluster"], subjects=one["subjects"], item=item
+    )
+    missing = by_pairs(share, one, item)
+    added = (by_pairs(error, one, item) + missing * plain.standard_error**2) / (1 - missing)
+    assert found.standard_error**2 == pytest.approx(plain.standard_error**2 + max(added, 0))
+    assert found.value == plain.value and found.degrees_of_freedom < 9
+    low, high = plain.interval
+    assert found.interval[0] < low < high < found.interval[1]
+
+
+def test_a_domain_has_the_weights_of_its_answers_alone() -> None:
+    one = made(np.random.default_rng(2))
+    inside = one["values"] > 0.5
+    error, share = bandit.error_contributions(values=np.arange(80.0), weight=one["weight"], domain=inside)
+    assert not error[~inside].any() and not share[~inside].any() and share.sum() == pytest.approx(1)
+
+
+def test_one_question_gives_no_interval() -> None:
+    plain = bandit.naive_mean(values=[0, 1, 1, 0], cluster=[1, 2, 3, 4])
+    with pytest.raises(DesignError, match="1 questions; an interval for such questions needs at least 2"):
+        bandit.for_such_questions(
+            plain, contributions=[0.1] * 4, shares=[0.25] * 4, cluster=[1, 2, 3, 4], subjects=[[7, -1]] * 4
+        )
+
+
+@pytest.mark.parametrize(("questions", "people"), [(60, 50), (200, 40)])
+@pytest.mark.parametrize(("name", "task"), [("all", None), ("task", 0)])
+def test_such_questions_are_covered_and_these_intervals_alone_would_not(
+    questions: int, people: int, name: str, task: int | None
+) -> None:
+    truth = question_cases.truth(0.8, 0.6, task)
+
+    def cover(kind: str) -> float:
+        ends = [getattr(one[name], kind).interval for one in studies(questions, people)]
+        return float(np.mean([low <= truth <= high for low, high in ends]))
+
+    assert 0.93 <= cover("such") <= 0.97
+    if questions == 60:
+        assert cover("these") < 0.9

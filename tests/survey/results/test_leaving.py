@@ -1,0 +1,189 @@
+"""People who left, read from rows: who they are, the test, the weights and the bounds, in every place that shows
+them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+import bandit
+from survey.models import Assignment, Exclusion, Response, Sitting, Study
+from survey.services.results import beside, estimating, stored_estimates
+from survey.services.stages import lifecycle
+from tests import cast
+from tests.survey.filled import NO_ROLES, answer
+
+pytestmark = pytest.mark.django_db
+
+
+def leave(sitting: Sitting, after: int) -> None:
+    """Take back every answer after item number `after`, as if the person had left there."""
+    rest = Assignment.objects.filter(sitting=sitting, position__gt=after)
+    for response in Response.objects.filter(assignment__in=rest):
+        response.belief.delete()
+        response.delete()
+    rest.update(state="released", completed_at=None)
+    Sitting.objects.filter(pk=sitting.pk).update(state="expired")
+
+
+def changed(answer_: Assignment) -> bool:
+    values = {response.screen: response.belief.value for response in answer_.responses.all()}
+    return bool(values["posterior"] != values["prior"])
+
+
+@pytest.fixture
+def left() -> Study:
+    """60 people with three items each and a factor. Whoever changes after the first item leaves, and so do three
+    others."""
+    study = cast.small_study(
+        stages=[{"sittings": 60}], conditions=[{"factor": "framing", "levels": ["plain", "warm"]}], **NO_ROLES
+    )
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    others = 3
+    for number, sitting in enumerate(stage.sittings.order_by("pk")):
+        sitting.conditions.create(factor="framing", level=("plain", "warm")[number % 2], probability=0.5, seed=1)
+        if changed(sitting.assignments.get(position=1)):
+            leave(sitting, 1)
+        elif others:
+            others -= 1
+            leave(sitting, 2)
+    return study
+
+
+def by_hand(study: Study) -> Any:
+    """Every answer with whether its person left after it, by plain queries."""
+    rows = []
+    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
+        size = one.sitting.assignments.count()
+        answered = one.sitting.assignments.filter(state="counted").count()
+        if one.position < size:
+            rows.append((one.position == answered, changed(one), one.position))
+    return map(np.array, zip(*rows, strict=True))
+
+
+def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
+    leaving = estimating.estimate(left).leaving
+    assert leaving is not None and leaving.outcome == "share that changes, changes over 0"
+    whole, *levels = leaving.lines
+    gone, value, number = by_hand(left)
+    assert whole.test == bandit.leaving_test(left=gone, value=value, stratum=number)
+    assert whole.people == 60 and whole.given == 180 and whole.left == gone.sum()
+    assert (
+        whole.unanswered
+        == Assignment.objects.filter(state="released").count()
+        == 180 - whole.test.at_risk - (Assignment.objects.filter(state="counted", position=3).count())
+    )
+    assert [line.title for line in levels] == ["framing=plain", "framing=warm"]
+    assert sum(line.left for line in levels) == whole.left and all(line.people == 30 for line in levels)
+
+
+def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:
+    report = estimating.estimate(left, by=["outcome", "framing"])
+    first = report.figures[0]
+    assert first.combined and first.stayed and first.bounds and first.worst_case
+    assert first.stayed.weight_range[1] > 1.1 > first.combined.weight_range[1]
+    low, high = first.bounds.interval
+    assert first.worst_case.interval[0] <= low < first.combined.value < high <= first.worst_case.interval[1]
+    assert first.bounds.unanswered == report.leaving.lines[0].unanswered  # type: ignore[union-attr]
+    for division in report.divisions:
+        inside = [figures[0] for figures in division.figures]
+        assert all(one.stayed and one.bounds and one.worst_case for one in inside)
+        assert sum(one.bounds.unanswered for one in inside if one.bounds) == first.bounds.unanswered
+    change = next(one for one in report.figures if one.name == "change_over_0")
+    assert change.worst_case is not None and change.worst_case.interval[1] > change.bounds.interval[1]  # type: ignore[union-attr]
+
+
+def test_the_odds_ratio_is_the_study_files(left: Study) -> None:
+    wide = cast.small_study("wide", estimates={"odds_ratio": 5.0}, stages=[{"sittings": 4}], **NO_ROLES)
+    stage = answer(lifecycle.open_stage(cast.stage_of(wide)))
+    leave(stage.sittings.order_by("pk")[0], 1)
+    report = estimating.estimate(wide)
+    assert report.figures[0].bounds is not None and report.figures[0].bounds.odds_ratio == 5
+    assert (
+        report.leaving is not None and report.leaving.no_weights == "1 of 4 people left; weights need at least 10 of 10"
+    )
+    assert report.figures[0].stayed is None
+
+
+def test_under_a_level_the_weights_are_those_of_everybody(left: Study) -> None:
+    under = estimating.estimate(left, condition=["framing=warm"])
+    (division,) = estimating.estimate(left, by=["framing"]).divisions
+    assert division.labels[1] == "warm"
+    inside = division.figures[1][0]
+    assert under.figures[0].stayed is not None and inside.stayed is not None
+    assert under.figures[0].stayed.value == pytest.approx(inside.stayed.value)
+    assert under.figures[0].bounds == inside.bounds
+    assert [line.people for line in under.leaving.lines] == [30]  # type: ignore[union-attr]
+
+
+def test_whom_a_rule_leaves_out_did_not_leave(left: Study) -> None:
+    sitting = Sitting.objects.filter(state="expired").order_by("pk")[0]
+    before = estimating.estimate(left).leaving
+    Exclusion.objects.create(stage=sitting.stage, sitting=sitting, flags=["speeder"], decided_at=timezone.now())
+    after = estimating.estimate(left).leaving
+    assert before is not None and after is not None
+    assert after.lines[0].people == before.lines[0].people - 1 and after.lines[0].left == before.lines[0].left - 1
+
+
+def test_who_still_goes_on_has_not_left() -> None:
+    study = cast.small_study(stages=[{"sittings": 4}], **NO_ROLES)
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    sitting = stage.sittings.order_by("pk")[0]
+    leave(sitting, 1)
+    sitting.assignments.filter(state="released").update(state="live")
+    report = estimating.estimate(study)
+    assert report.leaving is not None and (report.leaving.lines[0].left, report.leaving.lines[0].unanswered) == (0, 0)
+    assert report.figures[0].bounds is None
+    assert [*beside.about_leaving(report.leaving)] == [
+        "Everybody who began has answered all their items, or still can: nothing is lost."
+    ]
+
+
+def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("estimate", "small", "--by", "framing", "--out", str(tmp_path), stdout=out)
+    report = estimating.estimate(left, by=["framing"])
+    first = report.figures[0]
+    assert first.bounds is not None and first.stayed is not None and report.leaving is not None
+    bounds, weighted = beside.bounds_in_words(first), beside.weighted_in_words(first)
+    assert bounds in out.getvalue() and weighted in out.getvalue() and "framing=warm" in out.getvalue()
+
+    with (tmp_path / "estimates.csv").open(newline="") as file:
+        rows = {row["kind"]: row for row in csv.DictReader(file) if (row["figure"], row["label"]) == (first.name, "")}
+    assert float(rows["weighted for leaving"]["value"]) == first.stayed.value
+    assert (float(rows["bounds"]["low"]), float(rows["bounds"]["high"])) == first.bounds.interval
+    assert "odds ratio of at most 2" in rows["bounds"]["notes"] and rows["bounds"]["value"] == ""
+    assert float(rows["worst case"]["low"]) <= float(rows["bounds"]["low"])
+    with (tmp_path / "leaving.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["level"] for line in lines] == ["", "plain", "warm"]
+    assert int(lines[0]["left"]) == report.leaving.lines[0].left
+    with (tmp_path / "codebook.csv").open(newline="") as file:
+        described = {(row["file"], row["column"]) for row in csv.DictReader(file) if row["meaning"]}
+    for name in ("estimates.csv", "leaving.csv"):
+        with (tmp_path / name).open(newline="") as file:
+            assert {(name, column) for column in next(csv.reader(file))} <= described
+    assert json.loads((tmp_path / "estimates.json").read_text())["figures"][0]["bounds"]["interval"] == [
+        *first.bounds.interval
+    ]
+
+    shown = stored_estimates.shown_estimates(left, by=["framing"])
+    assert shown.report == report and stored_estimates.shown_estimates(left, by=["framing"]).report == report
+    user = get_user_model().objects.create_superuser("root", password="-")
+    page, api = Client(), APIClient()
+    page.force_login(user)
+    api.force_authenticate(user)
+    text = page.get(f"/admin/survey/study/{left.pk}/estimates/?by=framing").content.decode()
+    assert '<h2 id="leaving">People who left</h2>' in text and bounds in text and weighted in text
+    body = api.get("/api/v1/studies/small/estimates/").json()
+    assert body["leaving"]["lines"][0]["left"] == report.leaving.lines[0].left
+    assert body["figures"][0]["bounds"]["interval"] == [*first.bounds.interval]
