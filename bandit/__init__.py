@@ -8,7 +8,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 from bandit.anytime import AnytimeInterval, anytime_interval, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
-from bandit.combining import Agreement, Combined, combine_stages, kish_size, plan_weight
+from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
@@ -37,7 +37,8 @@ from bandit.factored import Block, FactoredScores
 from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
-from bandit.offline import OfflineEstimate, evaluate_policy
+from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
+from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
 from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.simulation import (
@@ -87,6 +88,7 @@ __all__ = [
     "RolePlan",
     "SimulatedRespondent",
     "Softmax",
+    "StageAnswers",
     "Strata",
     "Stratum",
     "StratumShare",
@@ -95,12 +97,14 @@ __all__ = [
     "Uniform",
     "WorkersDiffer",
     "WorkersLost",
+    "agreement_of",
     "anytime_interval",
     "attend",
     "auc_limit",
     "average_over_people",
     "bounds",
     "combine_stages",
+    "compare_policies",
     "compare_shares",
     "cross_fit_folds",
     "crowd_answers",
@@ -132,6 +136,8 @@ __all__ = [
     "pair_from_rank",
     "plan_roles",
     "plan_weight",
+    "pooled_difference",
+    "pooled_mean",
     "predict_logistic",
     "rank_of",
     "retest_correlation",

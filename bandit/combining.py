@@ -3,6 +3,10 @@
 The weights are fixed by the designs and never by the answers: later probabilities depend on earlier answers, so one
 weight from the sum of the stages' probabilities would be biased, and so would weights from estimated variances. Every
 stage's own estimate is right on average given all that came before it; a fixed-weight mean of them is too.
+
+A plan's weight is its information: slots divided by the design effects of unequal chances (Kish's) and of several
+answers a person (Kish, Survey Sampling, 1965, section 8.2). How much a person's answers hang together is not known when
+the plan is made, so that a fixed correlation is assumed; a wrong one costs width and never adds bias.
 """
 
 from __future__ import annotations
@@ -18,14 +22,22 @@ from bandit.errors import DesignError
 from bandit.estimators import Estimate, interval_of
 from bandit.student import fisher_f_upper_tail
 
+CLUSTERING = 0.2  # assumed correlation of two answers of one person
+LEAST_TESTED = 30  # effective answers of a stage, below which it is not compared with others
+LEAST_PEOPLE = 10  # the same in people
+
 
 @dataclass(frozen=True)
 class Agreement:
-    """Welch's test that all stages estimate the same: `p` is the chance of means at least this far apart if they do."""
+    """Welch's test that all stages estimate the same: `p` is the chance of means at least this far apart if they do.
+
+    `untested`: places (from 0) of the stages that are too small for it; the others are compared.
+    """
 
     f: float
     degrees_of_freedom: tuple[float, float]
     p: float
+    untested: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,19 +45,23 @@ class Combined:
     """The mean over stages, each stage's weight in it (0 for those left out), and whether the stages agree.
 
     `left_out`: places (from 0) of stages that say nothing about some pairs, since they give those pairs probability 0.
-    `agreement` is None for a single stage and where a stage's answers do not vary.
+    `agreement` is None for a single stage, and where it is withheld; `withheld` then says why.
     """
 
     estimate: Estimate
     weights: tuple[float, ...]
     left_out: tuple[int, ...]
     agreement: Agreement | None
+    withheld: str = ""
 
 
-def plan_weight(*, sizes: Sequence[int], slots: Sequence[int]) -> float:
-    """The effective size of a stratified stage's plan: its slots divided by Kish's design effect.
+def plan_weight(
+    *, sizes: Sequence[int], slots: Sequence[int], people: int | None = None, clustering: float = CLUSTERING
+) -> float:
+    """The effective size of a stratified stage's plan: its slots divided by their design effects.
 
-    That is N^2 / (sum of N_h^2 / n_h).
+    For different people that is N^2 / (sum of N_h^2 / n_h), Kish's. `people`: given if so many answer the slots, each
+    an equal number of each stratum's as far as whole slots allow; their answers then correlate by `clustering`.
 
     `sizes`, `slots`: candidates and planned slots of each stratum. 0 if a stratum with candidates gets no slot.
     """
@@ -53,16 +69,44 @@ def plan_weight(*, sizes: Sequence[int], slots: Sequence[int]) -> float:
         raise DesignError(f"slots: {len(slots)} for {len(sizes)} strata with candidates; give one for each stratum")
     if any(n == 0 < size for size, n in zip(sizes, slots, strict=True)):
         return 0.0
-    return sum(sizes) ** 2 / sum(size**2 / n for size, n in zip(sizes, slots, strict=True) if size)
+    alone = sum(size**2 / n for size, n in zip(sizes, slots, strict=True) if size) / sum(sizes) ** 2
+    if people is None:
+        return 1 / alone
+    _check_people(people, clustering)
+    # The sum of squares of people's shares of the weight: 1 / people, and more where a stratum's slots do not go
+    # round evenly.
+    uneven = (
+        sum(
+            (size / n) ** 2 * (n / people % 1) * (1 - n / people % 1)
+            for size, n in zip(sizes, slots, strict=True)
+            if size
+        )
+        / sum(sizes) ** 2
+    )
+    shared = 1 / people + people * uneven
+    return 1 / ((1 - clustering) * alone + clustering * max(shared, alone))
 
 
-def kish_size(inclusion_probability: ArrayLike) -> float:
-    """The same for a plan in which every slot has its own chance, shape (n,): Kish's effective size of all slots."""
+def kish_size(inclusion_probability: ArrayLike, *, people: int | None = None, clustering: float = CLUSTERING) -> float:
+    """The same for a plan in which every slot has its own chance, shape (n,): Kish's effective size of all slots.
+
+    With `people`, slots are dealt to so many people at random.
+    """
     chance = np.asarray(inclusion_probability, dtype=np.float64)
     if chance.ndim != 1 or not chance.size or not ((chance > 0) & (chance <= 1)).all():
         raise DesignError("inclusion_probability: needs chances above 0 and at most 1, one for each slot")
     weight = 1 / chance
-    return float(weight.sum() ** 2 / np.dot(weight, weight))
+    alone = float(np.dot(weight, weight) / weight.sum() ** 2)
+    if people is None:
+        return 1 / alone
+    _check_people(people, clustering)
+    shared = alone + (1 - alone) / people
+    return 1 / ((1 - clustering) * alone + clustering * shared)
+
+
+def _check_people(people: int, clustering: float) -> None:
+    if people < 1 or not 0 <= clustering <= 1:
+        raise DesignError(f"people, clustering: must be at least 1, and in 0..1, not {people} and {clustering}")
 
 
 def combine_stages(*, estimates: Sequence[Estimate | None], plan_weights: Sequence[float]) -> Combined:
@@ -89,17 +133,47 @@ def combine_stages(*, estimates: Sequence[Estimate | None], plan_weights: Sequen
             "plan_weights: every stage gives some pair probability 0; no estimate for all of them is possible"
         )
     parts = [(weight / total, estimate) for weight, estimate in kept]
+    agreement, withheld = agreement_of(
+        [estimate if weight else None for estimate, weight in zip(estimates, plan_weights, strict=True)]
+    )
     return Combined(
         estimate=_mean(parts),
         weights=tuple(weight / total for weight in plan_weights),
         left_out=tuple(place for place, weight in enumerate(plan_weights) if weight == 0),
-        agreement=_agreement([estimate for _, estimate in parts]),
+        agreement=agreement,
+        withheld=withheld,
     )
+
+
+def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None, str]:
+    """Whether the stages agree, by Welch's test; or why that cannot be said ("" for fewer than two stages).
+
+    Only stages with an effective sample of `LEAST_TESTED` and `LEAST_PEOPLE` people are compared: the standard errors
+    of smaller ones are too rough for the test to keep its level. None stands for a stage without an estimate.
+    """
+    given = [place for place, estimate in enumerate(estimates) if estimate is not None]
+    if len(given) < 2:
+        return None, ""
+    large = [
+        (place, estimate)
+        for place, estimate in enumerate(estimates)
+        if estimate is not None
+        and estimate.effective_sample_size >= LEAST_TESTED
+        and estimate.n_clusters >= LEAST_PEOPLE
+    ]
+    if len(large) < 2:
+        return None, (
+            f"{len(large)} of {len(given)} stages have an effective sample of {LEAST_TESTED} and {LEAST_PEOPLE} people"
+        )
+    if any(estimate.standard_error == 0 for _, estimate in large):
+        return None, "in a stage nothing varies between the answers"
+    untested = tuple(sorted({*given} - {place for place, _ in large}))
+    return _welch([estimate for _, estimate in large], untested), ""
 
 
 def _mean(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
     value = sum(part * estimate.value for part, estimate in parts)
-    variances = [(part * estimate.standard_error) ** 2 for part, estimate in parts]
+    variances = _variances(parts)
     error = math.sqrt(sum(variances))
     freedom = float(sum(estimate.degrees_of_freedom for _, estimate in parts))
     if error > 0:
@@ -129,11 +203,19 @@ def _mean(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
     )
 
 
-def _agreement(estimates: Sequence[Estimate]) -> Agreement | None:
+def _variances(parts: Sequence[tuple[float, Estimate]]) -> list[float]:
+    """What each stage adds to the variance. A stage in which all answers are alike has the spread of the others'."""
+    own = [estimate.standard_error**2 for _, estimate in parts]
+    spread = [one * estimate.effective_sample_size for one, (_, estimate) in zip(own, parts, strict=True) if one > 0]
+    if spread:
+        least = min(spread)
+        own = [one or least / estimate.effective_sample_size for one, (_, estimate) in zip(own, parts, strict=True)]
+    return [part**2 * one for one, (part, _) in zip(own, parts, strict=True)]
+
+
+def _welch(estimates: Sequence[Estimate], untested: tuple[int, ...]) -> Agreement:
     """Welch's one-way analysis for unequal variances (Biometrika 38, 1951), on the stages' estimates."""
     k = len(estimates)
-    if k < 2 or any(estimate.standard_error == 0 for estimate in estimates):
-        return None
     precision = np.array([estimate.standard_error**-2 for estimate in estimates])
     value = np.array([estimate.value for estimate in estimates])
     freedom = np.array([estimate.degrees_of_freedom for estimate in estimates])
@@ -142,4 +224,4 @@ def _agreement(estimates: Sequence[Estimate]) -> Agreement | None:
     looseness = float(((1 - precision / precision.sum()) ** 2 / freedom).sum())
     f = between / (1 + 2 * (k - 2) / (k * k - 1) * looseness)
     freedoms = (k - 1.0, (k * k - 1) / (3 * looseness))
-    return Agreement(f=f, degrees_of_freedom=freedoms, p=fisher_f_upper_tail(f, *freedoms))
+    return Agreement(f=f, degrees_of_freedom=freedoms, p=fisher_f_upper_tail(f, *freedoms), untested=untested)

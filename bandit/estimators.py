@@ -14,6 +14,11 @@ items' share of the variance, and to that alone.
 A candidate set that is itself a uniform pool out of all pairs is a first phase of sampling (chapter 9, and Cochran,
 Sampling Techniques, 1977, section 12.2). Without a finite-population correction the spread inside strata is counted in
 full by the answers, so what the pool adds is its spread between strata.
+
+A stratum of few answers says little of its own spread, and one answer says nothing. A variance is therefore never below
+that of as many equally weighted answers of different people as the effective sample has: the spread of single answers
+over Kish's effective size (`_least_of_mean`). Where nothing varies at all there is no interval, but for a share
+Wilson's.
 """
 
 from __future__ import annotations
@@ -31,7 +36,10 @@ from bandit.student import student_t_quantile, student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
+FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
+ROUNDING = 1e-12
 WILSON_BELOW = 10  # effective answers of the rarer kind
+BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class Estimate:
 
     `n` counts answers, `n_clusters` the people who gave them.
     With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
+    Where all answers are alike the standard error is 0 and the interval NaN (for a share, Wilson's).
     `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
     there are fewer of these), or, where `method` says so, Wilson's for a share near
     0 or 1 on the effective number of answers, variance of the design and of people included.
@@ -76,12 +85,18 @@ class Estimate:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
         if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
             reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        if self.standard_error == 0 and not self.has_interval:
+            reasons.append("nothing varies between the answers, so that there is no interval")
         return "; ".join(reasons)
 
-    def p_two_sided(self, null: float = 0.0) -> float:
-        """The chance of an estimate at least this far from `null` if that is the truth; 1 if nothing varies."""
+    @property
+    def has_interval(self) -> bool:
+        return not any(math.isnan(end) for end in self.interval)
+
+    def p_two_sided(self, null: float = 0.0) -> float | None:
+        """The chance of an estimate at least this far from `null` if that is the truth; None if nothing varies."""
         if not self.standard_error > 0:
-            return 1.0
+            return None
         return 2 * student_t_upper_tail(abs(self.value - null) / self.standard_error, self.degrees_of_freedom)
 
 
@@ -90,7 +105,7 @@ class Comparison:
     """Two shares, second against first. `ratio` is second / first, None if the first is 0.
 
     `p_one_sided` is the chance of a t at least this large if the second is no higher. If neither stage varies between
-    clusters, `t` is NaN and `p_one_sided` 1, since nothing is shown.
+    clusters, `t` is NaN and `p_one_sided` None: nothing says how far chance alone would go.
     """
 
     first: float
@@ -100,7 +115,7 @@ class Comparison:
     standard_error: float
     t: float
     degrees_of_freedom: float
-    p_one_sided: float
+    p_one_sided: float | None
 
 
 def share_by_stratum(*, values: ArrayLike, stratum: ArrayLike, names: Sequence[str]) -> tuple[StratumShare, ...]:
@@ -148,15 +163,17 @@ def stratified_mean(
     fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
     inside = _domain(domain, fit.value.size)
     value, residual = fit.mean_in(inside, _per(per, fit.value.size))
+    contributions = fit.contributions(residual)
     return _estimate(
         value=value,
-        contributions=fit.contributions(residual),
+        contributions=contributions,
         cluster=fit.cluster,
         weight=fit.weight,
         inside=inside,
         extra_variance=fit.first_phase(residual, universe_size),
         share=_rarer(fit.value[inside]) if share else None,
         items=fit.items(universe_size),
+        least=_least_of_mean(contributions, fit.weight, fit.label, inside),
     )
 
 
@@ -192,6 +209,13 @@ def stratified_difference(
         inside=one | other,
         extra_variance=fit.first_phase(residual, universe_size),
         items=fit.items(universe_size),
+        least=_least_of_difference(
+            contributions=(fit.contributions(residual_one), fit.contributions(residual_other)),
+            weight=fit.weight,
+            stratum=fit.label,
+            sides=(one, other),
+            cluster=fit.cluster,
+        ),
     )
 
 
@@ -221,7 +245,7 @@ def stratified_effect(
     below = _per(per, value.size)
     label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
-    means, by_stratum = [], []
+    means, by_stratum, single = [], [], []
     part = _domain(domain, value.size)
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     for sign, inside in ((-1.0, one), (1.0, other)):
@@ -229,11 +253,14 @@ def stratified_effect(
         mean, residual = fit.mean_in(part[inside], None if below is None else below[inside])
         means.append(mean)
         by_stratum.append(fit.means(residual))
-        contributions[inside] += sign * fit.contributions(residual)
+        single.append(np.zeros(value.size))
+        single[-1][inside] = fit.contributions(residual)
+        contributions += sign * single[-1]
         weight[inside] = fit.weight
     extra = 0.0
     if universe_size is not None:
         extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, (by_stratum[1] - by_stratum[0]) ** 2))
+    contributions, freedom = _two_groups(contributions, person, one & part, other & part)
     return _estimate(
         value=means[1] - means[0],
         contributions=contributions,
@@ -241,7 +268,11 @@ def stratified_effect(
         weight=weight,
         inside=(one | other) & part,
         extra_variance=extra,
+        freedom=freedom,
         items=None if item is None else _Items.of(item, label),
+        least=_least_of_difference(
+            contributions=single, weight=weight, stratum=label, sides=(one & part, other & part), cluster=person
+        ),
     )
 
 
@@ -282,13 +313,15 @@ def difference_mean(
     if universe_size is not None:
         spread = (by_stratum - estimate) ** 2 + np.array(prediction_variances, dtype=np.float64)
         extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, spread))
+    contributions = fit.contributions(fit.value)
     return _estimate(
         value=estimate,
-        contributions=fit.contributions(fit.value),
+        contributions=contributions,
         cluster=fit.cluster,
         weight=fit.weight,
         extra_variance=extra,
         items=fit.items(universe_size),
+        least=_least_of_mean(contributions, fit.weight, fit.label),
     )
 
 
@@ -374,6 +407,7 @@ def hajek(
         inside=inside,
         share=_rarer(value[inside]) if share else None,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64), inside),
     )
 
 
@@ -397,13 +431,22 @@ def hajek_difference(
     below = _per(per, value.size)
     mean_one, contributions_one = _weighted(value, weight, one, below)
     mean_other, contributions_other = _weighted(value, weight, other, below)
+    contributions, freedom = _two_groups(contributions_other - contributions_one, np.asarray(cluster), one, other)
     return _estimate(
         value=mean_other - mean_one,
-        contributions=contributions_other - contributions_one,
+        contributions=contributions,
         cluster=cluster,
         weight=weight,
         inside=one | other,
+        freedom=freedom,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_difference(
+            contributions=(contributions_one, contributions_other),
+            weight=weight,
+            stratum=np.zeros(value.size, dtype=np.int64),
+            sides=(one, other),
+            cluster=np.asarray(cluster),
+        ),
     )
 
 
@@ -445,6 +488,7 @@ def hajek_assisted(
         weight=weight,
         extra_variance=extra,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
+        least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64)),
     )
 
 
@@ -492,6 +536,7 @@ def compare_shares(
     the degrees of freedom of Welch and Satterthwaite. Raises DesignError for a stage with fewer than two respondents.
     """
     shares, variances, freedom = [], [], []
+    p: float | None
     for name, values, cluster in (("first", first, first_cluster), ("second", second, second_cluster)):
         value = _values(values, field=name)
         share = float(value.mean())
@@ -504,7 +549,7 @@ def compare_shares(
     difference = shares[1] - shares[0]
     error = math.sqrt(sum(variances))
     if error == 0:
-        t, df, p = math.nan, float(sum(freedom)), 1.0
+        t, df, p = math.nan, float(sum(freedom)), None
     else:
         t = difference / error
         df = sum(variances) ** 2 / sum(v * v / f for v, f in zip(variances, freedom, strict=True))
@@ -679,6 +724,116 @@ class _Stratified:
         return (1 - self.candidates / universe_size) / self.candidates
 
 
+def _least_of_mean(
+    contributions: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    stratum: NDArray[np.int64],
+    inside: NDArray[np.bool_] | None = None,
+) -> float:
+    """The variance of a mean if all answers were different people's: their spread over Kish's effective size.
+
+    `contributions`: what each answer adds to the mean's error, (n,), `stratum` where that was centred.
+    """
+    part = _Distances.of(contributions, weight, stratum, inside)
+    return part.shrink * part.spread()
+
+
+def _least_of_difference(
+    *,
+    contributions: Sequence[NDArray[np.float64]],
+    weight: NDArray[np.float64],
+    stratum: NDArray[np.int64],
+    sides: Sequence[NDArray[np.bool_]],
+    cluster: NDArray[np.generic],
+) -> float:
+    """The same for a difference. What people bring to both sides cancels out, so that the spread is that inside
+    people, unless each of them gave one answer."""
+    parts = [_Distances.of(own, weight, stratum, side) for own, side in zip(contributions, sides, strict=True)]
+    _, person = np.unique(np.concatenate([cluster[side] for side in sides]), return_inverse=True)
+    people = int(person.max()) + 1
+    if person.size == people:
+        return sum(part.shrink * part.spread() for part in parts)
+    distance = np.concatenate([part.distance for part in parts])
+    inside_people = _Distances(
+        distance=distance - (np.bincount(person, weights=distance) / np.bincount(person))[person],
+        relative=np.concatenate([part.relative for part in parts]) / 2,
+        stretch=np.full(person.size, person.size / (person.size - people)),
+        lost=float(people),
+    )
+    return sum(part.shrink for part in parts) * inside_people.spread()
+
+
+def _two_groups(
+    contributions: NDArray[np.float64],
+    cluster: NDArray[np.generic],
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], float | None]:
+    """Contributions to a difference, scaled so that C / (C - 1) is that of each side where different people answered
+    on the two sides, with the degrees of freedom of Welch and Satterthwaite. Nothing changes where people are paired.
+    """
+    groups = [np.unique(cluster[side]) for side in (first, second)]
+    people = np.unique(cluster).size
+    # Somebody on both sides, or on neither, makes fewer or more people than both sides have.
+    if sum(one.size for one in groups) != people or np.isin(groups[0], groups[1]).any():
+        return contributions, None
+    if min(one.size for one in groups) < 2:
+        return contributions, None
+    scaled, parts = contributions.copy(), []
+    for group in groups:
+        of_group = np.isin(cluster, group)
+        variance, count = _cluster_variance(contributions[of_group], cluster[of_group])
+        parts.append((variance, count - 1))
+        scaled[of_group] *= math.sqrt(count / (count - 1) * (people - 1) / people)
+    total = sum(variance for variance, _ in parts)
+    return scaled, total**2 / sum(variance**2 / df for variance, df in parts) if total > 0 else float(people - 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Distances:
+    """How far answers are from the mean of their stratum, with their shares of the weight; (n,).
+
+    `stretch` makes up for each stratum's mean being one of its own answers, `lost` counts those means.
+    """
+
+    distance: NDArray[np.float64]
+    relative: NDArray[np.float64]
+    stretch: NDArray[np.float64]
+    lost: float
+
+    @classmethod
+    def of(
+        cls,
+        contributions: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        stratum: NDArray[np.int64],
+        inside: NDArray[np.bool_] | None,
+    ) -> _Distances:
+        answered = np.bincount(stratum)[stratum]
+        stretch = answered / np.maximum(answered - 1, 1)
+        if inside is not None and not inside.all():
+            contributions, weight, answered = contributions[inside], weight[inside], answered[inside]
+            stretch = stretch[inside]
+        relative = weight / weight.sum()
+        return cls(contributions / relative, relative, stretch, max(1.0, float((1 / answered).sum())))
+
+    @property
+    def shrink(self) -> float:
+        """1 / Kish's effective size."""
+        return float(np.dot(self.relative, self.relative))
+
+    def spread(self) -> float:
+        """The variance of single answers. A few heavy answers tell it badly, so that the plain variance of all answers
+        is mixed in, as if it were that of `BORROWED` answers more."""
+        if not self.distance.size > self.lost:
+            return 0.0
+        squares = self.distance**2
+        own = float(np.dot(self.relative**2, squares * self.stretch)) / self.shrink
+        plain = float(squares.sum()) / (squares.size - self.lost)
+        kish = 1 / self.shrink
+        return (kish * own + BORROWED * plain) / (kish + BORROWED)
+
+
 def _estimate(
     *,
     value: float,
@@ -690,6 +845,8 @@ def _estimate(
     extra_variance: float = 0.0,
     share: int | None = None,
     items: _Items | None = None,
+    least: float = 0.0,
+    freedom: float | None = None,
 ) -> Estimate:
     variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
     if inside is not None and not inside.all():
@@ -702,15 +859,18 @@ def _estimate(
         variance = items.variance(contributions, variance)
         distinct = items.count(np.ones(contributions.size, dtype=bool) if inside is None else inside)
         fewest, alike = min(clusters, distinct), distinct / weight.size
+        if alike < 1:
+            least = 0.0  # The variance by item has a least value of its own.
     method: Literal["t", "wilson"] = "t"
     if fewest < 2:
         error, interval = math.nan, (math.nan, math.nan)
     else:
-        error = math.sqrt(variance + extra_variance)
+        error = standard_error_of(max(variance, least) + extra_variance, value)
+        freedom = fewest - 1 if freedom is None else freedom
         interval, method = interval_of(
             value=value,
             standard_error=error,
-            degrees_of_freedom=fewest - 1,
+            degrees_of_freedom=freedom,
             # Where all answers agree nothing else says how much several answers to one item are worth.
             kish=kish if error > 0 else kish * alike,
             share=share is not None,
@@ -718,7 +878,7 @@ def _estimate(
     return Estimate(
         value=value,
         standard_error=error,
-        degrees_of_freedom=fewest - 1,
+        degrees_of_freedom=fewest - 1 if freedom is None else freedom,
         interval=interval,
         n=weight.size,
         n_clusters=clusters,
@@ -729,13 +889,20 @@ def _estimate(
     )
 
 
+def standard_error_of(variance: float, value: float) -> float:
+    """The root of a variance; 0 where that is only the rounding of floats, for answers that are all alike."""
+    error = math.sqrt(variance)
+    return 0.0 if error <= ROUNDING * max(1.0, abs(value)) else error
+
+
 def interval_of(
     *, value: float, standard_error: float, degrees_of_freedom: float, kish: float, share: bool
 ) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
     """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
 
-    The effective number of answers is value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where
-    all answers agree (Korn and Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
+    Without a standard error anything but a share has no interval. The effective number of answers is
+    value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
+    Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
     """
     t = student_t_quantile(0.975, degrees_of_freedom)
     if share and 0 <= value <= 1:
@@ -746,6 +913,8 @@ def interval_of(
             middle = (value + slack / 2) / (1 + slack)
             reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
             return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
+    if standard_error == 0:
+        return (math.nan, math.nan), "t"
     return (value - t * standard_error, value + t * standard_error), "t"
 
 

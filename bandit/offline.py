@@ -6,6 +6,7 @@ another policy cannot be computed from logs, since later stages would have learn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, hajek, stratified_mean
+from bandit.estimators import Estimate, _cluster_variance, hajek, interval_of, standard_error_of, stratified_mean
 
 LEAST_SUPPORT = 100
 
@@ -62,41 +63,21 @@ def evaluate_policy(
     An answer's weight is other / (logged * response rate) (Horvitz and Thompson 1952; self-normalised: Hajek 1971, and
     Swaminathan and Joachims, NeurIPS 2015). Raises DesignError where the policies share no candidate.
     """
-    chance, wanted = _chances(logged, "logged"), _chances(other, "other")
-    if chance.size != wanted.size:
-        raise DesignError(
-            f"other: {wanted.size} probabilities for {chance.size} candidates; give one for each candidate"
-        )
+    log = _Log.of(values=values, selected=selected, logged=logged, stratum=stratum, planned=planned)
+    ratio, wanted = log.ratio(other, "other")
     slots = float(wanted.sum())
-    if slots <= 0:
-        raise DesignError("other: gives no candidate a chance")
-    value, at, label = np.asarray(values, dtype=np.float64), np.asarray(selected), np.asarray(stratum)
-    if not value.shape == at.shape == label.shape or value.ndim != 1:
-        raise DesignError(
-            f"values, selected, stratum: must be flat and equally long, not {value.size}, {at.size} and {label.size}"
-        )
-    if not value.size or at.min() < 0 or at.max() >= chance.size:
-        raise DesignError(f"selected: needs at least one answer, of a candidate 0..{chance.size - 1}")
-    if label.min() < 0 or label.max() >= len(planned):
-        raise DesignError(f"stratum: must be integers 0..{len(planned) - 1}, one for each stratum")
-    if not (chance[at] > 0).all():
-        raise DesignError("logged: some answered candidate has probability 0; these are not the stage's probabilities")
-    answered = np.bincount(label, minlength=len(planned))
-    for index, (count, slots_here) in enumerate(zip(answered.tolist(), planned, strict=True)):
-        if not min(slots_here, 1) <= count <= slots_here:
-            raise DesignError(f"planned: stratum {index} has {slots_here} slots and {count} answers")
-    ratio = wanted[at] / chance[at]
-    weight = ratio * (np.array(planned) / np.maximum(answered, 1))[label]
+    weight = ratio * log.per_answer
+    names = np.asarray(cluster)
     used = weight > 0
     if not used.any():
         raise DesignError("other: none of its candidates was answered; the stage says nothing about this policy")
-    names = np.asarray(cluster)
+    value = log.value
     self_normalised = hajek(values=value[used], probability=weight[used].min() / weight[used], cluster=names[used])
     # The sum over the slots is the slots of each stratum times the mean over its answers.
-    drawn = np.flatnonzero(answered)
+    drawn = np.flatnonzero(log.answered)
     plain = stratified_mean(
         values=value * ratio * (sum(planned) / slots),
-        stratum=np.searchsorted(drawn, label),
+        stratum=np.searchsorted(drawn, log.label),
         sizes=[planned[index] for index in drawn.tolist()],
         cluster=names,
     )
@@ -108,8 +89,118 @@ def evaluate_policy(
         ),
         self_normalised=self_normalised,
         effective_sample_size=self_normalised.effective_sample_size,
-        unsupported=float(wanted[chance == 0].sum() / slots),
+        unsupported=float(wanted[log.chance == 0].sum() / slots),
     )
+
+
+def compare_policies(
+    *,
+    values: ArrayLike,
+    selected: ArrayLike,
+    logged: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    stratum: ArrayLike,
+    planned: Sequence[int],
+    cluster: ArrayLike,
+) -> Estimate:
+    """What the policy `second` would have found per answer, minus what `first` would have, self-normalised.
+
+    Both are judged by the same answers, so that most of their errors cancels out: the standard error is that of the
+    difference of each answer's two parts, between respondents and inside the stage's strata, whose slots were fixed.
+    `first`, `second`: every candidate's inclusion probability under these policies, shape (M,). The other arguments as
+    for `evaluate_policy`; so are the errors. `effective_sample_size` is the smaller one of the two policies'.
+    """
+    log = _Log.of(values=values, selected=selected, logged=logged, stratum=stratum, planned=planned)
+    means, parts, sizes = [], [], []
+    for field, other in (("first", first), ("second", second)):
+        weight = log.ratio(other, field)[0] * log.per_answer
+        if not weight.sum() > 0:
+            raise DesignError(f"{field}: none of its candidates was answered; the stage says nothing about this policy")
+        share = weight / weight.sum()
+        mean = float(np.dot(share, log.value))
+        means.append(mean)
+        parts.append(share * (log.value - mean))
+        sizes.append(float(1 / np.dot(share, share)))
+    single = parts[1] - parts[0]
+    count = np.bincount(log.label)
+    centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
+    variance, people = _cluster_variance(centred, cluster)
+    error = standard_error_of(variance, means[1] - means[0]) if people > 1 else math.nan
+    interval = (math.nan, math.nan)
+    if error > 0:
+        interval, _ = interval_of(
+            value=means[1] - means[0],
+            standard_error=error,
+            degrees_of_freedom=people - 1,
+            kish=min(sizes),
+            share=False,
+        )
+    return Estimate(
+        value=means[1] - means[0],
+        standard_error=error,
+        degrees_of_freedom=people - 1,
+        interval=interval,
+        n=log.value.size,
+        n_clusters=people,
+        effective_sample_size=min(sizes),
+        weight_range=(1.0, 1.0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """A stage's answers with their candidates; `per_answer` (n,) is a stratum's slots over its answers."""
+
+    value: NDArray[np.float64]
+    at: NDArray[np.int64]
+    label: NDArray[np.int64]
+    chance: NDArray[np.float64]
+    answered: NDArray[np.int64]
+    per_answer: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        values: ArrayLike,
+        selected: ArrayLike,
+        logged: ArrayLike,
+        stratum: ArrayLike,
+        planned: Sequence[int],
+    ) -> _Log:
+        chance = _chances(logged, "logged")
+        value, at, label = np.asarray(values, dtype=np.float64), np.asarray(selected), np.asarray(stratum)
+        if not value.shape == at.shape == label.shape or value.ndim != 1:
+            raise DesignError(
+                "values, selected, stratum: must be flat and equally long, not "
+                f"{value.size}, {at.size} and {label.size}"
+            )
+        if not value.size or at.min() < 0 or at.max() >= chance.size:
+            raise DesignError(f"selected: needs at least one answer, of a candidate 0..{chance.size - 1}")
+        if label.min() < 0 or label.max() >= len(planned):
+            raise DesignError(f"stratum: must be integers 0..{len(planned) - 1}, one for each stratum")
+        if not (chance[at] > 0).all():
+            raise DesignError(
+                "logged: some answered candidate has probability 0; these are not the stage's probabilities"
+            )
+        answered = np.bincount(label, minlength=len(planned))
+        for index, (count, slots_here) in enumerate(zip(answered.tolist(), planned, strict=True)):
+            if not min(slots_here, 1) <= count <= slots_here:
+                raise DesignError(f"planned: stratum {index} has {slots_here} slots and {count} answers")
+        per_answer = (np.array(planned) / np.maximum(answered, 1))[label]
+        return cls(value, at, label, chance, answered, per_answer)
+
+    def ratio(self, other: ArrayLike, field: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Each answer's chance under another policy over that under the stage's own, and all candidates' chances."""
+        wanted = _chances(other, field)
+        if self.chance.size != wanted.size:
+            raise DesignError(
+                f"{field}: {wanted.size} probabilities for {self.chance.size} candidates; give one for each candidate"
+            )
+        if not wanted.sum() > 0:
+            raise DesignError(f"{field}: gives no candidate a chance")
+        return wanted[self.at] / self.chance[self.at], wanted
 
 
 def _chances(values: ArrayLike, field: str) -> NDArray[np.float64]:

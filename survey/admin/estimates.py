@@ -10,7 +10,7 @@ from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.results import beside, estimating, stored_estimates
-from survey.services.results.estimators import Figure
+from survey.services.results.estimators import Figure, in_words_p
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class FigureRow:
     answers: str
     people: str
     effective: str
+    agree: str
+    p: str
     notes: str
     such_questions: str
     weighted: str
@@ -110,11 +112,13 @@ def row(figure: Figure, title: str = "") -> FigureRow:
     return FigureRow(
         title=title or figure.title,
         value="–" if found is None else _number(found.value, figure.unit),
-        interval="–" if found is None else " to ".join(_number(end, figure.unit) for end in found.interval),
+        interval="–" if found is None else _interval(found, figure.unit),
         naive="–" if figure.naive is None else _number(figure.naive.value, figure.unit),
         answers="–" if found is None else str(found.n),
         people="–" if found is None else str(found.n_clusters),
         effective="–" if found is None else f"{found.effective_sample_size:.0f}",
+        agree="–" if figure.agreement is None else in_words_p(figure.agreement.p),
+        p="" if found is None else in_words_p(found.p_two_sided()),
         notes=figure.notes,
         such_questions=beside.such_questions_in_words(figure),
         weighted=beside.weighted_in_words(figure),
@@ -133,5 +137,8 @@ def _number(value: float, unit: str) -> str:
 
 
 def _with_interval(estimate: Estimate, unit: str) -> str:
-    low, high = estimate.interval
-    return f"{_number(estimate.value, unit)} ({_number(low, unit)} to {_number(high, unit)})"
+    return f"{_number(estimate.value, unit)} ({_interval(estimate, unit)})"
+
+
+def _interval(estimate: Estimate, unit: str) -> str:
+    return " to ".join(_number(end, unit) for end in estimate.interval) if estimate.has_interval else "none"

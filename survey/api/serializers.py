@@ -568,7 +568,8 @@ _ESTIMATED: dict[str, Any] = {
     "naive": {"value": 0.52, "standard_error": 0.01, "interval": [0.5, 0.54], "n": 900, "n_clusters": 62},
     "stages": [{"stage": 1, "role": "sampled", "weight": 1.0, "reason": "", "estimate": {"value": 0.39}}],
     "agreement": None,
-    "notes": "",
+    "agreement_withheld": "1 of 2 stages have an effective sample of 30 and 10 people",
+    "notes": "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people",
     "such_questions": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
     "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
     "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
@@ -584,7 +585,7 @@ _ESTIMATED: dict[str, Any] = {
                 "study": "demo",
                 "title": "What do you expect of a language model?",
                 "estimand": "all 153,164 pairs of this bank's 277 questions",
-                "assumptions": ["Weights over the stages come from the plans alone."],
+                "assumptions": ["Weights over the stages come from the plans alone, with an assumed correlation."],
                 "thresholds": [0, 5, 10],
                 "answers": 900,
                 "respondents": 62,
@@ -683,9 +684,11 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     parts = serializers.ListField(child=serializers.DictField(), help_text="Stages with their strata and slots.")
     figures = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. Where "
-        "people left: the one weighted for that (stayed), and bounds for an odds ratio (bounds) and for anything "
-        "(worst_case). such_questions has the interval for a population of questions.",
+        help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. The ends "
+        "of an interval are null where nothing varies; agreement (f, degrees_of_freedom, p, untested stages) is null "
+        "where agreement_withheld says why. Where people left: the one weighted for that (stayed), and bounds for an "
+        "odds ratio (bounds) and for anything (worst_case). such_questions has the interval for a population of "
+        "questions.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
     checks = serializers.ListField(child=serializers.DictField(), help_text="Differences that should be pure chance.")

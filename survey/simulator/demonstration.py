@@ -164,7 +164,8 @@ class DemoVerdict:
 
     @property
     def lifted(self) -> bool:
-        return self.comparison.p_one_sided < LEVEL
+        p = self.comparison.p_one_sided
+        return p is not None and p < LEVEL
 
     @property
     def passed(self) -> bool:
@@ -174,7 +175,11 @@ class DemoVerdict:
     def sentence(self) -> str:
         found = self.comparison
         shares = f"{percent(found.first)} changed in the first stage, {percent(found.second)} in the last"
-        test = f"one-sided test clustered by respondent: p = {found.p_one_sided:.2g}"
+        test = (
+            "no test, since nothing varies between respondents"
+            if found.p_one_sided is None
+            else f"one-sided test clustered by respondent: p = {found.p_one_sided:.2g}"
+        )
         if self.null:
             what = "a lift, although none exists here" if self.lifted else "no lift, as expected here"
         else:
@@ -208,5 +213,5 @@ def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict) -> 
         "seconds": round(seconds, 1),
         "stages": [{name: rounded(value) for name, value in line.as_json().items()} for line in lines],
         "lift": rounded(verdict.comparison.ratio),
-        "p": float(f"{verdict.comparison.p_one_sided:.6g}"),
+        "p": None if verdict.comparison.p_one_sided is None else float(f"{verdict.comparison.p_one_sided:.6g}"),
     }

@@ -28,3 +28,20 @@ def p_value_of_largest_z(counts, *, draws, probability):
         return 0.0
     z = (counts - draws * chance)[inside] / np.sqrt(draws * chance * (1 - chance))[inside]
     return min(1.0, float(2 * stats.norm.sf(np.abs(z).max()) * inside.sum()))
+
+
+def least_variance(contributions, weights, *, answered, strata):
+    """The least variance of a mean, term by term: the spread of single answers over Kish's effective size.
+
+    One entry an answer: what it adds to the mean, its weight, the answers of its stratum. `strata` of them have a mean
+    that was taken off.
+    """
+    whole = sum(weights)
+    share = [weight / whole for weight in weights]
+    kish = 1 / sum(one**2 for one in share)
+    distance = [one / part for one, part in zip(contributions, share, strict=True)]
+    own = kish * sum(
+        part**2 * far**2 * n / max(n - 1, 1) for part, far, n in zip(share, distance, answered, strict=True)
+    )
+    plain = sum(far**2 for far in distance) / (len(distance) - strata)
+    return (kish * own + 10 * plain) / (kish + 10) / kish

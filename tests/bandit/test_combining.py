@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandit import DesignError, combine_stages, hajek, kish_size, naive_mean, plan_weight, stratified_mean
+from bandit import DesignError, agreement_of, combine_stages, hajek, kish_size, naive_mean, plan_weight, stratified_mean
 
 
 def stage(values, **others):
@@ -68,13 +68,13 @@ def test_the_test_of_agreement_keeps_its_level_and_sees_a_stage_that_differs():
     rng = np.random.default_rng(5)
     rejected = sum(
         combine_stages(
-            estimates=[stage(rng.normal(0, scale, 25)) for scale in (1, 1, 2, 3, 1)], plan_weights=[1] * 5
+            estimates=[stage(rng.normal(0, scale, 35)) for scale in (1, 1, 2, 3, 1)], plan_weights=[1] * 5
         ).agreement.p
         < 0.05
         for _ in range(400)
     )
     assert stats.binomtest(rejected, 400, 0.05).pvalue > 0.001
-    apart = [stage(rng.normal(middle, 1, 25)) for middle in (0, 0, 0, 0, 2)]
+    apart = [stage(rng.normal(middle, 1, 35)) for middle in (0, 0, 0, 0, 2)]
     assert combine_stages(estimates=apart, plan_weights=[1] * 5).agreement.p < 0.001
 
 
@@ -128,3 +128,46 @@ def test_fixed_weights_are_right_where_one_weight_from_summed_probabilities_is_n
     error = np.std(fixed) / math.sqrt(studies)
     assert abs(np.mean(fixed) - truth) < 3 * error
     assert abs(np.mean(pooled) - truth) > 5 * np.std(pooled) / math.sqrt(studies)
+
+
+def test_stages_that_are_too_small_are_not_tested_and_the_reason_is_given():
+    rng = np.random.default_rng(9)
+    large, small = [stage(rng.normal(size=40)) for _ in range(2)], stage(rng.normal(3, 1, size=29))
+    agreement, withheld = agreement_of([large[0], None, small, large[1]])
+    assert agreement.untested == (2,) and withheld == ""
+    alone, _ = agreement_of(large)
+    assert (agreement.p, agreement.f) == (alone.p, alone.f)
+    agreement, withheld = agreement_of([large[0], small])
+    assert agreement is None and withheld == "1 of 2 stages have an effective sample of 30 and 10 people"
+    few_people = naive_mean(values=rng.normal(size=90), cluster=np.arange(90) % 9)
+    assert agreement_of([large[0], few_people])[0] is None
+    assert agreement_of([large[0]]) == (None, "")
+    alike = stage(np.ones(50))
+    assert agreement_of([large[0], alike]) == (None, "in a stage nothing varies between the answers")
+    combined = combine_stages(estimates=[large[0], small], plan_weights=[1, 1])
+    assert (
+        combined.agreement is None and combined.withheld == "1 of 2 stages have an effective sample of 30 and 10 people"
+    )
+
+
+def test_a_stage_in_which_all_answers_are_alike_has_the_spread_of_the_others():
+    varied, alike = stage(np.arange(40.0)), stage(np.full(20, 7.0))
+    combined = combine_stages(estimates=[varied, alike], plan_weights=[1, 1]).estimate
+    expected = (varied.standard_error**2 + varied.standard_error**2 * 40 / 20) / 4
+    assert combined.standard_error == pytest.approx(math.sqrt(expected))
+
+
+def test_a_plans_weight_knows_that_a_persons_answers_hang_together():
+    # 40 people with 10 slots each: 400 slots are worth 400 / (1 + 9 * 0.2).
+    assert plan_weight(sizes=(1000,), slots=(400,), people=40) == pytest.approx(400 / 2.8)
+    assert kish_size(np.full(400, 0.4), people=400, clustering=0) == pytest.approx(400)
+    assert plan_weight(sizes=(1000,), slots=(400,), people=40, clustering=1) == pytest.approx(40)
+    # One slot in the rest for every second person: those who have one carry more of the weight.
+    even = plan_weight(sizes=(100, 900), slots=(360, 40), people=40)
+    uneven = plan_weight(sizes=(100, 900), slots=(380, 20), people=40)
+    share = np.array([0.1 / 380 * 9.5 + 0.9 / 20, 0.1 / 380 * 9.5] * 20)
+    alone = 0.01 / 380 + 0.81 / 20
+    assert uneven == pytest.approx(1 / (0.8 * alone + 0.2 * (share**2).sum()), rel=0.01) and uneven < even
+    for wrong in ({"people": 0}, {"people": 4, "clustering": 2}):
+        with pytest.raises(DesignError, match="people, clustering"):
+            plan_weight(sizes=(10,), slots=(5,), **wrong)

@@ -26,6 +26,7 @@ from bandit import (
     stratified_effect,
     stratified_mean,
 )
+from tests.bandit.laws import least_variance
 
 
 def test_shares_by_stratum_are_plain_and_absent_without_answers():
@@ -85,7 +86,9 @@ def test_hajek_is_a_weighted_mean_with_its_linearised_error():
     estimate = hajek(values=[1, 0, 1], probability=[0.5, 0.25, 0.25], cluster=["a", "a", "b"])
     assert estimate.value == pytest.approx((2 + 4) / 10)
     totals = np.array([0.2 * 0.4 - 0.4 * 0.6, 0.4 * 0.4])
-    assert estimate.standard_error == pytest.approx(math.sqrt(2 * (totals**2).sum()))
+    single = [0.2 * 0.4, -0.4 * 0.6, 0.4 * 0.4]
+    least = least_variance(single, [2, 4, 4], answered=[3] * 3, strata=1)
+    assert estimate.standard_error == pytest.approx(math.sqrt(max(2 * (totals**2).sum(), least)))
 
 
 def simulated_studies(seed, studies):
@@ -171,10 +174,52 @@ def test_the_comparison_keeps_its_level_when_people_differ():
     assert stats.binomtest(rejected, 1000, 0.05).pvalue > 0.001
 
 
-def test_stages_without_variation_show_nothing():
-    result = compare_shares(first=[0, 0], first_cluster=[1, 2], second=[1, 1], second_cluster=[3, 4])
+@pytest.mark.parametrize("people", [2, 50])
+def test_stages_without_variation_give_no_p(people):
+    result = compare_shares(
+        first=np.zeros(people),
+        first_cluster=np.arange(people),
+        second=np.ones(people),
+        second_cluster=people + np.arange(people),
+    )
     assert math.isnan(result.t)
-    assert (result.p_one_sided, result.ratio, result.standard_error) == (1.0, None, 0)
+    assert (result.p_one_sided, result.ratio, result.standard_error, result.difference) == (None, None, 0, 1)
+
+
+def test_answers_that_are_all_alike_give_no_interval_and_no_p():
+    estimate = stratified_mean(values=[5.0] * 6, stratum=STRATUM, sizes=SIZES, cluster=PEOPLE)
+    assert (estimate.value, estimate.standard_error, estimate.has_interval) == (5, 0, False)
+    assert estimate.p_two_sided() is None and "nothing varies" in estimate.too_few
+
+
+@pytest.mark.parametrize("rest", [5, 10, 20])
+def test_means_with_a_thin_stratum_are_covered(rest):
+    """A tenth of the candidates has nearly all answers; most answers are 0, the others 5 to 40 points."""
+    rng = np.random.default_rng([14, rest])
+    people, n = 20, 300
+    chance = np.where(np.arange(n) < rest, 0.25, 0.6)
+    truth = 20 * (0.9 * 0.25 + 0.1 * 0.6)
+    covered = []
+    for _ in range(500):
+        values = np.where(rng.random(n) < chance, rng.choice([5, 10, 20, 25, 40], n), 0.0)
+        found = stratified_mean(
+            values=values,
+            stratum=(np.arange(n) < rest).astype(int),
+            sizes=(1200, 10_800),
+            cluster=np.arange(n) % people,
+        )
+        covered.append(found.interval[0] <= truth <= found.interval[1])
+    assert np.mean(covered) >= 0.93
+
+
+def test_a_thin_stratum_borrows_the_spread_of_all_answers():
+    values, stratum = [0.0, 10.0, 0.0, 10.0, 4.0, 4.0], [0, 0, 0, 0, 1, 1]
+    found = stratified_mean(values=values, stratum=stratum, sizes=(10, 90), cluster=range(6))
+    weights = [2.5] * 4 + [45.0] * 2
+    single = [weight / 100 * far for weight, far in zip(weights, (-5, 5, -5, 5, 0, 0), strict=True)]
+    between_people = 6 / 5 * sum(one**2 for one in single)
+    least = least_variance(single, weights, answered=[4] * 4 + [2] * 2, strata=2)
+    assert found.standard_error == pytest.approx(math.sqrt(least)) and least > 10 * between_people
 
 
 def test_one_person_gives_a_value_but_no_interval():
@@ -227,7 +272,9 @@ def test_a_domains_mean_is_a_ratio_of_weighted_totals_with_its_linearised_error(
     centred = residual - np.repeat([residual[:3].mean(), residual[3:].mean()], 3)
     scores = np.array([10 / 3] * 3 + [30] * 3) * centred / size
     totals = np.array([scores[:2].sum(), scores[2:4].sum(), scores[4:].sum()])
-    assert estimate.standard_error == pytest.approx(math.sqrt(3 / 2 * (totals**2).sum()))
+    weights = np.array([10 / 3] * 3 + [30] * 3)[domain]
+    least = least_variance(scores[domain], weights, answered=[3] * 4, strata=4 / 3)
+    assert estimate.standard_error == pytest.approx(math.sqrt(max(3 / 2 * (totals**2).sum(), least)))
     assert (estimate.n, estimate.n_clusters) == (4, 3)
     weighted = hajek(values=[1, 1, 0, 1, 0, 0], probability=[0.3] * 3 + [1 / 30] * 3, cluster=PEOPLE, domain=domain)
     assert weighted.value == pytest.approx(mean)
@@ -258,7 +305,7 @@ def test_two_domains_are_compared_within_people():
     assert estimate.value == pytest.approx(-2)
     # Everybody differs by the same 2 between the domains, so differences between people cancel out.
     assert estimate.standard_error == pytest.approx(0)
-    assert estimate.p_two_sided() == 1.0
+    assert estimate.p_two_sided() is None and not estimate.has_interval
     other = stratified_difference(
         values=[7.0, 5.0, 3.0, 2.0, 9.0, 6.0],
         stratum=[0] * 6,
@@ -566,7 +613,10 @@ def test_an_assisted_mean_with_unequal_chances_by_hand():
     error = (2 * 0.5 + 4 * -0.25 + 4 * 0.25) / 10
     assert found.value == pytest.approx(0.4 + error)
     totals = np.array([0.2 * (0.5 - error) + 0.4 * (-0.25 - error), 0.4 * (0.25 - error)])
-    assert found.standard_error == pytest.approx(math.sqrt(2 * (totals**2).sum() + (1 - 0.25) / 100 * 0.02))
+    single = [0.2 * (0.5 - error), 0.4 * (-0.25 - error), 0.4 * (0.25 - error)]
+    least = least_variance(single, [2, 4, 4], answered=[3] * 3, strata=1)
+    variance = max(2 * (totals**2).sum(), least)
+    assert found.standard_error == pytest.approx(math.sqrt(variance + (1 - 0.25) / 100 * 0.02))
 
 
 def test_predictions_of_the_draw_make_a_proportional_stage_more_precise_and_no_less_right():

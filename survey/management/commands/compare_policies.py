@@ -18,6 +18,7 @@ from survey.services.studies import finding
 COLUMNS = (
     *("stage", "policy", "predictor", "plain", "plain_low", "plain_high"),
     *("self_normalised", "self_normalised_low", "self_normalised_high"),
+    *("difference", "difference_low", "difference_high", "difference_standard_error"),
     *("effective_sample_size", "unsupported", "answers", "reason"),
 )
 
@@ -88,19 +89,20 @@ def _page(stages: Sequence[StageComparison]) -> Iterator[str]:
             yield f"  cannot be compared: {stage.reason}"
             continue
         yield table(
-            ["policy", "predictor", "self-normalised", "plain", "ESS", "note"],
+            ["policy", "predictor", "self-normalised", "plain", "more than planned", "ESS", "note"],
             [_row(line, stage.unit) for line in stage.policies],
         )
 
 
 def _row(line: PolicyLine, unit: str) -> list[str]:
     if line.found is None:
-        return [line.policy, line.predictor or "none", "-", "-", "-", line.reason]
+        return [line.policy, line.predictor or "none", "-", "-", "-", "-", line.reason]
     return [
         line.policy,
         line.predictor or "none",
         "-" if line.reason else _number(line.found.self_normalised, unit),
         "-" if line.reason else _number(line.found.plain, unit),
+        "-" if line.difference is None else _number(line.difference, unit),
         f"{line.found.effective_sample_size:.0f}",
         line.reason,
     ]
@@ -109,7 +111,7 @@ def _row(line: PolicyLine, unit: str) -> list[str]:
 def _number(estimate: Estimate, unit: str) -> str:
     scale, digits, sign = (100, 1, " %") if unit == "share" else (1, 2, "")
     value, low, high = (f"{scale * number:.{digits}f}" for number in (estimate.value, *estimate.interval))
-    return f"{value}{sign} [{low}, {high}]"
+    return f"{value}{sign} [{low}, {high}]" if estimate.has_interval else f"{value}{sign}"
 
 
 def _write(stages: Sequence[StageComparison], folder: Path) -> Path:
@@ -128,11 +130,18 @@ def _write(stages: Sequence[StageComparison], folder: Path) -> Path:
 
 
 def _values(line: PolicyLine) -> list[Any]:
+    """Without enough support the figures are left out here too; how little there was stays."""
     if line.found is None:
-        return [""] * 9
+        return [""] * 13
     plain, other = line.found.plain, line.found.self_normalised
-    return [
-        *(plain.value, *plain.interval),
-        *(other.value, *other.interval),
-        *(line.found.effective_sample_size, line.found.unsupported, other.n),
-    ]
+    support = [line.found.effective_sample_size, line.found.unsupported, other.n]
+    if line.reason:
+        return [*[""] * 10, *support]
+    difference: list[Any] = [""] * 4
+    if line.difference is not None:
+        difference = [line.difference.value, *_ends(line.difference), line.difference.standard_error]
+    return [plain.value, *_ends(plain), other.value, *_ends(other), *difference, *support]
+
+
+def _ends(estimate: Estimate) -> tuple[Any, Any]:
+    return estimate.interval if estimate.has_interval else ("", "")

@@ -14,7 +14,7 @@ from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
 from survey.services.results import beside, estimating
 from survey.services.results.estimating import MajorityLine, StudyEstimates
-from survey.services.results.estimators import DivisionFigures, Figure
+from survey.services.results.estimators import DivisionFigures, Figure, in_words_p
 from survey.services.results.stage_rows import STATES
 from survey.services.studies import finding
 
@@ -164,8 +164,11 @@ def _number(value: float, unit: str) -> str:
 def _short(estimate: Estimate | None, unit: str) -> str:
     if estimate is None:
         return ""
-    low, high = estimate.interval
-    return f"{_number(estimate.value, unit)} [{_number(low, unit)}, {_number(high, unit)}]"
+    return f"{_number(estimate.value, unit)} [{_ends(estimate, unit, ', ')}]"
+
+
+def _ends(estimate: Estimate, unit: str, between: str) -> str:
+    return between.join(_number(end, unit) for end in estimate.interval) if estimate.has_interval else "no interval"
 
 
 def _row(figure: Figure, title: str) -> list[str]:
@@ -173,18 +176,17 @@ def _row(figure: Figure, title: str) -> list[str]:
     found = figure.combined
     if found is None:
         return [title, "-", "-", "-", naive, *["-"] * 6]
-    low, high = found.interval
     return [
         title + (" *" if figure.notes else ""),
         _number(found.value, figure.unit),
-        f"{_number(low, figure.unit)} to {_number(high, figure.unit)}",
-        _number(found.standard_error, figure.unit),
+        _ends(found, figure.unit, " to "),
+        _number(found.standard_error, figure.unit) if found.standard_error else "-",
         naive,
         str(found.n),
         str(found.n_clusters),
         f"{found.effective_sample_size:.0f}",
         f"{found.weight_range[0]:.2f} to {found.weight_range[1]:.2f}",
-        "-" if figure.agreement is None else f"{figure.agreement.p:.3f}",
+        "-" if figure.agreement is None else in_words_p(figure.agreement.p).removeprefix("p = ").removeprefix("p "),
         beside.such_questions_in_words(figure),
     ]
 
@@ -204,8 +206,11 @@ def _check(check: Figure) -> str:
     if found is None:
         return f"Check: {check.title}: not available ({check.notes})"
     p = found.p_two_sided()
+    shown = f"Check: {check.title}: {_short(found, check.unit)} {check.unit}, {in_words_p(p)}"
+    if p is None:
+        return f"{shown}."
     verdict = "no more than chance makes" if p >= 0.05 else "MORE than chance makes: look for what went wrong"
-    return f"Check: {check.title}: {_short(found, check.unit)} {check.unit}, p = {p:.3f}: {verdict}."
+    return f"{shown}: {verdict}."
 
 
 def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[str]:
@@ -229,7 +234,7 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
         if figure.combined is not None and not figure.name.endswith(others):
             yield (
                 f"{division.labels[1]} minus {division.labels[0]}, {figure.title}: "
-                f"{_short(figure.combined, figure.unit)}, p = {figure.combined.p_two_sided():.3g}"
+                f"{_short(figure.combined, figure.unit)}, {in_words_p(figure.combined.p_two_sided())}"
             )
     silent = [
         label
@@ -385,22 +390,25 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
     for seen in report.anytime:
         head = [report.figures[0].name, seen.title, seen.unit, seen.factor, seen.label, "at any time"]
         values = [seen.value, seen.standard_error, seen.low, seen.high]
-        yield [*head, seen.stage, "sampled", "", *values, *[""] * 3, seen.people, *[""] * 4, seen.notes]
+        yield [*head, seen.stage, "sampled", "", *values, *[""] * 3, seen.people, *[""] * 6, seen.notes]
     for line in report.majorities:
         title = "share of items with the majority label 1"
         before = ["majority_label", title, "share", "stratum", line.stratum or "all", "majority", line.stage, "sampled"]
-        yield [*before, "", line.share, "", line.low, line.high, *[""] * 8, line.notes]
+        yield [*before, "", line.share, "", line.low, line.high, *[""] * 10, line.notes]
 
 
 def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "") -> Iterator[list[Any]]:
     before = [figure.name, figure.title, figure.unit, division, label]
-    yield [*before, kind, "", "", "", *_values(figure.combined), figure.notes]
+    is_difference = kind in ("check", "difference")
+    p = figure.combined.p_two_sided() if figure.combined is not None and is_difference else None
+    agree = "" if figure.agreement is None else figure.agreement.p
+    yield [*before, kind, "", "", "", *_values(figure.combined), "" if p is None else p, agree, figure.notes]
     if figure.naive is not None:
-        yield [*before, "naive", "", "", "", *_values(figure.naive), ""]
+        yield [*before, "naive", "", "", "", *_values(figure.naive), "", "", ""]
     for other in beside.beside(figure):
         values = _values(other.estimate)
         values[2:4] = other.interval
-        yield [*before, other.kind, "", "", "", *values, other.note]
+        yield [*before, other.kind, "", "", "", *values, "", "", other.note]
     for stage in figure.stages:
         yield [
             *before,
@@ -409,6 +417,7 @@ def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "")
             stage.role,
             stage.weight,
             *_values(stage.estimate),
+            *("", ""),
             stage.reason,
         ]
 
@@ -419,7 +428,7 @@ def _values(estimate: Estimate | None) -> list[Any]:
     return [
         estimate.value,
         estimate.standard_error,
-        *estimate.interval,
+        *(estimate.interval if estimate.has_interval else ("", "")),
         estimate.method,
         estimate.degrees_of_freedom,
         estimate.n,

@@ -74,12 +74,14 @@ def weighted_in_words(figure: Figure) -> str:
     if found is None:
         return "-"
     low, high = found.interval
+    if not found.has_interval:
+        return number(found.value, figure.unit)
     return f"{number(found.value, figure.unit)} ({number(low, figure.unit)} to {number(high, figure.unit)})"
 
 
 def such_questions_in_words(figure: Figure) -> str:
     """The interval for such questions; a dash without one."""
-    if figure.such_questions is None:
+    if figure.such_questions is None or not figure.such_questions.has_interval:
         return "-"
     low, high = figure.such_questions.interval
     return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
@@ -216,6 +218,8 @@ ESTIMATE_COLUMNS = {
     "weight_lowest": "The smallest weight of an answer, in mean weights.",
     "weight_highest": "The largest weight of an answer, in mean weights.",
     "too_few": "Why the interval is not reliable; empty if it is.",
+    "p": "Of differences: how often chance alone would take them so far from 0. Empty where nothing varies.",
+    "agree_p": "How often chance alone would take the stages' estimates so far apart. Empty where it is withheld.",
     "notes": "What to know about the row; of bounds, what they assume.",
 }
 

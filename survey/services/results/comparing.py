@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -45,12 +46,17 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PolicyLine:
-    """What a policy would have found in expectation, as a share or mean per answer; or why that is unknown."""
+    """What a policy would have found in expectation, as a share or mean per answer; or why that is unknown.
+
+    `difference`: what it would have found more than the stage as it was planned, by the same answers; None where there
+    is not enough support.
+    """
 
     policy: str
     predictor: str
     found: OfflineEstimate | None
     reason: str
+    difference: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -324,16 +330,20 @@ def _judged(stage: Stage, read: _Logged, config: DesignConfig, predictor: str, s
     disagreement = read.disagreement if predictor == AS_PLANNED else None
     if config.kind == "uniform":
         predictor, scores = "", None
+    log: dict[str, Any] = {
+        "values": read.values,
+        "selected": read.selected,
+        "logged": read.chance,
+        "stratum": read.stratum,
+        "planned": read.planned,
+        "cluster": read.cluster,
+    }
     try:
-        found = bandit.evaluate_policy(
-            values=read.values,
-            selected=read.selected,
-            logged=read.chance,
-            other=_chances(stage, config, len(read.rows), scores, disagreement),
-            stratum=read.stratum,
-            planned=read.planned,
-            cluster=read.cluster,
-        )
+        chances = _chances(stage, config, len(read.rows), scores, disagreement)
+        found = bandit.evaluate_policy(other=chances, **log)
+        difference = None
+        if not found.reason:
+            difference = bandit.compare_policies(first=read.chance, second=chances, **log)
     except DesignError as exc:
         return PolicyLine(title, predictor, None, str(exc))
-    return PolicyLine(title, predictor, found, found.reason)
+    return PolicyLine(title, predictor, found, found.reason, difference)

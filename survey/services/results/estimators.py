@@ -17,9 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Agreement, Bounds, DesignError, Estimate
+from bandit import Agreement, Bounds, DesignError, Estimate, StageAnswers
+from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
+ONE_DECIDES = "one answer carries most of the weight"
+MISSING = 0.03  # the largest part of the candidates that a figure may say nothing about
+NEVER_SEEN = 3.0  # n answers may miss a kind of candidates that makes up to 3 / n of all (the rule of three)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,7 @@ class StagePart:
     `sizes` and `slots`: candidates and planned slots by stratum. `universe_size` is given if the candidates are a
     uniform pool from that many items. `planned_probability`: the inclusion probability of every planned slot. `item`:
     each answer's item, if the plan has several slots per item; errors are then between respondents and between items.
+    `people`: how many people the plan deals the slots to; it decides how much a person's answers share.
     `staying`: each answer's chance that its person was still there, where it is known. `subjects`: the one or two
     questions of each answer's item, shape (n, 2), -1 for none; None where items are about none or about more.
     """
@@ -80,6 +85,7 @@ class StagePart:
     planned_probability: NDArray[np.float64]
     predictions: ItemPredictions | None = None
     item: NDArray[np.int64] | None = None
+    people: int | None = None
     staying: NDArray[np.float64] | None = None
     unanswered: Unanswered | None = None
     subjects: NDArray[np.int64] | None = None
@@ -103,8 +109,8 @@ class StagePart:
     def plan_weight(self) -> float:
         """The plan's information about a mean over all candidates, in equally weighted slots; 0 if it has none."""
         if self.is_unequal:
-            return bandit.kish_size(self.planned_probability)
-        return bandit.plan_weight(sizes=self.sizes, slots=self.slots)
+            return bandit.kish_size(self.planned_probability, people=self.people)
+        return bandit.plan_weight(sizes=self.sizes, slots=self.slots, people=self.people)
 
     @cached_property
     def obstacle(self) -> str:
@@ -115,7 +121,50 @@ class StagePart:
         for name, count in zip(self.names, self.answered, strict=True):
             if not count:
                 return f"no answers in {name}" if len(self.names) > 1 else "no answers"
+            if count == 1 and len(self.names) > 1:
+                return f"one answer in {name}, which does not say how much answers vary there"
         return ""
+
+    @cached_property
+    def weighs(self) -> bool:
+        """Whether its answers enter figures of several stages: its plan reached all candidates, and people differ."""
+        return not self.obstacle and self.plan_weight > 0 and np.unique(self.cluster).size > 1
+
+    def gap(self, inside: NDArray[np.bool_] | None) -> str:
+        """Why the answers of a part of the candidates do not stand for it in this stage; empty if they do.
+
+        A stratum without answers of that part may still have candidates of it: among n answers of a stratum none is of
+        a part that makes up to 3 / n of it.
+        """
+        if inside is None or len(self.names) == 1 or self.is_unequal:
+            return ""
+        here = np.bincount(self.stratum[inside], minlength=len(self.names))
+        found = sum(size * n / r for size, n, r in zip(self.sizes, here.tolist(), self.answered, strict=True))
+        for name, size, n, r in zip(self.names, self.sizes, here.tolist(), self.answered, strict=True):
+            unseen = size * min(1.0, NEVER_SEEN / r)
+            if not n and unseen > MISSING * (found + unseen):
+                return f"no answers there in {name}, where it may have candidates"
+        return ""
+
+    def stage_answers(
+        self,
+        values: NDArray[np.float64],
+        *,
+        inside: NDArray[np.bool_] | None = None,
+        first: NDArray[np.bool_] | None = None,
+        per: NDArray[np.float64] | None = None,
+    ) -> StageAnswers:
+        common: dict[str, Any] = {"cluster": self.cluster, "item": self.item, "per": per, "first": first}
+        if self.is_unequal:
+            common["probability"] = self.probability
+        return StageAnswers(
+            values=values,
+            stratum=self.stratum,
+            sizes=self.sizes,
+            inside=inside,
+            universe_size=None if self.is_unequal else self.universe_size,
+            **common,
+        )
 
     def under(self, kept: NDArray[np.bool_], lost: NDArray[np.bool_] | None = None) -> StagePart:
         """The same part with only these answers, and with only these of its unanswered items: those under one level of
@@ -135,7 +184,7 @@ class StagePart:
 
 @dataclass(frozen=True)
 class StageFigure:
-    """A part's own estimate, or why there is none; `weight` is its weight in the mean over the stages."""
+    """A part's own estimate, or why there is none; `weight` is its plan's weight in the figure of all stages."""
 
     stage: int
     role: str
@@ -146,7 +195,9 @@ class StageFigure:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the stages' estimates, their fixed-weight mean, and the plain mean of the answers for comparison.
+    """One figure: the stages' estimates, the figure of all stages, and the plain mean of the answers for comparison.
+
+    `agreement` tests whether the stages estimate the same; where it is None, `agreement_withheld` says why.
 
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
@@ -160,6 +211,7 @@ class Figure:
     combined: Estimate | None
     agreement: Agreement | None
     naive: Estimate | None
+    agreement_withheld: str = ""
     stayed: Estimate | None = None
     bounds: Bounds | None = None
     worst_case: Bounds | None = None
@@ -173,11 +225,21 @@ class Figure:
             found.append("no estimate")
         elif self.combined.too_few:
             found.append(f"too few: {self.combined.too_few}")
-        if left_out := [f"{_title(stage)} ({stage.reason})" for stage in self.stages if stage.reason]:
-            found.append(f"left out: {', '.join(left_out)}")
+        without = [stage for stage in self.stages if stage.reason and not stage.weight]
+        if without:
+            found.append(f"left out: {', '.join(f'{_title(stage)} ({stage.reason})' for stage in without)}")
         if self.agreement is not None and self.agreement.p < 0.05:
-            found.append(f"the stages differ by more than chance (p = {self.agreement.p:.3f})")
+            found.append(f"the stages' estimates are further apart than their errors ({in_words_p(self.agreement.p)})")
+        if self.agreement_withheld:
+            found.append(f"no test whether the stages agree: {self.agreement_withheld}")
         return "; ".join(found)
+
+
+def in_words_p(p: float | None) -> str:
+    """A p value as people read it; never "p = 0.000"."""
+    if p is None:
+        return "no p, since nothing varies"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 @dataclass(frozen=True)
@@ -213,6 +275,8 @@ def estimate(
     inside = None if where is None or where.all() else where
     if inside is not None and not inside.any():
         return None, "no answers there"
+    if gap := part.gap(inside):
+        return None, gap
     if _is_nothing(per, inside):
         return None, NOTHING
     if part.is_unequal:
@@ -303,31 +367,37 @@ def such_questions(
 ) -> Estimate | None:
     """The figure's mean with an interval for questions like these; None without a mean, or where items are not about
     questions. The arrays are one for each part, as `estimate` took them."""
-    if figure.combined is None:
+    if figure.combined is None or not figure.combined.has_interval:
         return None
     errors, shares, people, about, things = [], [], [], [], []
-    alone = -1
+    alone, total = -1, 0.0
     for stage, part, value, mask, below in zip(figure.stages, parts, values, masks, per, strict=True):
-        if not stage.weight:
+        if not stage.weight or (mask is not None and not mask.any()):
             continue
         if part.subjects is None:
             return None
         sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
         weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
         error, share = bandit.error_contributions(values=value, weight=weight, domain=mask, per=below)
-        errors.append(stage.weight * error)
-        shares.append(stage.weight * share)
+        # The stages' sums are put together, so that a stage counts by how much of the part it has.
+        inside = weight if below is None else weight * below
+        within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
+        total += within
+        errors.append(within * error)
+        shares.append(within * share)
         people.append(part.cluster)
         about.append(part.subjects)
         # Items of different stages are drawn separately, and single ones are in no variance by item.
         own = np.arange(value.size) if part.item is None else np.unique(part.item, return_inverse=True)[1]
         things.append(own + alone + 1)
         alone = int(things[-1].max())
+    if not total > 0:
+        return None
     try:
         return bandit.for_such_questions(
             figure.combined,
-            contributions=np.concatenate(errors),
-            shares=np.concatenate(shares),
+            contributions=np.concatenate(errors) / total,
+            shares=np.concatenate(shares) / total,
             cluster=np.concatenate(people),
             subjects=np.concatenate(about),
             item=np.concatenate(things) if any(part.item is not None for part in parts) else None,
@@ -364,6 +434,8 @@ def difference(
         return None, part.obstacle
     if not first.any() or not second.any():
         return None, "no answers on one side"
+    if gap := part.gap(first) or part.gap(second):
+        return None, gap
     if _is_nothing(per, first) or _is_nothing(per, second):
         return None, NOTHING
     if part.is_unequal:
@@ -389,6 +461,8 @@ def effect(
             return None, f"{obstacle} under one level"
         if where is not None and not (level & where).any():
             return None, "no answers there under one level"
+        if where is not None and (gap := part.gap(level & where)):
+            return None, f"{gap} under one level"
     both = (first, second) if where is None else (first & where, second & where)
     if part.is_unequal:
         return difference(part, values, first=both[0], second=both[1], per=per)
@@ -437,25 +511,54 @@ def combine(
     title: str,
     unit: str,
     naive: Estimate | None,
+    pooled: Sequence[StageAnswers] = (),
+    share: bool = False,
 ) -> Figure:
-    """The fixed-weight mean of the parts' estimates; parts without one are left out, with their reasons."""
+    """The figure of all stages from the parts' estimates, weighted by the parts' plans.
+
+    `pooled`: each part's answers, for a figure about a part of the candidates. The stages' sums are then put together
+    (`bandit.pooled_mean`, or `bandit.pooled_difference` where they have a `first`), so that a stage without an estimate
+    of its own still counts, and the plans alone decide the weights. Otherwise parts without an estimate are left out,
+    with their reasons.
+    """
     weights = [part.plan_weight if one is not None else 0.0 for part, (one, _reason) in zip(parts, found, strict=True)]
-    combined = None
-    if any(weights):
-        combined = bandit.combine_stages(estimates=[one for one, _reason in found], plan_weights=weights)
-    shares = combined.weights if combined is not None else tuple(0.0 for _part in parts)
+    estimates = [one for one, _reason in found]
+    agreement, withheld = bandit.agreement_of(
+        [one if weight else None for one, weight in zip(estimates, weights, strict=True)]
+    )
+    together: Estimate | None = None
+    if any(weights) and pooled:
+        weights = [part.plan_weight if part.weighs else 0.0 for part in parts]
+        together = _pooled(pooled, weights, share) if sum(map(bool, weights)) > 1 else next(filter(None, estimates))
+    elif any(weights):
+        together = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
+    if together is None:
+        weights = [0.0 for _part in parts]
+    total = sum(weights) or 1.0
     return Figure(
         name=name,
         title=title,
         unit=unit,
         stages=tuple(
-            StageFigure(stage=part.stage, role=part.role, estimate=one, reason=reason, weight=share)
-            for part, (one, reason), share in zip(parts, found, shares, strict=True)
+            StageFigure(stage=part.stage, role=part.role, estimate=one, reason=reason, weight=weight / total)
+            for part, (one, reason), weight in zip(parts, found, weights, strict=True)
         ),
-        combined=combined.estimate if combined is not None else None,
-        agreement=combined.agreement if combined is not None else None,
+        combined=together,
+        agreement=agreement,
         naive=naive,
+        agreement_withheld=withheld,
     )
+
+
+def _pooled(stages: Sequence[StageAnswers], weights: Sequence[float], share: bool) -> Estimate | None:
+    """None where one answer decides, or there is nothing to divide by."""
+    kept = [stage for stage, weight in zip(stages, weights, strict=True) if weight]
+    used = [weight for weight in weights if weight]
+    if any(stage.first is not None for stage in stages):
+        found = bandit.pooled_difference(stages=kept, plan_weights=used)
+    else:
+        found = bandit.pooled_mean(stages=kept, plan_weights=used, share=share)
+    return found if found.effective_sample_size >= FEWEST_EFFECTIVE else None
 
 
 def naive(
@@ -588,9 +691,9 @@ def _chances(part: StagePart) -> dict[str, Any]:
 
 def _known(found: Estimate) -> tuple[Estimate | None, str]:
     """The estimate, or why its error is unknown."""
-    if not math.isnan(found.standard_error):
-        return found, ""
-    return None, "one respondent only" if found.n_clusters < 2 else "one item only"
+    if math.isnan(found.standard_error):
+        return None, "one respondent only" if found.n_clusters < 2 else "one item only"
+    return (found, "") if found.effective_sample_size >= FEWEST_EFFECTIVE else (None, ONE_DECIDES)
 
 
 def _is_nothing(per: NDArray[np.float64] | None, inside: NDArray[np.bool_] | None) -> bool:

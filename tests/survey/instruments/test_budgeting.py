@@ -109,6 +109,14 @@ def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
     assert (t > bandit.student_t_quantile(0.975, 2 * per_group - 2)).mean() == pytest.approx(0.8, abs=0.025)
 
 
+def test_evidence_against_none_is_planned_where_the_difference_is_as_small_as_can_be_found() -> None:
+    study = budget.one_study(WORLD, SETTING, GREEDY, rng=np.random.default_rng(3), truth_seed=0)
+    smallest = budget.smallest_effect(study.errors[2], study.freedom[2])
+    found, error, _freedom = study.effects[2]
+    # Where next to nobody changes without evidence, the controls vary less than where the difference is that small.
+    assert 0 < smallest < found and study.errors[2] > 1.1 * error
+
+
 def test_the_intervals_it_promises_cover_the_truth() -> None:
     (found,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
     assert found.coverage >= 0.85

@@ -90,8 +90,19 @@ def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Pa
     call_command("compare_policies", "small", "--epsilon", "0.5", "--out", str(tmp_path), stdout=out, stderr=out)
     assert f"{100 * found.self_normalised.value:.1f} %" in out.getvalue() and "not enough support" in out.getvalue()
     with (tmp_path / "policies.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["policy"] == title and row["stage"] == "2"]
+        written = list(csv.DictReader(file))
+    rows = [row for row in written if row["policy"] == title and row["stage"] == "2"]
     assert float(rows[0]["self_normalised"]) == pytest.approx(found.self_normalised.value)
+    # By the same answers the difference from the stage's own policy is known far better than either figure.
+    difference = line_of(second, title, comparing.AS_PLANNED).difference
+    assert difference is not None and float(rows[0]["difference"]) == difference.value
+    assert difference.standard_error < 0.5 * found.self_normalised.standard_error
+    own_policy = logged_line.difference
+    assert own_policy is not None and own_policy.value == pytest.approx(0, abs=1e-9)
+    # Without enough support the files leave the figures out too, and say how little there was.
+    unsupported = next(row for row in written if row["reason"].startswith("not enough support"))
+    assert [unsupported[name] for name in ("plain", "self_normalised", "self_normalised_low", "difference")] == [""] * 4
+    assert float(unsupported["effective_sample_size"]) < 100
 
 
 def test_a_stage_is_never_compared_by_questions_that_it_did_not_draw_from(study: Study) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 import bandit
@@ -21,11 +23,13 @@ from survey.instruments.question_pairs import packed
 from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
-from survey.services.results import estimating, stored_estimates
+from survey.services.results import estimating, estimators, stored_estimates
+from survey.services.results.estimators import StagePart
 from survey.services.results.stage_rows import STATES
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from tests import cast
+from tests.bandit.laws import least_variance
 from tests.survey.filled import NO_ROLES, answer, run_study
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +91,12 @@ def by_hand(
         totals[row["person"]] += weight * (value - means[row["stratum"]])  # type: ignore[assignment]
     people = len(totals)
     variance = people / (people - 1) * sum(total**2 for total in totals.values())
+    single, weights, answered = [], [], []
+    for row, value in zip(rows, values, strict=True):
+        answered.append(len(of_stratum[row["stratum"]]))
+        weights.append(sizes[row["stratum"]] / answered[-1] / whole)
+        single.append(weights[-1] * (value - means[row["stratum"]]))
+    variance = max(variance, least_variance(single, weights, answered=answered, strata=len(sizes)))
     variance += (
         (1 - whole / universe) / whole * sum(sizes[stratum] / whole * (means[stratum] - mean) ** 2 for stratum in sizes)
     )
@@ -136,7 +146,11 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
     for stage in adaptive.stages.order_by("index"):
         strata = list(stage.strata.all())
         sizes, slots = [s.size for s in strata], [s.slots for s in strata]
-        weights.append(sum(sizes) ** 2 / sum(size**2 / n for size, n in zip(sizes, slots, strict=True)))
+        alone = sum(size**2 / n for size, n in zip(sizes, slots, strict=True)) / sum(sizes) ** 2
+        # 36 people with 3 slots each, dealt as evenly as whole slots allow; answers of one person correlate by 0.2.
+        parts = [n / 36 % 1 for n in slots]
+        uneven = sum((size / n) ** 2 * f * (1 - f) for size, n, f in zip(sizes, slots, parts, strict=True))
+        weights.append(1 / (0.8 * alone + 0.2 * (1 / 36 + 36 * uneven / sum(sizes) ** 2)))
     for name, value_of in kinds.items():
         figure, own = figure_of(report, name), []
         for index, stage in enumerate(adaptive.stages.order_by("index")):
@@ -306,7 +320,7 @@ def test_unequal_chances_are_weighted_one_by_one(kind: str) -> None:
         )
         planned.append(slot.inclusion_probability)
     assert figure.stages[1].estimate.value == pytest.approx(over / under, rel=1e-9)
-    kish = [108.0, bandit.kish_size(planned)]
+    kish = [1 / (0.8 / 108 + 0.2 / 36), bandit.kish_size(planned, people=36)]
     assert figure.stages[1].weight == pytest.approx(kish[1] / sum(kish))
     # The predictor that planned the stage assists there too: its mean, and the weighted mean of its errors.
     report = estimating.estimate(study)
@@ -471,6 +485,132 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
     with (tmp_path / "new/slots.csv").open(newline="") as file:
         assert sum(int(row["planned"]) for row in csv.DictReader(file) if row["division"] == "stratum") == 36
     assert "figure, n" not in out.getvalue() and f"{100 * found.value:.1f} %" in out.getvalue()
+
+
+WITHHELD = "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people"
+
+
+def test_stages_too_small_to_compare_are_said_so_in_command_page_files_and_api(
+    adaptive: Study, tmp_path: Path, admin_client: Client
+) -> None:
+    report = estimating.estimate(adaptive)
+    share = figure_of(report, "changed_over_0")
+    small = share.stages[1].estimate.effective_sample_size
+    assert small < 30 and share.agreement is None and WITHHELD.endswith(share.agreement_withheld)
+    out = io.StringIO()
+    call_command("estimate", "small", "--out", str(tmp_path), stdout=out)
+    assert f"all figures: {WITHHELD}" in out.getvalue() or WITHHELD in out.getvalue()
+    assert "more than chance (p" not in out.getvalue()
+    with (tmp_path / "estimates.csv").open(newline="") as file:
+        row = next(one for one in csv.DictReader(file) if one["kind"] == "combined")
+    assert row["agree_p"] == "" and WITHHELD in row["notes"]
+    stored = json.loads((tmp_path / "estimates.json").read_text())["figures"][0]
+    assert stored["agreement"] is None and WITHHELD.endswith(stored["agreement_withheld"])
+    page = admin_client.get(reverse("admin:survey_study_estimates", args=[adaptive.pk])).content.decode()
+    assert WITHHELD in page and "Stages agree" in page
+
+
+def test_stages_that_differ_are_said_to_where_they_are_large_enough() -> None:
+    study = run_study(stages=[{"sittings": 36}, {"sittings": 36}], **NO_ROLES)
+    figure = figure_of(estimating.estimate(study), "changed_over_0")
+    assert figure.agreement is not None and figure.agreement_withheld == ""
+    for answered in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("slot__stage"):
+        values = {response.screen: response.belief for response in answered.responses.all()}
+        changed = answered.slot.stage.index == 2 or answered.pk % 4 == 0
+        values["posterior"].value = values["prior"].value + (10 if values["prior"].value < 50 else -10) * changed
+        values["posterior"].save(update_fields=["value"])
+    out = io.StringIO()
+    call_command("estimate", "small", stdout=out)
+    assert "further apart than their errors (p < 0.001)" in out.getvalue() and "p = 0.000" not in out.getvalue()
+
+
+def test_where_all_answers_are_alike_there_is_no_interval_and_no_p(plain: Study, tmp_path: Path) -> None:
+    for answered in Assignment.objects.filter(slot__stage__study=plain, state="counted"):
+        values = {response.screen: response.belief for response in answered.responses.all()}
+        values["prior"].value, values["posterior"].value = 50, 60
+        for belief in values.values():
+            belief.save(update_fields=["value"])
+    report = estimating.estimate(plain, by=["outcome"])
+    change = figure_of(report, "change_over_0").combined
+    assert (change.value, change.standard_error, change.has_interval) == (10, 0, False)
+    assert figure_of(report, "changed_over_0").combined.has_interval  # Of a share Wilson's says how many there may be.
+    (difference, *_others) = report.divisions[0].differences
+    assert difference.combined.p_two_sided() is None
+    out = io.StringIO()
+    call_command("estimate", "small", "--by", "outcome", "--out", str(tmp_path), stdout=out)
+    text = out.getvalue()
+    assert "no interval" in text and "no p, since nothing varies" in text
+    assert "nan" not in text and "[10.00, 10.00]" not in text
+    with (tmp_path / "estimates.csv").open(newline="") as file:
+        row = next(one for one in csv.DictReader(file) if (one["figure"], one["kind"]) == ("change_over_0", "combined"))
+    assert (row["low"], row["high"]) == ("", "") and "nothing varies" in row["too_few"]
+    figures = {one["name"]: one for one in json.loads((tmp_path / "estimates.json").read_text())["figures"]}
+    assert figures["change_over_0"]["combined"]["interval"] == [None, None]
+
+
+def part_with(stratum: list[int], **change: Any) -> StagePart:
+    count = len(stratum)
+    given: dict[str, Any] = {
+        "stage": 2,
+        "role": "sampled",
+        "names": ("top", "rest"),
+        "sizes": (100, 900),
+        "slots": (20, 20),
+        "universe_size": None,
+        "stratum": np.array(stratum, dtype=np.int64),
+        "cluster": np.arange(count, dtype=np.int64),
+        "probability": np.ones(count),
+        "planned_probability": np.ones(1),
+        "people": 20,
+    }
+    return StagePart(**(given | change))
+
+
+def test_a_part_of_the_items_without_answers_in_a_stratum_gets_no_estimate_from_that_stage() -> None:
+    part = part_with([0] * 20 + [1] * 20)
+    values = np.where(part.stratum == 0, 0.8, 0.2) + np.arange(40) % 2 / 10
+    only_top = np.arange(40) < 5
+    assert estimators.estimate(part, values, where=only_top) == (
+        None,
+        "no answers there in rest, where it may have candidates",
+    )
+    both = only_top | (np.arange(40) >= 38)
+    found, reason = estimators.estimate(part, values, where=both)
+    assert found is not None and reason == ""
+    # None in the top stratum: at most 3 of 20 parts of the 100 candidates there, next to 450 in the rest.
+    only_rest = np.arange(40) >= 30
+    assert estimators.estimate(part, values, where=only_rest)[0] is None
+    large = part_with([0] * 200 + [1] * 20, slots=(200, 20))
+    found, _reason = estimators.estimate(large, np.arange(220) % 3 * 1.0, where=np.arange(220) >= 210)
+    assert found is not None  # Of 200 answers none is of it, so that the top stratum has next to none of it.
+    assert estimators.difference(part, values, first=only_top, second=both)[0] is None
+
+
+def test_the_plans_decide_the_weights_of_parts_of_the_items_whatever_was_answered() -> None:
+    part, values = part_with([0] * 20 + [1] * 20), np.arange(40) % 3 * 1.0
+    inside = [np.arange(40) % 2 == 0, np.arange(40) < 5]
+    found = [estimators.estimate(part, values, where=mask) for mask in inside]
+    assert [one is None for one, _reason in found] == [False, True]
+    figure = estimators.combine(
+        [part, part],
+        found,
+        name="",
+        title="",
+        unit="points",
+        naive=None,
+        pooled=[part.stage_answers(values, inside=mask) for mask in inside],
+    )
+    assert [stage.weight for stage in figure.stages] == [0.5, 0.5] and "left out" not in figure.notes
+    assert figure.combined is not None and figure.combined.n == 25
+
+
+def test_one_answer_in_a_stratum_gives_no_estimate() -> None:
+    part = part_with([0] * 20 + [1])
+    found, reason = estimators.estimate(part, np.arange(21.0))
+    assert found is None and reason == "one answer in rest, which does not say how much answers vary there"
+    part = part_with([0] * 20 + [1] * 20)
+    inside = (np.arange(40) == 19) | (np.arange(40) == 20)  # The one in the rest has nine tenths of the weight.
+    assert estimators.estimate(part, np.arange(40.0), where=inside) == (None, estimators.ONE_DECIDES)
 
 
 def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:

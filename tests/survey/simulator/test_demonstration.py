@@ -153,3 +153,11 @@ def test_the_summary_is_one_json_object_with_all_numbers() -> None:
 
 def test_a_table_sets_its_columns_right() -> None:
     assert table(["a", "long"], [["22", "3"]]) == " a  long\n--  ----\n22     3"
+
+
+def test_a_verdict_without_anything_that_varies_has_no_p() -> None:
+    alike = compare_shares(first=[0, 0], first_cluster=[1, 2], second=[1, 1], second_cluster=[3, 4])
+    verdict = demonstration.DemoVerdict(comparison=alike, null=False)
+    assert not verdict.lifted and not verdict.passed
+    assert "no test, since nothing varies between respondents" in verdict.sentence
+    assert demonstration.summary(seconds=1.0, lines=[], verdict=verdict)["p"] is None

@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Design, Estimate
+from bandit.combining import CLUSTERING
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
-from survey.services.results.estimators import StagePart, combine, difference, estimate
+from survey.services.results.estimators import StagePart, combine, difference, effect, estimate
 
 TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000
 POWER = 0.8
+LOWEST_RATE = 0.02  # of changes without evidence, where a difference would take more than there is
 MEASURES = ("changed", "change", "size")
 EFFECTS = ("outcome", "condition", "evidence")
 
@@ -91,7 +93,8 @@ class SimulatedStudy:
     By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
     pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
     95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
-    `errors`, `freedom`: of the differences in `EFFECTS`, NaN if the study has no data for one.
+    `errors`, `freedom`: of the differences in `EFFECTS` where they are as small as can be found, NaN if the study has
+    no data for one; `effects`: what its answers say of them, as difference, standard error and degrees of freedom.
     """
 
     answers: tuple[int, ...]
@@ -104,6 +107,7 @@ class SimulatedStudy:
     naive: float
     errors: tuple[float, ...]
     freedom: tuple[float, ...]
+    effects: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -364,6 +368,7 @@ def _answers(
         cluster=cluster[item],
         probability=drawn.inclusion_probability[slot[item]],
         planned_probability=drawn.inclusion_probability,
+        people=role.booklets,
     )
     return _Collected(
         part=part,
@@ -407,6 +412,7 @@ def _summary(
     finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
     share = finals["changed"]
     effects = [_outcome_effect(collected), _condition_effect(collected), _evidence_effect(collected, share)]
+    planned = [*((error, freedom) for _value, error, freedom in effects[:2]), _evidence_error(collected, share)]
     return SimulatedStudy(
         answers=tuple(counts),
         found=tuple(found),
@@ -416,8 +422,9 @@ def _summary(
         share=math.nan if share is None else share.value,
         covered=share is not None and share.interval[0] <= truth <= share.interval[1],
         naive=float(np.concatenate(values["changed"]).mean()),
-        errors=tuple(error for error, _freedom in effects),
-        freedom=tuple(freedom for _error, freedom in effects),
+        errors=tuple(error for error, _freedom in planned),
+        freedom=tuple(freedom for _error, freedom in planned),
+        effects=tuple(effects),
     )
 
 
@@ -429,39 +436,66 @@ def _combined(
     return combine(parts, found, name="", title="", unit="", naive=None).combined
 
 
-def _effect(estimate: Estimate | None) -> tuple[float, float]:
-    """Standard error and degrees of freedom; NaN without an estimate."""
-    return (math.nan, math.nan) if estimate is None else (estimate.standard_error, estimate.degrees_of_freedom)
+def _effect(estimate: Estimate | None) -> tuple[float, float, float]:
+    """Value, standard error and degrees of freedom; NaN without an estimate."""
+    if estimate is None:
+        return math.nan, math.nan, math.nan
+    return estimate.value, estimate.standard_error, estimate.degrees_of_freedom
 
 
-def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
+def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
     parts = [one.part for one in collected]
     found = [difference(one.part, one.changed, first=one.outcome == 1, second=one.outcome == 0) for one in collected]
-    return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
+    pooled = [one.part.stage_answers(one.changed, first=one.outcome == 1, inside=one.outcome == 0) for one in collected]
+    return _effect(combine(parts, found, name="", title="", unit="", naive=None, pooled=pooled).combined)
 
 
-def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float]:
+def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
     """Two conditions, to which people are assigned in turn."""
     parts = [one.part for one in collected]
     found = [
-        difference(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
+        effect(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
         for one in collected
     ]
     return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
 
 
-def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
-    """Evidence against none: the items' share against the controls' share, as if different people had answered them."""
+def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float, float]:
+    """Evidence against none: the items' share less the controls' share, as if different people had answered them."""
     changed = np.concatenate([one.control_changed for one in collected])
     cluster = np.concatenate([one.control_cluster for one in collected])
     if share is None or np.unique(cluster).size < 2:
-        return math.nan, math.nan
+        return math.nan, math.nan, math.nan
     without = bandit.false_change_rate(changed=changed, cluster=cluster)
     variances = share.standard_error**2, without.standard_error**2
     freedom = sum(variances) ** 2 / (
         variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / without.degrees_of_freedom
     )
-    return math.sqrt(sum(variances)), freedom
+    return share.value - without.value, math.sqrt(sum(variances)), freedom
+
+
+def _evidence_error(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
+    """Standard error and degrees of freedom of evidence against none where the difference is as small as can be found.
+
+    The error is that at the smallest difference which is found: there the controls' share is that much below the
+    items', and varies more than where next to nobody changes without evidence. A share's variance is that of so many
+    answers of people whose own answers correlate by `CLUSTERING`.
+    """
+    cluster = np.concatenate([one.control_cluster for one in collected])
+    people = np.unique(cluster, return_counts=True)[1]
+    if share is None or people.size < 2:
+        return math.nan, math.nan
+    per_answer = float(1 + CLUSTERING * ((people**2).sum() / people.sum() - 1)) / float(people.sum())
+    error, freedom, difference = share.standard_error, share.degrees_of_freedom, 0.0
+    for _ in range(50):
+        rate = min(max(share.value - difference, LOWEST_RATE), 1 - LOWEST_RATE)
+        variances = share.standard_error**2, rate * (1 - rate) * per_answer
+        freedom = sum(variances) ** 2 / (
+            variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / (people.size - 1)
+        )
+        error = math.sqrt(sum(variances))
+        difference = (difference + smallest_effect(error, freedom)) / 2
+    return error, freedom
 
 
 def _means(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:

@@ -1,0 +1,324 @@
+"""Simulated studies for the laws of estimates: few people, thin strata, tasks, agreement of stages, other policies.
+
+The truth is fixed: 60,000 items in 20 tasks, and scores that tell half of what makes an item change beliefs. A stage
+draws a new pool of 12,000; the first is uniform, the others take nine of ten slots from the tenth with the highest
+scores. People differ by a normal on the logit scale. A tenth of all answers is lost at random.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+
+import bandit
+
+ITEMS, POOL, TASKS, UNIVERSE = 15, 12_000, 20, 60_000
+STEPS = np.array([5, 10, 20, 25, 40])
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    logit: np.ndarray
+    score: np.ndarray
+    task: np.ndarray
+    chance: np.ndarray
+    person_sd: float
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """One stage: its answers as `bandit` takes them, each answer's task, and the plan's weight."""
+
+    changed: np.ndarray
+    size: np.ndarray
+    task: np.ndarray
+    common: dict
+    weight: float
+    weight_of_kish: float
+
+    def stage(self, values, **parts):
+        return bandit.StageAnswers(values=values, **self.common, **parts)
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a case showed over its studies: mean error with its Monte Carlo error, cover, and mean width."""
+
+    bias: float
+    error: float
+    cover: float
+    width: float
+    se_over_spread: float
+    studies: int
+
+
+def law_of(rows):
+    """Of (error, low, high, standard error) with the truth taken off."""
+    rows = np.array([row for row in rows if not np.isnan(row).any()])
+    spread = rows[:, 0].std(ddof=1)
+    return Law(
+        bias=float(rows[:, 0].mean()),
+        error=float(spread / len(rows) ** 0.5),
+        cover=float(((rows[:, 1] <= 0) & (rows[:, 2] >= 0)).mean()),
+        width=float((rows[:, 2] - rows[:, 1]).mean()),
+        se_over_spread=float(np.sqrt((rows[:, 3] ** 2).mean()) / spread),
+        studies=len(rows),
+    )
+
+
+def minus(estimate, truth):
+    if estimate is None:
+        return (np.nan,) * 4
+    low, high = estimate.interval
+    return estimate.value - truth, low - truth, high - truth, estimate.standard_error
+
+
+@cache
+def truth_of(person_sd=1.0):
+    rng = np.random.default_rng(7)
+    logit = rng.normal(-0.5, 0.9, UNIVERSE)
+    people = person_sd * np.array([NormalDist().inv_cdf((place + 0.5) / 200) for place in range(200)])
+    chance = np.mean([1 / (1 + np.exp(-(logit + one))) for one in people], axis=0)
+    score = logit + rng.normal(0, 0.9, UNIVERSE)
+    return Truth(logit, score, rng.integers(0, TASKS, UNIVERSE), chance, person_sd)
+
+
+def stage_of(truth, *, people, is_first, rng):
+    n = people * ITEMS
+    pool = rng.choice(UNIVERSE, POOL, replace=False)
+    if is_first:
+        drawn, label, sizes, slots = rng.choice(pool, n, replace=False), np.zeros(n, dtype=int), (POOL,), (n,)
+    else:
+        best = np.argpartition(-truth.score[pool], POOL // 10)
+        rest = round(0.1 * n)
+        sizes, slots = (POOL // 10, POOL - POOL // 10), (n - rest, rest)
+        parts = (pool[best[: sizes[0]]], pool[best[sizes[0] :]])
+        drawn = np.concatenate([rng.choice(one, count, replace=False) for one, count in zip(parts, slots, strict=True)])
+        label = np.repeat([0, 1], slots)
+    # Dealt as evenly as whole slots allow, in each stratum.
+    order = np.concatenate([rng.permutation(np.flatnonzero(label == place)) for place in range(len(sizes))])
+    person = np.empty(n, dtype=int)
+    person[order] = rng.permutation(people)[np.arange(n) % people]
+    stays = rng.random(n) > 0.1
+    drawn, label, person = drawn[stays], label[stays], person[stays]
+    logit = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
+    changed = (rng.random(drawn.size) < 1 / (1 + np.exp(-logit))).astype(float)
+    return Collected(
+        changed=changed,
+        size=changed * rng.choice(STEPS, drawn.size),
+        task=truth.task[drawn],
+        common={"stratum": label, "sizes": sizes, "cluster": person, "universe_size": UNIVERSE},
+        weight=bandit.plan_weight(sizes=sizes, slots=slots, people=people),
+        weight_of_kish=bandit.plan_weight(sizes=sizes, slots=slots),
+    )
+
+
+def study_of(truth, *, people, rng, stages=4):
+    return [stage_of(truth, people=people, is_first=not place, rng=rng) for place in range(stages)]
+
+
+def whole_studies(*, people, studies, seed, person_sd=1.0):
+    """The share and the mean size of change over all items from four stages: laws, and the p values of agreement.
+
+    Returns laws by name ("share", "size", and "share by Kish's weights"), and p by name, NaN where it is withheld.
+    """
+    truth, rng = truth_of(person_sd), np.random.default_rng([1, seed, people])
+    mean = truth.chance.mean()
+    rows, p = {}, {}
+    for _ in range(studies):
+        found = study_of(truth, people=people, rng=rng)
+        for name, is_share in (("share", True), ("size", False)):
+            values = [one.changed if is_share else one.size for one in found]
+            own = [
+                bandit.stratified_mean(values=value, share=is_share, **one.common)
+                for value, one in zip(values, found, strict=True)
+            ]
+            for title, weights in (
+                (name, [one.weight for one in found]),
+                (f"{name} by Kish's weights", [one.weight_of_kish for one in found]),
+            ):
+                combined = bandit.combine_stages(estimates=own, plan_weights=weights)
+                target = mean if is_share else mean * STEPS.mean()
+                rows.setdefault(title, []).append(minus(combined.estimate, target))
+            p.setdefault(name, []).append(np.nan if combined.agreement is None else combined.agreement.p)
+    return {name: law_of(own) for name, own in rows.items()}, {name: np.array(own) for name, own in p.items()}
+
+
+def by_task(*, people, studies, seed, tasks=3):
+    """The share inside tasks: of all stages together, of one adaptive stage where it is given, and agreement's p."""
+    from survey.services.results import estimators
+
+    truth, rng = truth_of(), np.random.default_rng([2, seed, people])
+    rows, p, given = {"all stages": [], "one stage": []}, [], []
+    for _ in range(studies):
+        found = study_of(truth, people=people, rng=rng)
+        for task in range(tasks):
+            mean = truth.chance[truth.task == task].mean()
+            parts = [part_of(one, place) for place, one in enumerate(found)]
+            inside = [one.task == task for one in found]
+            own = [
+                estimators.estimate(part, one.changed, where=mask, share=True)
+                for part, one, mask in zip(parts, found, inside, strict=True)
+            ]
+            figure = estimators.combine(
+                parts,
+                own,
+                name="",
+                title="",
+                unit="share",
+                naive=None,
+                pooled=[
+                    part.stage_answers(one.changed, inside=mask)
+                    for part, one, mask in zip(parts, found, inside, strict=True)
+                ],
+                share=True,
+            )
+            rows["all stages"].append(minus(figure.combined, mean))
+            rows["one stage"].append(minus(own[1][0], mean))
+            given.append(own[1][0] is not None)
+            p.append(np.nan if figure.agreement is None else figure.agreement.p)
+    return {name: law_of(own) for name, own in rows.items()}, np.array(p), float(np.mean(given))
+
+
+def part_of(one, place):
+    from survey.services.results.estimators import StagePart
+
+    count = len(one.common["sizes"])
+    return StagePart(
+        stage=place + 1,
+        role="sampled",
+        names=("all",) if count == 1 else ("top", "rest"),
+        sizes=one.common["sizes"],
+        slots=tuple(int(size) for size in np.bincount(one.common["stratum"], minlength=count)),
+        universe_size=UNIVERSE,
+        stratum=one.common["stratum"],
+        cluster=one.common["cluster"],
+        probability=np.ones(one.changed.size),
+        planned_probability=np.ones(1),
+        people=np.unique(one.common["cluster"]).size,
+    )
+
+
+def thin_strata(*, rest, studies, seed, people=20):
+    """The mean size of change with so many answers in the stratum that holds nine tenths of the candidates."""
+    rng = np.random.default_rng([3, seed, rest])
+    n = people * ITEMS
+    logit = np.where(np.arange(n) < rest, -1.0, 0.5)
+    grid = np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)]) * np.hypot(0.9, 1)
+    chances = [float((1 / (1 + np.exp(-(middle + grid)))).mean()) for middle in (-1.0, 0.5)]
+    truth = STEPS.mean() * (0.9 * chances[0] + 0.1 * chances[1])
+    rows = []
+    for _ in range(studies):
+        person = rng.permutation(n) % people
+        chance = 1 / (1 + np.exp(-(logit + rng.normal(0, 0.9, n) + rng.normal(0, 1, people)[person])))
+        values = np.where(rng.random(n) < chance, rng.choice(STEPS, n), 0.0)
+        found = bandit.stratified_mean(
+            values=values, stratum=(np.arange(n) < rest).astype(int), sizes=(1200, 10_800), cluster=person
+        )
+        rows.append(minus(found, truth))
+    return law_of(rows)
+
+
+def policies(*, people, studies, seed):
+    """Differences between other policies and the stage's own, where both have an effective sample of 100 or more."""
+    rng = np.random.default_rng([4, seed, people])
+    truth = truth_of()
+    items = rng.choice(UNIVERSE, POOL, replace=False)
+    logit, chance = truth.logit[items], truth.chance[items]
+    score = 1 / (1 + np.exp(-truth.score[items]))
+    designs = {
+        "own": bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.1),
+        "epsilon 0.1": bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1),
+        "epsilon 0.5": bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1),
+        "top 0.2": bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2),
+        "softmax": bandit.Softmax(temperature=0.15, floor=0.1),
+    }
+    n = people * ITEMS
+    chances = {
+        name: bandit.inclusion_probabilities(design=design, n=n, scores=score, n_candidates=POOL, rng=rng)
+        for name, design in designs.items()
+    }
+    means = {name: float(np.dot(one, chance) / one.sum()) for name, one in chances.items()}
+    rows, sizes = {}, {}
+    for _ in range(studies):
+        drawn = bandit.draw(design=designs["own"], n=n, scores=score, n_candidates=POOL, rng=rng)
+        person = rng.permutation(n) % people
+        answered = rng.random(n) > 0.1
+        odds = logit[drawn.selected] + rng.normal(0, 1, people)[person]
+        values = (rng.random(n) < 1 / (1 + np.exp(-odds)))[answered].astype(float)
+        for name in list(designs)[1:]:
+            found = bandit.compare_policies(
+                values=values,
+                selected=drawn.selected[answered],
+                logged=chances["own"],
+                first=chances["own"],
+                second=chances[name],
+                stratum=drawn.stratum[answered],
+                planned=[stratum.n for stratum in drawn.strata],
+                cluster=person[answered],
+            )
+            rows.setdefault(name, []).append(minus(found, means[name] - means["own"]))
+            sizes.setdefault(name, []).append(found.effective_sample_size)
+    return {name: (law_of(own), float(np.mean(sizes[name]))) for name, own in rows.items()}
+
+
+BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
+
+
+def power_of_budgets(*, sittings, studies, seed):
+    """How often studies find the differences that `plan_budget` says are found with 80 % power, by effect.
+
+    The outcome's and the evidence's difference are made as large as is said, and a study's own test is made. For two
+    conditions the difference is added to what studies without one find.
+    """
+    from survey.instruments.belief_update.reports import budget
+
+    setting = budget.StudySetting(
+        sittings=sittings, items=ITEMS, candidates=POOL, holdout=0.1, controls=0.0667, dropout=0.1
+    )
+    policy = budget.Policy("greedy", bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1))
+
+    def simulated(offset, **change):
+        shape = {
+            "tasks": tuple(f"task {place // 10}" for place in range(400)),
+            "domains": tuple(f"domain {place // 80}" for place in range(400)),
+            "rates": BUDGET_RATES,
+            "pair_sd": 0.9,
+            "hidden_share": 1 / 3,
+            "respondent_sd": 1.0,
+            "false_change": 0.05,
+        }
+        world = budget.World(**(shape | change))
+        return [
+            budget.one_study(
+                world, setting, policy, rng=np.random.default_rng([seed, offset, number]), truth_seed=number % 2
+            )
+            for number in range(studies)
+        ]
+
+    def rejected(found, place, added=0.0):
+        tests = [study.effects[place] for study in found]
+        return float(
+            np.mean([abs(one + added) > bandit.student_t_quantile(0.975, df) * error for one, error, df in tests])
+        )
+
+    plain = simulated(0)
+    outcome, condition, evidence = budget.outlook("", plain, BUDGET_SHARE).detectable
+    by_outcome = simulated(1, rates=(BUDGET_SHARE + outcome / 2, BUDGET_SHARE - outcome / 2))
+    by_evidence = simulated(2, false_change=chance_of_average(BUDGET_SHARE - evidence))
+    return {
+        "outcome": rejected(by_outcome, 0),
+        "condition": rejected(plain, 1, condition),
+        "evidence": rejected(by_evidence, 2),
+    }
+
+
+def chance_of_average(share, person_sd=1.0):
+    """The chance for an average person where this share of all people changes."""
+    people = person_sd * np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)])
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 / (1 + np.exp(-(middle + people)))).mean() < share else (low, middle)
+    return float(1 / (1 + np.exp(-low)))

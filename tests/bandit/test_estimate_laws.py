@@ -1,0 +1,47 @@
+"""A small suite of laws over simulated studies with fixed seeds; `benchmarks/sampling_laws.py` has the whole one."""
+
+import numpy as np
+import pytest
+
+from tests.bandit import estimate_laws
+
+
+@pytest.mark.parametrize("people", [12, 20])
+def test_figures_of_all_stages_cover_the_truth_and_stages_that_agree_are_not_said_to_differ(people):
+    laws, p = estimate_laws.whole_studies(people=people, studies=300, seed=3)
+    for name in ("share", "size"):
+        assert 0.93 <= laws[name].cover <= 0.97, (name, laws[name])
+        assert abs(laws[name].bias) < 4 * laws[name].error
+    if people < 20:
+        assert np.isnan(p["share"]).all(), "the effective sample of an adaptive stage is under 30"
+    else:
+        assert not np.isnan(p["share"]).any() and 0.02 <= (p["share"] < 0.05).mean() <= 0.08
+
+
+def test_weights_that_know_of_clustering_make_intervals_narrower():
+    laws, _p = estimate_laws.whole_studies(people=20, studies=60, seed=2, person_sd=1.6)
+    assert laws["share"].width < 0.9 * laws["share by Kish's weights"].width
+
+
+def test_tasks_are_unbiased_covered_and_not_said_to_differ_by_stage():
+    laws, p, given = estimate_laws.by_task(people=40, studies=150, seed=2)
+    assert abs(laws["all stages"].bias) < 0.01 + 2 * laws["all stages"].error
+    assert 0.93 <= laws["all stages"].cover <= 0.97
+    assert np.isnan(p).all(), "no task has an effective sample of 30 in two stages"
+    # A stage in which a stratum has no answers of the task gives none: it would lack that part of the candidates.
+    assert 0.5 < given < 0.98
+    assert abs(laws["one stage"].bias) < 0.01 + 3 * laws["one stage"].error
+
+
+@pytest.mark.parametrize("rest", [5, 10, 20])
+def test_means_in_points_with_a_thin_stratum_are_covered(rest):
+    assert estimate_laws.thin_strata(rest=rest, studies=400, seed=1).cover >= 0.93
+
+
+def test_differences_between_policies_are_covered_where_the_effective_sample_is_100():
+    found = estimate_laws.policies(people=40, studies=250, seed=1)
+    enough = {name: law for name, (law, size) in found.items() if size >= 100}
+    assert {"epsilon 0.1", "epsilon 0.5"} <= set(enough)
+    for name, law in enough.items():
+        assert 0.93 <= law.cover <= 0.97, (name, law)
+        assert law.se_over_spread == pytest.approx(1, abs=0.1), (name, law)

@@ -1,0 +1,99 @@
+import math
+
+import numpy as np
+import pytest
+
+from bandit import (
+    DesignError,
+    StageAnswers,
+    combine_stages,
+    hajek,
+    pooled_difference,
+    pooled_mean,
+    stratified_difference,
+    stratified_mean,
+)
+
+
+def answers(seed, *, people=20, each=6, **others):
+    rng = np.random.default_rng(seed)
+    n = people * each
+    cluster = np.arange(n) // each
+    values = rng.normal(size=people)[cluster] * 3 + rng.normal(size=n) + 5
+    return {"values": values, "stratum": np.arange(n) % 2, "sizes": (100, 300), "cluster": cluster, **others}
+
+
+def test_over_all_candidates_it_is_the_mean_of_the_stages():
+    stages = [answers(1, universe_size=2000), answers(2, universe_size=2000)]
+    pooled = pooled_mean(stages=[StageAnswers(**one) for one in stages], plan_weights=[3, 1])
+    combined = combine_stages(estimates=[stratified_mean(**one) for one in stages], plan_weights=[3, 1]).estimate
+    assert (pooled.value, pooled.standard_error) == pytest.approx((combined.value, combined.standard_error))
+    assert pooled.effective_sample_size == pytest.approx(combined.effective_sample_size)
+    assert pooled.degrees_of_freedom == pytest.approx(combined.degrees_of_freedom)
+    assert pooled.interval == pytest.approx(combined.interval) and (pooled.n, pooled.n_clusters) == (240, 40)
+
+
+def test_one_stage_gives_its_own_estimate():
+    one, domain = answers(3, universe_size=900), np.arange(120) % 5 < 2
+    pooled = pooled_mean(stages=[StageAnswers(**one, inside=domain)], plan_weights=[7])
+    alone = stratified_mean(**one, domain=domain)
+    assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
+    assert pooled.degrees_of_freedom == pytest.approx(alone.degrees_of_freedom)
+    pooled = pooled_difference(stages=[StageAnswers(**one, first=domain, inside=~domain)], plan_weights=[7])
+    alone = stratified_difference(**one, first=domain, second=~domain)
+    assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
+    chance = np.linspace(0.1, 0.9, 120)
+    pooled = pooled_mean(stages=[StageAnswers(**one, inside=domain, probability=chance)], plan_weights=[1])
+    alone = hajek(values=one["values"], probability=chance, cluster=one["cluster"], domain=domain)
+    assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
+
+
+def test_sums_are_put_together_before_they_are_divided():
+    # Stage 2 has no answer of the part in the stratum that holds most candidates. It still counts, with its weight.
+    one, two = answers(4), answers(5)
+    inside = [np.arange(120) % 3 == 0, (np.arange(120) % 6 == 0)]
+    assert not (inside[1] & (two["stratum"] == 1)).any()
+    above = below = 0.0
+    for weight, found, mask in zip((0.6, 0.4), (one, two), inside, strict=True):
+        share = np.where(found["stratum"] == 0, 100, 300) / 60 / 400
+        above += weight * np.dot(share[mask], found["values"][mask])
+        below += weight * share[mask].sum()
+    stages = [StageAnswers(**found, inside=mask) for found, mask in zip((one, two), inside, strict=True)]
+    pooled = pooled_mean(stages=stages, plan_weights=[6, 4])
+    assert pooled.value == pytest.approx(above / below) and pooled.n == 60
+    # A stage without any answer there adds nothing to either sum: the weights of the others need no change.
+    empty = StageAnswers(**answers(6), inside=np.zeros(120, dtype=bool))
+    again = pooled_mean(stages=[*stages, empty], plan_weights=[6, 4, 10])
+    assert (again.value, again.standard_error) == pytest.approx((pooled.value, pooled.standard_error))
+
+
+def test_what_was_answered_by_chance_does_not_decide_the_weights():
+    """Two stages, a small one with few answers of the part. A mean of the ratios that there are leaves out the small
+    stage where its part has none, and so gives it a weight by chance."""
+    rng = np.random.default_rng(8)
+    values, truth = [], 0.9 * 0.2 + 0.1 * 0.8
+    for _ in range(1500):
+        stages = []
+        for n in (60, 20):
+            label = (np.arange(n) < n // 2).astype(int)  # The half of the slots on nine tenths of the candidates.
+            inside = rng.random(n) < 0.2
+            changed = (rng.random(n) < np.where(label == 1, 0.2, 0.8)).astype(float)
+            stages.append(StageAnswers(changed, label, (100, 900), np.arange(n), inside=inside))
+        values.append(pooled_mean(stages=stages, plan_weights=[60, 20], share=True).value)
+    assert abs(np.mean(values) - truth) < 0.01
+
+
+def test_answers_that_do_not_fit_are_refused():
+    one = answers(1)
+    with pytest.raises(DesignError, match="1 for 2 stages"):
+        pooled_mean(stages=[StageAnswers(**one)] * 2, plan_weights=[1])
+    for weights in ([0], [math.nan], [-1]):
+        with pytest.raises(DesignError, match="plan_weights: must be"):
+            pooled_mean(stages=[StageAnswers(**one)], plan_weights=weights)
+    with pytest.raises(DesignError, match="no answer of any stage lies in it"):
+        pooled_mean(stages=[StageAnswers(**one, inside=np.zeros(120, dtype=bool))], plan_weights=[1])
+    with pytest.raises(DesignError, match="true or false for each of 120"):
+        pooled_mean(stages=[StageAnswers(**one, inside=[1, 0])], plan_weights=[1])
+    alone = {**one, "cluster": np.zeros(120)}
+    with pytest.raises(DesignError, match="at least 2 respondents"):
+        pooled_mean(stages=[StageAnswers(**alone)], plan_weights=[1])
