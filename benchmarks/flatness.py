@@ -2,6 +2,7 @@
 
     python benchmarks/flatness.py [--slots 1000,100000,1000000] [--visits 40]
     python benchmarks/flatness.py --slots "" --linear 2000,10000,50000 --stages 7
+    python benchmarks/flatness.py --slots "" --stages 7 --sittings 264 --reports
 
 Three studies lie in one database, with as many slots and as many stored responses each: half of the slots are
 answered, half are free. People begin in each in turn, claim their items and answer two of them, in this process.
@@ -11,8 +12,9 @@ slots" is what beat does twice a minute.
 With --linear a stage of each of these sizes is planned, with as many slots and with ten times as many candidates, and
 the answers of one are exported and estimated. Printed is processor time for a slot or a candidate, and that of the
 largest size divided by that of the smallest: at most about 1.3. With --stages a study of so many stages runs, all of
-one size: printed is the processor time of freezing, evaluating and planning each. PostgreSQL's own time is not in
-these; with --database sqlite:///PATH all of it is. --database takes the address of a database to use instead of a fresh
+one size: printed is the processor time of freezing, evaluating and planning each. With --reports eight language models
+answer the bank's questions afterwards, and its reports and estimates are made. PostgreSQL's own time is not in these;
+with --database sqlite:///PATH all of it is. --database takes the address of a database to use instead of a fresh
 PostgreSQL; studies that an earlier run has left there are used again.
 """
 
@@ -84,6 +86,7 @@ def main() -> int:
     parser.add_argument("--linear", type=numbers, default=[], help="slots of the stages that are planned and exported")
     parser.add_argument("--stages", type=int, default=0, help="stages of a study that runs to its end")
     parser.add_argument("--sittings", type=int, default=100, help="of each of these stages")
+    parser.add_argument("--reports", action="store_true", help="of the study that runs to its end")
     parser.add_argument("--database", help="such as sqlite:///PATH")
     parser.add_argument("--explain", action="store_true", help="print the statements that take over a millisecond")
     options = parser.parse_args()
@@ -129,6 +132,8 @@ def measure(options: argparse.Namespace, url: str, folder: str) -> int:
         report["linear"] = growth(found)
     if options.stages:
         report["stages"] = in_turn(options.stages, options.sittings)
+    if options.stages and options.reports:
+        report["reports"] = reports_of(f"of{options.stages}", Path(folder))
     print(json.dumps(report))
     return 0
 
@@ -480,6 +485,7 @@ sittings = {sittings}
 kind = "epsilon_greedy"
 """
 STEPS = ("freeze", "evaluate", "plan", "look for slots")
+REPORTS = ("paper", "release", "alignment", "domination")
 
 
 def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
@@ -511,6 +517,34 @@ def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
     for name, seconds in found.items():
         missing = "" if name != "evaluate" else f"{'':>10}"
         print(f"{name:<20}{missing}" + "".join(f"{one:>10.3f}" for one in seconds))
+    return found
+
+
+def reports_of(slug: str, folder: Path) -> dict[str, float]:
+    """Seconds of processor time of each report of a study, with its files, and of its estimates."""
+    from survey.models import LanguageModel, ModelAnswer, Study
+    from survey.services.results import estimating, reports
+
+    study = Study.objects.get(slug=slug)
+    given = random.Random(1)
+    for number in range(8):
+        model = LanguageModel.objects.create(name=f"model {number}")
+        ModelAnswer.objects.bulk_create(
+            [
+                ModelAnswer(language_model=model, question=question, correct=given.random() < 0.3 + 0.08 * number)
+                for question in study.bank.questions.all()
+            ],
+            batch_size=1000,
+        )
+
+    def made(name: str) -> None:
+        reports.write(study, name, reports.make(study, name), folder / name)
+
+    work: dict[str, Callable[[], Any]] = {name: partial(made, name) for name in REPORTS}
+    work["estimate"] = lambda: estimating.estimate(study)
+    found = {name: round(seconds_of(call), 1) for name, call in work.items()}
+    for name, seconds in found.items():
+        print(f"{name:<20}{seconds:>10.1f} s")
     return found
 
 
