@@ -83,8 +83,12 @@ class BreakableRedis:
 class Participant(threading.Thread):
     """A person on the pages, without their script: who presses "Send again" where a page offers it."""
 
-    def __init__(self, base_url: str) -> None:
+    # Nobody gives more answers before the fault has come, or it might find nobody there.
+    BEFORE_THE_FAULT = 8
+
+    def __init__(self, base_url: str, fault_has_come: threading.Event) -> None:
         super().__init__(daemon=True)
+        self.fault_has_come = fault_has_come
         self.client = httpx.Client(base_url=base_url, follow_redirects=True, timeout=60)
         self.statuses: Counter[int] = Counter()
         self.broken = 0
@@ -101,6 +105,8 @@ class Participant(threading.Thread):
                 while page.main["data-kind"] != "end":
                     page = self._send("/s/cast/sitting", fields_for(page))
                     self.answered += 1
+                    if self.answered == self.BEFORE_THE_FAULT:
+                        assert self.fault_has_come.wait(PATIENCE)
                 self.outcome = page.main["data-outcome"]
         except BaseException as exc:
             self.error = exc
@@ -144,6 +150,7 @@ class Site:
     redis: BreakableRedis
     environment: dict[str, str]
     people: list[Participant] = field(default_factory=list)
+    fault_has_come: threading.Event = field(default_factory=threading.Event)
 
     def processes(self, part: str) -> list[psutil.Process]:
         """Those of a service and what they have started, the oldest first: web, default@%h, ml@%h or beat."""
@@ -167,7 +174,8 @@ class Site:
 
     def let_in(self, people: int, *, until_answers: int) -> None:
         """People begin; returns when they have sent as many answers together."""
-        self.people = [Participant(self.base_url) for _person in range(people)]
+        self.fault_has_come.clear()
+        self.people = [Participant(self.base_url, self.fault_has_come) for _person in range(people)]
         for person in self.people:
             person.start()
         wait_for("answers", lambda: sum(person.answered for person in self.people) >= until_answers)

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 PEOPLE = 4
-BEFORE = 12  # answers that were given when the fault comes; there are 44
+BEFORE = 12  # answers that were given when the fault comes, and at most 32; there are 44
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,7 @@ def web_is_restarted_with_a_migration(running: Site) -> Iterator[None]:
 
 def postgresql_is_away(running: Site, mode: str) -> Iterator[None]:
     running.postgresql.stop(mode)
+    running.fault_has_come.set()
     try:
         wait_for("503 for everybody", lambda: running.seen(503))
         wait_for("the truth about it", lambda: running.health().get("database") == "down")
@@ -149,6 +150,7 @@ def test_nothing_is_lost_or_doubled_and_the_stage_ends_when(running: Site, fault
     running.let_in(PEOPLE, until_answers=BEFORE)
     happening = fault(running)
     next(happening)
+    running.fault_has_come.set()
     running.wait_for_people()
     lifecycle.close_stage(stage)
     assert next(happening, None) is None

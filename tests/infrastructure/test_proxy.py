@@ -14,6 +14,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -197,11 +198,17 @@ def test_a_header_that_does_not_come_ends_the_connection(proxy: Proxy) -> None:
 
 
 def test_one_address_may_not_send_as_many_requests_as_it_likes(own_proxy: Proxy) -> None:
-    with own_proxy.connect() as sock:
-        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
-        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        answers = read_all(sock)
-    assert 200 <= answers.count(b"HTTP/1.1 200") < 400
+    begun = time.monotonic()
+    answers = b""
+    for _round in range(20):  # On a machine that takes long to answer, few of 400 come faster than they may.
+        with own_proxy.connect() as sock:
+            sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
+            sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answers += read_all(sock)
+        if b"HTTP/1.1 429" in answers:
+            break
+    most = 201 + 30 * (time.monotonic() - begun)  # A burst, and so many each second.
+    assert 200 <= answers.count(b"HTTP/1.1 200") <= most
     assert answers.count(b"HTTP/1.1 429") > 0 and b"Retry-After: 5" in answers
 
 

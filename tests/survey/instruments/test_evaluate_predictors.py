@@ -297,6 +297,7 @@ PAPERS_BERT = {
     "epochs": 2,
     "batch_size": 32,
     "learning_rate": 5e-5,
+    "calibration_share": 0.0,
 }
 
 

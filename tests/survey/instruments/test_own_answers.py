@@ -304,8 +304,10 @@ def test_a_stage_in_which_nobody_says_how_sure_they_are_can_be_estimated() -> No
     found = {figure.name: figure for figure in estimate(study).figures}
     assert [*found] == ["correct", "confidence", "overconfidence"]
     first, second = found["confidence"].stages
-    assert first.estimate is not None and first.weight == 1
     assert (second.estimate, second.reason) == (None, "no answers there")
+    # The plans alone decide the weights: nothing is added to the sums by the second stage.
+    assert (first.weight, second.weight) == (0.5, 0.5)
+    assert found["confidence"].combined.value == pytest.approx(first.estimate.value)
     assert found["correct"].combined.n == 48
 
 
