@@ -24,7 +24,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from survey import queues
+from survey import background, queues
 from survey.contracts.apps import brought_apps
 from survey.places import BASE_DIR, IS_INSTALLED
 
@@ -369,7 +369,8 @@ HUNCH_SCORING_THREADS = read_number("HUNCH_SCORING_THREADS", default=0, lowest=0
 HUNCH_COMPUTE = read_compute("HUNCH_COMPUTE")
 if HUNCH_COMPUTE:
     need_package("distributed", name="HUNCH_COMPUTE", extra="dask")
-HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=2, lowest=1, highest=64)
+# On one core a second process only takes turns with the first.
+HUNCH_WEB_WORKERS = read_number("HUNCH_WEB_WORKERS", default=min(2, background.cores()), lowest=1, highest=64)
 # Threads of a web process answer whole requests. Python runs one at a time, so more than two only add waiting.
 HUNCH_WEB_THREADS = read_number("HUNCH_WEB_THREADS", default=2, lowest=1, highest=16)
 # A worker that trains leaves the machine to the pages: nice 15, and all cores but one.

@@ -248,3 +248,16 @@ def test_a_flag_is_true_or_false_and_nothing_else(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HUNCH_BEHIND_PROXY", "on-ish")
     with pytest.raises(ImproperlyConfigured, match="HUNCH_BEHIND_PROXY"):
         readers.read_flag("HUNCH_BEHIND_PROXY", default=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores can be chosen on Linux only")
+def test_one_core_has_one_process_of_web(tmp_path: Path) -> None:
+    """A second one would only take turns with it."""
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        assert load(tmp_path, "settings.HUNCH_WEB_WORKERS").stdout.split() == ["1"]
+        assert load(tmp_path, "settings.HUNCH_WEB_WORKERS", HUNCH_WEB_WORKERS="3").stdout.split() == ["3"]
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert load(tmp_path, "settings.HUNCH_WEB_WORKERS").stdout.split() == [str(min(2, len(cores)))]
