@@ -14,8 +14,8 @@ of them. The ratios are medians over the rounds.
 
 The server and its PostgreSQL run on the first core (where ours has one process of two threads by default), the people
 on the second; with one core, or with --unpinned, all share what there is. --otree names a Python that has oTree and
-psycopg2 installed (`python -m venv folder`, then `folder/bin/pip install otree psycopg2-binary`); without it oTree is not
-measured, and the closing lines say so. Every accepted answer is looked for in the database afterwards.
+psycopg2 installed (`python -m venv folder`, then `folder/bin/pip install otree psycopg2-binary`); without it oTree is
+not measured, and the closing lines say so. Every accepted answer is looked for in the database afterwards.
 """
 
 import argparse
