@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
 LOCKS = {"web": "web", "ml": "ml worker", "extras": "an extra", "dev": "development"}
 # Packages whose metadata names no licence. These come from the licence files in the packages.
-UNNAMED = {"axe-playwright-python": "MIT"}
+UNNAMED = {"axe-playwright-python": "MIT", "mergedeep": "MIT", "mlcroissant": "Apache-2.0"}
 # Short names that are less precise than the SPDX identifier, or differ from it.
 SPDX = {
     "Apache": "Apache-2.0",
@@ -83,7 +83,7 @@ def licence(name: str) -> str:
         " OR ".join(classified),
         UNNAMED.get(name, ""),
     ]
-    for one in filter(None, named):
+    for one in (name for name in named if name not in ("", "UNKNOWN")):
         return SPDX.get(one, one)
     raise LookupError(f"{name}: its metadata names no licence; read its licence file and add it to UNNAMED")
 

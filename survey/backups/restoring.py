@@ -17,7 +17,7 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
@@ -190,6 +190,18 @@ def _fill(path: Path, passphrase: str, contents: BackupContents, apps: Apps) -> 
                 _store(content)
         rows.go_on_counting(models.values())
         apps.get_model("survey", "Restore").objects.create(backup_at=datetime.fromisoformat(contents.made_at))
+        _refuse_missing_rows()
+
+
+def _refuse_missing_rows() -> None:
+    """
+    Raises:
+        HunchError: a row names a row that is not there. It says which, where the end of a transaction does not.
+    """
+    try:
+        connection.check_constraints()
+    except IntegrityError as exc:
+        raise HunchError(f"the backup is not whole, so nothing was restored: {exc}") from exc
 
 
 def _store(content: IO[bytes]) -> None:

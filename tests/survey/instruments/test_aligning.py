@@ -191,6 +191,7 @@ def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcom
     assert all(given[line.evidence.pk] > 0.5 > given[line.target.pk] for line in aligning.failures_of(study))
 
 
+@pytest.mark.torch
 def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them() -> None:
     study = run_study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
     stored = aligning.scored_pool(study)
