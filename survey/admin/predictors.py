@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from survey.contracts.instruments import Metric
+from survey.live.stage_sections import leading
 from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
 from survey.services.stages.leaderboard import all_answers, known_metrics, learning_of
 
 from .filters import deferred_study, stage_filter, study_filter
-from .study_page import leading
 
 
 def metric_column(shown: Metric) -> Callable[[Evaluation], str]:

@@ -116,7 +116,6 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
         "may_amend": rights.may(user, Right.AMEND, study.pk),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
-        "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),
     }
 
 

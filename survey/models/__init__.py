@@ -13,6 +13,7 @@ from .exclusion import Exclusion
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .live import LiveSnapshot
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
@@ -69,6 +70,7 @@ __all__ = [
     "KeyFingerprint",
     "LanguageModel",
     "Leased",
+    "LiveSnapshot",
     "Look",
     "ModelAnswer",
     "PanelIdentity",

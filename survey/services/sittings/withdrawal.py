@@ -24,6 +24,7 @@ from survey.models import (
     DataChoice,
     Erasure,
     JobStep,
+    LiveSnapshot,
     PanelIdentity,
     PredictorRun,
     Respondent,
@@ -211,6 +212,7 @@ def withdraw(
     SnapshotAnswer.objects.filter(assignment__in=given, withdrawn_at__isnull=True).update(withdrawn_at=now)
     given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
     StoredEstimate.objects.filter(study=respondent.study).empty()
+    LiveSnapshot.objects.filter(study=respondent.study).empty()
     for sitting in sittings:
         _end(sitting, now, gave_all=sitting.pk in answered_all)
     withdrawal = Withdrawal.objects.create(
