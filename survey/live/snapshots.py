@@ -7,7 +7,7 @@ slow half, which reads the answers, rests for a multiple of the time that it too
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments, panels
 from survey.models import LiveSnapshot, QuestionReport, Stage, Study
+from survey.services.answers.counting import in_time
 from survey.services.base.rebuilding import rebuilt
 from survey.services.results import reports
 from survey.services.stages.leaderboard import learning_of, shown_metrics
@@ -30,7 +31,7 @@ from .stage_sections import Outcomes, StageSection
 CLAIM = timedelta(seconds=120)  # Longer than making it ever takes: a process that dies holds it up so long.
 RESTS = 10  # times as long as the quick half took, and
 SLOW_RESTS = 20  # as the slow half: looking at a page costs a server at most 15 % of one core
-SLOW_EVERY = timedelta(seconds=30)
+FEW_ANSWERS = 2000  # that are read in a moment
 # A page waits for the slow half only where it is older than this, and a half that takes long is left to the next look.
 SLOW_AT_LEAST = timedelta(minutes=10)
 A_MOMENT = 0.5  # seconds
@@ -45,6 +46,7 @@ class ReportFacts:
     title: str
     summary: str
     obstacle: str
+    while_it_runs: bool
 
 
 @dataclass(frozen=True)
@@ -120,67 +122,69 @@ def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) ->
     row = LiveSnapshot.objects.filter(study=study).first()
     if row is None:
         row, _created = LiveSnapshot.objects.get_or_create(study=study)
-    wants_quick, wants_slow = _is_due(row, now, may_wait=may_wait)
-    if (wants_quick or wants_slow) and (claimed := _claim(row, now)):
-        row = _make(study, claimed, wants_quick=wants_quick, wants_slow=wants_slow)
+    if _is_slow_due(row, study, now, may_wait=may_wait):
+        _make(row, "slow", now, lambda: _slow(study))
+    if _is_quick_due(row, now):
+        slow: Slow | None = rebuilt(Slow, row.slow) if row.slow_at is not None else None
+        _make(row, "quick", now, lambda: _quick(study, slow, timezone.now()))
     if not row.quick:
         return None
     found: Quick = rebuilt(Quick, row.quick)
-    slow: Slow | None = rebuilt(Slow, row.slow) if row.slow_at is not None else None
-    return Look(found, slow, row.quick_at or row.slow_at or now, row.slow_at)
+    beside: Slow | None = rebuilt(Slow, row.slow) if row.slow_at is not None else None
+    return Look(found, beside, row.quick_at or row.slow_at or now, row.slow_at)
 
 
 def forget(study: Study) -> None:
     """Have it made anew at the next look: something was just done to the study."""
-    LiveSnapshot.objects.filter(study=study).update(quick_at=None, attempt=F("attempt") + 1, claimed_until=None)
+    rows = LiveSnapshot.objects.filter(study=study)
+    rows.update(quick_at=None, quick_attempt=F("quick_attempt") + 1, quick_claimed_until=None)
 
 
-def _is_due(row: LiveSnapshot, now: datetime, *, may_wait: bool) -> tuple[bool, bool]:
+def _is_quick_due(row: LiveSnapshot, now: datetime) -> bool:
+    every = timedelta(seconds=settings.HUNCH_LIVE_SECONDS)
+    return not every or _has_rested(row.quick_at, now, max(every, timedelta(seconds=RESTS * row.quick_seconds)))
+
+
+def _is_slow_due(row: LiveSnapshot, study: Study, now: datetime, *, may_wait: bool) -> bool:
+    """Also who cannot wait makes it where it is made in a moment, or is much too old: without a script, only the page
+    itself is ever asked for."""
     every = timedelta(seconds=settings.HUNCH_LIVE_SECONDS)
     if not every:
-        return True, True
-    quick_rest = max(every, timedelta(seconds=RESTS * row.quick_seconds))
-    quick = row.quick_at is None or not timedelta(0) <= now - row.quick_at < quick_rest
-    slow_rest = max(min(SLOW_EVERY, every * 6), timedelta(seconds=SLOW_RESTS * row.slow_seconds))
-    slow = row.slow_at is None or not timedelta(0) <= now - row.slow_at < slow_rest
-    if slow and row.slow_at is not None and not may_wait and row.slow_seconds > A_MOMENT:
-        slow = now - row.slow_at >= SLOW_AT_LEAST
-    return quick, slow
+        return True
+    if row.slow_at is None:
+        return may_wait or bool(row.quick) or in_time(_stages(study)).count() <= FEW_ANSWERS
+    rest = max(6 * every, timedelta(seconds=SLOW_RESTS * row.slow_seconds))
+    if not may_wait and row.slow_seconds > A_MOMENT:
+        rest = max(rest, SLOW_AT_LEAST)
+    return _has_rested(row.slow_at, now, rest)
 
 
-def _claim(row: LiveSnapshot, now: datetime) -> LiveSnapshot | None:
-    """The row if it is ours now; None if somebody else has it."""
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + 2 * CLAIM)
-    mine = LiveSnapshot.objects.filter(free, pk=row.pk, attempt=row.attempt)
-    if not mine.update(attempt=F("attempt") + 1, claimed_until=now + CLAIM):
-        return None
-    row.attempt += 1
-    return row
+def _has_rested(made_at: datetime | None, now: datetime, rest: timedelta) -> bool:
+    """Whether that long has passed; also where a clock was set back since."""
+    return made_at is None or not timedelta(0) <= now - made_at < rest
 
 
-def _make(study: Study, row: LiveSnapshot, *, wants_quick: bool, wants_slow: bool) -> LiveSnapshot:
-    """Make what is wanted and store it, if the row is still ours. What fails gives the row back."""
-    mine = LiveSnapshot.objects.filter(pk=row.pk, attempt=row.attempt)
-    changed: dict[str, Any] = {}
+def _make(row: LiveSnapshot, half: str, now: datetime, make: Callable[[], Any]) -> None:
+    """Make a half and store it, unless somebody else is making it, or has made it anew meanwhile. What fails gives it
+    back."""
+    attempt = getattr(row, f"{half}_attempt")
+    until = f"{half}_claimed_until"
+    free = Q(**{f"{until}__isnull": True}) | Q(**{f"{until}__lt": now}) | Q(**{f"{until}__gt": now + 2 * CLAIM})
+    unclaimed = LiveSnapshot.objects.filter(free, pk=row.pk, **{f"{half}_attempt": attempt})
+    if not unclaimed.update(**{f"{half}_attempt": attempt + 1, until: now + CLAIM}):
+        return
+    mine = LiveSnapshot.objects.filter(pk=row.pk, **{f"{half}_attempt": attempt + 1})
+    begun, at = time.monotonic(), timezone.now()
     try:
-        if wants_slow:
-            begun, at = time.monotonic(), timezone.now()
-            slow = _slow(study)
-            changed |= {"slow": plain(slow), "slow_at": at, "slow_seconds": time.monotonic() - begun}
-        else:
-            slow = rebuilt(Slow, row.slow)
-        if wants_quick or wants_slow:
-            begun, at = time.monotonic(), timezone.now()
-            changed |= {"quick": plain(_quick(study, slow, at)), "quick_at": at}
-            changed["quick_seconds"] = time.monotonic() - begun
+        found = plain(make())
     except BaseException:
         if not transaction.get_connection().needs_rollback:
-            mine.update(claimed_until=None)
+            mine.update(**{until: None})
         raise
-    mine.update(claimed_until=None, **changed)
-    for name, value in changed.items():
-        setattr(row, name, value)
-    return row
+    made = {half: found, f"{half}_at": at, f"{half}_seconds": time.monotonic() - begun, until: None}
+    if mine.update(**made):
+        for name, value in made.items():
+            setattr(row, name, value)
 
 
 def plain(found: Any) -> Any:
@@ -219,7 +223,7 @@ def _quick(study: Study, slow: Slow | None, now: datetime) -> Quick:
         metric_title=metric.title if metric else "",
         excluded=flags.excluded_by_stage(study),
         reports=tuple(
-            ReportFacts(line.entry.name, line.entry.title, line.entry.summary, line.obstacle)
+            ReportFacts(line.entry.name, line.entry.title, line.entry.summary, line.obstacle, line.entry.while_it_runs)
             for line in reports.lines_of(study)
         ),
         remarks=_remarks(study, remarks),

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from django.core.cache import cache
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 from django.utils import timezone
 
 from survey.contracts import instruments
@@ -487,18 +487,19 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}
-    relations = instrument.outcome_relations()
-    answers = counted.select_related("slot").prefetch_related("responses", *relations).order_by("pk")
+    # Slots are not read: a large study would spend most of the time on making them.
+    answers = counted.annotate(of_stage=F("slot__stage"), of_stratum=F("slot__stratum")).order_by("pk")
     rows = answers.iterator(chunk_size=CHUNK)
     values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     name = ""
     while chunk := list(islice(rows, CHUNK)):
+        instrument.read_outcomes(chunk)
         outcomes = instrument.estimates.outcomes(chunk)
         if not outcomes:
             return {}
         name = next(iter(outcomes))
         for answer, value in zip(chunk, outcomes[name].tolist(), strict=True):
-            values[answer.slot.stage_id][answer.slot.stratum_id].append(float(value))
+            values[answer.of_stage][answer.of_stratum].append(float(value))
     is_share = instrument.estimates.unit_of(name) == SHARE
     return {stage: _outcomes(name, by_stratum, is_share=is_share) for stage, by_stratum in values.items()}
 

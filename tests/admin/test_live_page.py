@@ -76,16 +76,18 @@ def test_who_looks_while_somebody_makes_it_gets_the_one_before(
 ) -> None:
     body_of(as_superuser, part(study))
     hour = timedelta(hours=1)
-    LiveSnapshot.objects.update(quick_at=timezone.now() - 2 * hour, claimed_until=timezone.now() + snapshots.CLAIM)
+    LiveSnapshot.objects.update(
+        quick_at=timezone.now() - 2 * hour, quick_claimed_until=timezone.now() + snapshots.CLAIM
+    )
     assert "2 of 3" not in body_of(as_superuser, part(study)) and len(makings) == 1
-    LiveSnapshot.objects.update(claimed_until=timezone.now() - hour)  # It died, and its claim has run out.
+    LiveSnapshot.objects.update(quick_claimed_until=timezone.now() - hour)  # It died, and its claim has run out.
     body_of(as_superuser, part(study))
     assert len(makings) == 2
 
 
 @pytest.mark.usefixtures("every_hour")
 def test_the_first_one_is_awaited_where_another_process_makes_it(study: Study, as_superuser: Client) -> None:
-    LiveSnapshot.objects.create(study=study, attempt=1, claimed_until=timezone.now() + snapshots.CLAIM)
+    LiveSnapshot.objects.create(study=study, quick_attempt=1, quick_claimed_until=timezone.now() + snapshots.CLAIM)
     for address in (page(study), part(study)):
         assert "The first picture of this study is being made" in body_of(as_superuser, address)
 
@@ -95,13 +97,13 @@ def test_who_made_it_too_long_does_not_write(study: Study, monkeypatch: pytest.M
     made = snapshots._quick
 
     def overtaken(*given: Any) -> Any:
-        LiveSnapshot.objects.update(attempt=7, quick={}, claimed_until=None)
+        LiveSnapshot.objects.update(quick_attempt=7, quick={}, quick_claimed_until=None)
         return made(*given)
 
     monkeypatch.setattr(snapshots, "_quick", overtaken)
     snapshots.look(study)
     row = LiveSnapshot.objects.get()
-    assert (row.attempt, row.quick, row.quick_at) == (7, {}, None)
+    assert (row.quick_attempt, row.quick, row.quick_at) == (7, {}, None)
 
 
 @pytest.mark.usefixtures("every_hour")
@@ -113,7 +115,7 @@ def test_what_fails_gives_it_back(study: Study, monkeypatch: pytest.MonkeyPatch)
         patched.setattr(snapshots, "_quick", broken)
         with pytest.raises(ValueError):
             snapshots.look(study)
-    assert LiveSnapshot.objects.get().claimed_until is None
+    assert LiveSnapshot.objects.get().quick_claimed_until is None
     assert snapshots.look(study) is not None
 
 

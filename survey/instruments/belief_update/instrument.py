@@ -32,6 +32,13 @@ POOLS = "survey.instruments.belief_update.reports.pools"
 ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
+        name="live",
+        title="Live figures",
+        summary="Beliefs and their changes, shares by stage and stratum, AUC, lift, reliability, the rank curve.",
+        path="survey.instruments.belief_update.reports.live_report.LiveReport",
+        while_it_runs=True,
+    ),
+    ReportEntry(
         name="alignment",
         title="Language models on trial",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
@@ -271,6 +278,9 @@ class BeliefUpdate(Instrument):
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
+
+    def read_outcomes(self, answers: Sequence[Assignment]) -> None:
+        label_reading.read_beliefs(answers)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options.threshold),)
