@@ -27,6 +27,7 @@ from survey.live.stage_sections import StageSection
 from survey.models import Stage, Study
 from survey.panels import owed_list
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
+from survey.services.answers import blinding
 from survey.services.base import auditing, csv_lines, rights
 from survey.services.base.rights import Right
 from survey.services.plans import planning
@@ -225,6 +226,7 @@ class StudyAdmin(ReportPages):
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
+            path("<int:pk>/unblind/", wrap(self.unblind_view), name="survey_study_unblind"),
             path("<int:pk>/live/", wrap(self.live_view), name="survey_study_live"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
@@ -325,6 +327,20 @@ class StudyAdmin(ReportPages):
             action=action,
             progress=stage_progress(stage),
         )
+
+    def unblind_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """GET asks first, POST shows the conditions to everybody."""
+        study, problem = self._study(request, pk, Right.UNBLIND), ""
+        if request.method == "POST":
+            try:
+                reason = request.POST.get("reason", "").replace("\x00", "")
+                blinding.unblind(study, reason=reason, by=request.user, via="admin")
+                snapshots.forget(study)
+                messages.success(request, "The conditions are shown from now on.")
+                return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
+            except HunchError as exc:
+                problem = exc.message
+        return self._page(request, "unblind.html", title=f"Unblind {study.slug}?", study=study, problem=problem)
 
     def export_view(self, request: HttpRequest, pk: int, name: str) -> Any:
         """One file of the export, streamed. By POST, since the audit records each download."""

@@ -16,6 +16,7 @@ from survey.live.people import CheckCount, Funnel, ScreenTimes
 from survey.live.snapshots import Look, RemarkFacts
 from survey.live.stage_sections import StageSection
 from survey.models import QuestionReport, Sitting, Study
+from survey.services.answers.blinding import HIDDEN
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results.line_chart import Axes, Line, line_chart
@@ -90,7 +91,7 @@ def live(study: Study, user: Any, found: Look, sections: Sequence[StageSection])
         funnel=next((funnel for funnel in found.quick.funnels if funnel.stage == newest), None),
         screens=[one for one in screens if one.stage == newest],
         checks=[one for one in found.quick.checks if one.stage == newest],
-        balance=_balance(found, newest),
+        balance=_balance(study, found, newest),
         remarks=_remarks(found) if rights.may(user, Right.READ_ANSWERS, study.pk) else [],
         arrivals=_arrivals(found),
         curve=_curve(found),
@@ -105,12 +106,19 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
     return ""
 
 
-def _balance(found: Look, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
-    """By factor: its levels with how many were given it and how many of these are complete."""
+def _balance(study: Study, found: Look, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
+    """By factor: its levels with how many were given it and how many of these are complete. Of a blind study only how
+    large the groups are, the largest first, without names."""
     factors: dict[str, list[tuple[str, int, int]]] = {}
     for one in found.quick.balance:
         if one.stage == stage:
             factors.setdefault(f"{one.factor} (of each {one.per})", []).append((one.level, one.given, one.complete))
+    if study.is_blind:
+        sizes = [sorted(((given, complete) for _l, given, complete in one), reverse=True) for one in factors.values()]
+        return [
+            (f"factor {number}", [(HIDDEN, given, complete) for given, complete in levels])
+            for number, levels in enumerate(sizes, start=1)
+        ]
     return list(factors.items())
 
 

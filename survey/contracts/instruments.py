@@ -476,6 +476,9 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
+    # Columns of `export_values` that tell under which condition an answer was given. They are empty while a study is
+    # blind.
+    telling_columns: ClassVar[frozenset[str]] = frozenset()
     # Values for options that a stored study does not name: it was created before the option existed, and its screens
     # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
@@ -651,6 +654,10 @@ class Instrument(ABC):
     @abstractmethod
     def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
         """Write the typed row of a response that the form accepted. Not called for screens that ask nothing."""
+
+    def answer_in_words(self, response: "Response") -> str:
+        """What somebody answered on one screen, for whoever reads the sitting again; empty where nothing was asked."""
+        return ""
 
     def score(self, response: "Response") -> Points | None:
         """Points for a response, computed on the server; None if there are none."""

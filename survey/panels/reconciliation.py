@@ -75,6 +75,11 @@ class Participation:
         return f"submission {self.submission.pk}" if self.submission else "somebody"
 
     @property
+    def status(self) -> Status:
+        """The panel's status in our own words; unknown where the panel knows no such submission."""
+        return status_of(self.submission, self.submission.posting) if self.submission else Status.UNKNOWN
+
+    @property
     def is_settled(self) -> bool:
         return self.judgement.action == Action.NOTHING
 
@@ -90,6 +95,11 @@ class Reconciliation:
 
     def to(self, action: Action) -> list[Participation]:
         return [finding for finding in self.findings if finding.judgement.action == action]
+
+    def of(self, submission: Submission) -> Participation | None:
+        """What was found about one submission; None if it is none of this posting's."""
+        rows = (one for one in self.findings if one.submission is not None and one.submission.pk == submission.pk)
+        return next(rows, None)
 
     @property
     def counts(self) -> list[tuple[str, str, int]]:
@@ -310,9 +320,17 @@ def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
 
 
 def approve_finished(
-    posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting,
+    *,
+    only: Submission | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
 ) -> int:
     """Approve everybody who finished and waits for approval; return how many. A failure does not stop the others.
+
+    Args:
+        only: nobody but this one.
 
     Raises:
         StateRefused: the study names no spending cap.
@@ -336,11 +354,22 @@ def approve_finished(
         return True
 
     with client_of(posting.panel, client) as asked:
-        return _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
+        return _each(posting, Action.APPROVE, approve, asked, by=by, via=via, only=only)
 
 
-def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
-    """Ask people for a return where it is due, each person once; return how many."""
+def ask_back(
+    posting: Posting,
+    *,
+    only: Submission | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
+) -> int:
+    """Ask people for a return where it is due, each person once; return how many.
+
+    Args:
+        only: nobody but this one, whom somebody has decided to ask: also where no rule proposes it.
+    """
 
     def ask(client: PanelClient, row: Submission) -> bool:
         # Written first, and only where nobody else has: two requests for one submission look like pressure.
@@ -359,7 +388,7 @@ def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = N
         return True
 
     with client_of(posting.panel, client) as asked:
-        return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via)
+        return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via, only=only)
 
 
 def _each(
@@ -370,9 +399,17 @@ def _each(
     *,
     by: Any,
     via: str,
+    only: Submission | None = None,
 ) -> int:
     done, failure = 0, None
-    for finding in reconcile(posting).to(action):
+    found = reconcile(posting)
+    wanted = found.to(action)
+    if only is not None:
+        one = found.of(only)
+        waits = one is not None and one.submission is not None and one.status == Status.AWAITING_REVIEW
+        by_decision = action == Action.ASK_BACK and waits
+        wanted = [one] if one is not None and (one in wanted or by_decision) else []
+    for finding in wanted:
         if finding.submission is None:
             continue
         try:

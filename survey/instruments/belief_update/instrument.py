@@ -93,6 +93,7 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
+    telling_columns = frozenset({"variant"})
     older_options = OLDER
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
@@ -255,6 +256,9 @@ class BeliefUpdate(Instrument):
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)
         return [beliefs.prior, beliefs.posterior, *labels.further_values(assignment)]
+
+    def answer_in_words(self, response: Response) -> str:
+        return export.in_words(response)
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment, self.options.threshold, self.setting(assignment))

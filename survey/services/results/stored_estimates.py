@@ -74,6 +74,7 @@ def basis_of(study: Study) -> Basis:
         code_digest(),
         package_digest(package) if package != "survey" else "",
         study.source_sha256,
+        study.is_blind,
         question_set_digest(study),
         _stage_facts(study),
         [[str(fact) for fact in one] for one in states],

@@ -163,4 +163,5 @@ def test_under_a_condition_there_are_only_its_answers() -> None:
 
 @pytest.mark.django_db
 def test_before_there_are_answers_it_says_so() -> None:
-    assert "no answer counts yet" in LiveReport().obstacle(cast.small_study("empty"))
+    with pytest.raises(HunchError, match="no answer counts yet"):
+        reports.make(cast.small_study("empty"), "live")

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BELIEF_EDGES = np.arange(0, 101, 10, dtype=np.float64)
-CHANGE_EDGES = np.arange(-100, 101, 10, dtype=np.float64)
+CHANGE_EDGES = np.arange(-105, 106, 10, dtype=np.float64)  # So that no change stands in the middle of a bin.
 SAMPLES = 1000
 AS_THEY_CAME = "The answers as they came, each once, of drawn and held-out items."
 HISTOGRAMS = (
@@ -150,11 +150,13 @@ def histograms(answers: LiveAnswers) -> Figure:
             lines.append(Line(f"{words} (n = {len(inside)})", _steps(edges, shares), marked=False))
             means.append(f"{words} the mean is {float(inside.mean()):.1f} and the median {float(np.median(inside)):g}")
         if lines:
-            every = 4 if name == "change" else 2
             axes = Axes(
                 x=f"{name}, percentage points",
                 y="share of answers",
-                ticks=[(float(edge), f"{edge:g}") for edge in edges[::every]],
+                ticks=[
+                    (float(mark), f"{mark:g}")
+                    for mark in (range(-100, 101, 50) if name == "change" else range(0, 101, 20))
+                ],
                 from_zero=True,
             )
             pictures.append(_picture(name, TITLES[name], axes, lines, "; ".join(means)))
@@ -178,7 +180,11 @@ def histograms(answers: LiveAnswers) -> Figure:
     return Figure(Table("histograms", "Beliefs and their changes", HISTOGRAMS, rows, note, layouts), tuple(pictures))
 
 
-TITLES = {"prior": "Beliefs before the evidence", "posterior": "Beliefs after it", "change": "Changes of belief"}
+TITLES = {
+    "prior": "Beliefs before the evidence",
+    "posterior": "Beliefs after the evidence",
+    "change": "Changes of belief",
+}
 
 
 def _steps(edges: Floats, shares: Floats) -> list[tuple[float, float]]:
@@ -193,7 +199,8 @@ def changed_by_stage(answers: LiveAnswers) -> Figure:
     """The share of drawn items that changed a belief, by stage and stratum, with intervals over people."""
     changed, ones = answers.changed, np.ones(len(answers))
     stages = np.unique(answers.stage[answers.drawn]).tolist()
-    strata = ["all", *dict.fromkeys(answers.stratum[answers.drawn].tolist())]
+    # A uniform stage has one stratum, which is called "all" too.
+    strata = ["all", *(name for name in dict.fromkeys(answers.stratum[answers.drawn].tolist()) if name != "all")]
     rows: list[list[Any]] = []
     lines = []
     for stratum in strata:
