@@ -1,7 +1,7 @@
 """Python's garbage collector, where many objects are made that stay. Imports nothing of ours.
 
-Reading a hundred thousand rows makes as many objects with circles among them. None of them can go yet, but the collector
-looks through all of them again and again: that is a third of the time of a large estimate.
+Reading a hundred thousand rows makes as many objects with circles among them. None of them can go yet, but the
+collector looks through all of them again and again: that is a third of the time of a large estimate.
 """
 
 import gc
