@@ -37,8 +37,17 @@ WRITE = JobKind("write", "Word", "Writes a word.", Right.EXPORT, written, argume
 
 
 @pytest.fixture(autouse=True)
-def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+def kinds(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    """One kind, and a storage of this test alone."""
     use(monkeypatch, WRITE)
+    settings.HUNCH_VAR = tmp_path
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "default": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": str(tmp_path / "files")},
+        },
+    }
 
 
 def use(monkeypatch: pytest.MonkeyPatch, kind: JobKind) -> None:
