@@ -35,7 +35,7 @@ from survey.services.results.export import codebook, contents, files
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
 
-from . import downloads, estimates, leaderboard, study_page
+from . import downloads, estimates, jobs, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
@@ -260,6 +260,7 @@ class StudyAdmin(ReportPages):
             **context,
             **file_facts(study, request.user),
             files=_files(study, request.user),
+            job_kinds=jobs.kinds_for(study, request.user),
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
                 for name, label in LISTS

@@ -19,7 +19,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from survey.contracts import instruments, panels
-from survey.models import LiveSnapshot, QuestionReport, Stage, Study
+from survey.models import Job, LiveSnapshot, QuestionReport, Stage, Study
 from survey.services.answers.counting import in_time
 from survey.services.base.rebuilding import rebuilt
 from survey.services.results import reports
@@ -73,6 +73,19 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
+class JobFacts:
+    """Something that somebody asked a worker for and that is not over, in words; `seconds_left` is None where nobody
+    can say."""
+
+    pk: int
+    title: str
+    state: str
+    percent: int | None
+    progress: str
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
 class Quick:
     stages: tuple[StageSection, ...]
     funnels: tuple[people.Funnel, ...]
@@ -87,6 +100,7 @@ class Quick:
     reports: tuple[ReportFacts, ...]
     remarks: tuple[RemarkFacts, ...]
     remarks_in_all: int
+    jobs: tuple[JobFacts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,6 +242,19 @@ def _quick(study: Study, slow: Slow | None, now: datetime) -> Quick:
         ),
         remarks=_remarks(study, remarks),
         remarks_in_all=remarks.count(),
+        jobs=tuple(_job(job, now) for job in Job.objects.filter(study=study).waiting().order_by("pk")),
+    )
+
+
+def _job(job: Job, now: datetime) -> JobFacts:
+    left = job.time_left(now)
+    return JobFacts(
+        job.pk,
+        job.kind.replace("_", " "),
+        job.get_state_display(),
+        job.percent,
+        job.progress_text or job.error,
+        None if left is None else left.total_seconds(),
     )
 
 

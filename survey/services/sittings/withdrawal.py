@@ -23,6 +23,7 @@ from survey.models import (
     Consent,
     DataChoice,
     Erasure,
+    Job,
     JobStep,
     LiveSnapshot,
     PanelIdentity,
@@ -213,6 +214,7 @@ def withdraw(
     given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
     StoredEstimate.objects.filter(study=respondent.study).empty()
     LiveSnapshot.objects.filter(study=respondent.study).empty()
+    Job.objects.filter(study=respondent.study).forget_results()
     for sitting in sittings:
         _end(sitting, now, gave_all=sitting.pk in answered_all)
     withdrawal = Withdrawal.objects.create(
