@@ -13,7 +13,7 @@ from survey.contracts import instruments, panels
 from survey.live import snapshots
 from survey.live.next_action import NextAction, next_action
 from survey.live.people import CheckCount, Funnel, ScreenTimes
-from survey.live.snapshots import Look, RemarkFacts
+from survey.live.snapshots import RemarkFacts, StudyLook
 from survey.live.stage_sections import StageSection
 from survey.models import QuestionReport, Sitting, Study
 from survey.services.answers.blinding import HIDDEN
@@ -48,7 +48,7 @@ class Addressed:
 class Live:
     """Everything of the page that refreshes by itself. `newest` is the last stage that somebody has begun."""
 
-    look: Look
+    look: StudyLook
     age: int
     next: Addressed
     newest: int
@@ -61,7 +61,7 @@ class Live:
     curve: SafeString | str
 
 
-def shown(study: Study, *, may_wait: bool = True) -> tuple[Look | None, list[StageSection]]:
+def shown(study: Study, *, may_wait: bool = True) -> tuple[StudyLook | None, list[StageSection]]:
     """The snapshot, and its stages with their rows as they are now; without a snapshot, none of them."""
     found = snapshots.look(study, may_wait=may_wait)
     if found is None:
@@ -72,7 +72,7 @@ def shown(study: Study, *, may_wait: bool = True) -> tuple[Look | None, list[Sta
     return found, [replace(one, stage=stages[one.index]) for one in found.quick.stages if one.index in stages]
 
 
-def live(study: Study, user: Any, found: Look, sections: Sequence[StageSection]) -> Live:
+def live(study: Study, user: Any, found: StudyLook, sections: Sequence[StageSection]) -> Live:
     now = timezone.now()
     sees_money = rights.may(user, Right.SEE_POSTINGS, study.pk)
     if not sees_money and found.slow is not None:  # What is owed and what panels say is not for everybody.
@@ -106,7 +106,7 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
     return ""
 
 
-def _balance(study: Study, found: Look, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
+def _balance(study: Study, found: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
     """By factor: its levels with how many were given it and how many of these are complete. Of a blind study only how
     large the groups are, the largest first, without names."""
     factors: dict[str, list[tuple[str, int, int]]] = {}
@@ -122,7 +122,7 @@ def _balance(study: Study, found: Look, stage: int) -> list[tuple[str, Sequence[
     return list(factors.items())
 
 
-def _remarks(found: Look) -> list[ShownRemark]:
+def _remarks(found: StudyLook) -> list[ShownRemark]:
     if not found.quick.remarks:
         return []
     rows = QuestionReport.objects.in_bulk([remark.pk for remark in found.quick.remarks])
@@ -133,7 +133,7 @@ def _remarks(found: Look) -> list[ShownRemark]:
     ]
 
 
-def _arrivals(found: Look) -> SafeString | str:
+def _arrivals(found: StudyLook) -> SafeString | str:
     hours = found.quick.arrivals
     if not hours:
         return ""
@@ -146,7 +146,7 @@ def _arrivals(found: Look) -> SafeString | str:
     return inline(line_chart(name="arrivals", title=title, axes=axes, lines=[Line("arrivals", points)]))
 
 
-def _curve(found: Look) -> SafeString | str:
+def _curve(found: StudyLook) -> SafeString | str:
     points = found.quick.curve
     if not points:
         return ""

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from survey.models import Stage, Study
 
-from .snapshots import Look
+from .snapshots import StudyLook
 from .stage_sections import StageSection
 
 State = Stage.State
@@ -25,7 +25,9 @@ class NextAction:
     is_urgent: bool = False
 
 
-def next_action(study: Study, stages: Sequence[Stage], found: Look, now: datetime, *, problem: str = "") -> NextAction:
+def next_action(
+    study: Study, stages: Sequence[Stage], found: StudyLook, now: datetime, *, problem: str = ""
+) -> NextAction:
     """The first that applies: what is broken, then people's money, then the stage that is running, then the next one.
 
     Args:
@@ -42,7 +44,7 @@ def next_action(study: Study, stages: Sequence[Stage], found: Look, now: datetim
 
 
 def _broken(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: Look, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         section = sections.get(stage.index)
@@ -53,7 +55,7 @@ def _broken(
 
 
 def _owed(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: Look, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     if found.slow is None:
         return
@@ -74,7 +76,7 @@ def _owed(
 
 
 def _running(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: Look, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         section = sections.get(stage.index)
@@ -93,7 +95,7 @@ def _running(
             yield NextAction(f"Stage {stage.index} is being worked on ({step.title}). Nothing to do now.")
 
 
-def _of_open(stage: Stage, section: StageSection, so_far: str, found: Look, now: datetime) -> NextAction:
+def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook, now: datetime) -> NextAction:
     if section.booklets and not section.free_booklets and not section.live:
         return NextAction(f"Stage {stage.index} is full, {so_far}: close it.", stage.index, "close")
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
@@ -110,7 +112,7 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, found: Look, now:
 
 
 def _waiting(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: Look, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         if stage.state == State.PLANNED or (stage.state == State.DRAFT and stage.plans_on_opening):

@@ -16,7 +16,7 @@ from survey.services.sittings.hourly_pay import hourly_pay
 
 
 @dataclass(frozen=True)
-class Pay:
+class PayByHour:
     """What people get an hour, in words; `is_too_low`: less than the panel's minimum."""
 
     words: str
@@ -68,7 +68,7 @@ class AtPanel:
 
 @dataclass(frozen=True)
 class Paying:
-    pay: Pay | None
+    pay: PayByHour | None
     spent: Spent | None
     debts: tuple[Debt, ...]
     postings: tuple[AtPanel, ...]
@@ -77,7 +77,7 @@ class Paying:
 
 def paying(study: Study, stages: Sequence[Stage]) -> Paying:
     found = hourly_pay(study)
-    pay = None if found is None else Pay(str(found), found.is_too_low)
+    pay = None if found is None else PayByHour(str(found), found.is_too_low)
     currency, panel = study.config.panel.currency, panels.of_study(study)
     postings = list(study.postings.select_related("stage").order_by("pk"))
     for posting in postings:

@@ -28,7 +28,7 @@ BLIND = "The study is blind, so that only the questions are shown, without what 
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReplayPage:
     """One thing that happened: a page with its texts and answers, or an event without a page.
 
     `seconds` are by the server's clock, from the page before. `note` says what a reader should know; `failed`: a check
@@ -52,7 +52,7 @@ class Replay:
     levels: Mapping[str, str]
     flags: Sequence[str]
     excluded: Sequence[str]
-    pages: Sequence[Shown]
+    pages: Sequence[ReplayPage]
 
 
 def replay(sitting: Sitting) -> Replay:
@@ -77,7 +77,7 @@ def replay(sitting: Sitting) -> Replay:
 # Pages that are no items
 
 
-def _pages(sitting: Sitting) -> Iterator[Shown]:
+def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
     config = sitting.shown_config
     timings = list(sitting.screen_timings.all())
     attempts, attention = list(sitting.check_attempts.all()), {one.name: one for one in sitting.attention_answers.all()}
@@ -106,7 +106,7 @@ def _pages(sitting: Sitting) -> Iterator[Shown]:
             answers = [(name, _as_text(value)) for name, value in one.data.items()]
         elif timing.kind == "debriefing" and (choice := getattr(sitting, "data_choice", None)) is not None:
             answers = [("my answers", "may be used" if choice.may_use else "are withdrawn")]
-        yield Shown(
+        yield ReplayPage(
             at=timing.taken_at,
             title=title,
             texts=texts,
@@ -147,7 +147,7 @@ def _as_text(value: Any) -> str:
 # Items
 
 
-def _items(sitting: Sitting, instrument: Instrument) -> Iterator[Shown]:
+def _items(sitting: Sitting, instrument: Instrument) -> Iterator[ReplayPage]:
     study = sitting.stage.study
     answers = list(with_answers(sitting.assignments.all(), study).order_by("position"))
     hand_levels(answers)
@@ -160,25 +160,23 @@ def _items(sitting: Sitting, instrument: Instrument) -> Iterator[Shown]:
         answer.hand_responses(given)
         if answer.state in Assignment.GIVEN_BACK:
             at = answer.completed_at or sitting.expired_at or sitting.ended_at or sitting.last_seen_at
-            yield Shown(at, f"item {answer.position}: {answer.get_state_display()}", order=10**6)
+            yield ReplayPage(at, f"item {answer.position}: {answer.get_state_display()}", order=10**6)
 
 
-def _item_page(answer: Assignment, response: Response, screen: Screen | None, instrument: Instrument) -> Shown:
+def _item_page(answer: Assignment, response: Response, screen: Screen | None, instrument: Instrument) -> ReplayPage:
     is_blind = answer.sitting.stage.study.is_blind
     note, texts = "", list[str]()
     if screen is not None:
         if digest(screen.content()) != response.screen_sha256:
             note = CHANGED
-        parts = screen.parts.items()
-        texts = [
-            _part(part) for name, part in parts if name != "variant" and (not is_blind or part["kind"] == "question")
-        ]
+        parts = [(name, part) for name, part in screen.parts.items() if name != "variant"]
+        texts = [_part(name, part) for name, part in parts if not is_blind or part["kind"] == "question"]
         if is_blind:
             note = BLIND
         else:
             texts = [str(screen.title), *texts, *map(str, screen.words.values())]
     words = instrument.answer_in_words(response)
-    return Shown(
+    return ReplayPage(
         at=response.answered_at,
         title=f"item {answer.position}, {response.screen}",
         texts=[text for text in texts if text],
@@ -190,27 +188,29 @@ def _item_page(answer: Assignment, response: Response, screen: Screen | None, in
     )
 
 
-def _part(part: Mapping[str, Any]) -> str:
+def _part(name: str, part: Mapping[str, Any]) -> str:
     value = part.get("value")
-    return plain_text(str(value)) if part.get("kind") == "question" else "" if value is None else str(value)
+    if part.get("kind") == "question":
+        return plain_text(str(value))
+    return "" if value is None else f"{name.replace('_', ' ')}: {value}"
 
 
 # What happened beside
 
 
-def _events(sitting: Sitting) -> Iterator[Shown]:
-    yield Shown(sitting.started_at, "arrived", order=-2)
+def _events(sitting: Sitting) -> Iterator[ReplayPage]:
+    yield ReplayPage(sitting.started_at, "arrived", order=-2)
     if (consent := getattr(sitting, "consent", None)) is not None:
-        yield Shown(consent.given_at, f"consented to version {consent.version}", order=-1)
+        yield ReplayPage(consent.given_at, f"consented to version {consent.version}", order=-1)
     for left in sitting.unfinished_screens.all():
         title = f"left the page unsent: {left.kind} {left.name}".strip()
-        yield Shown(left.left_at, title, client=left.client, order=left.step)
+        yield ReplayPage(left.left_at, title, client=left.client, order=left.step)
     for report in sitting.question_reports.all():
         title = f"wrote about item {report.assignment.position}, {report.screen}"
-        yield Shown(report.at, title, answers=[("", report.text)])
+        yield ReplayPage(report.at, title, answers=[("", report.text)])
     if sitting.expired_at is not None:
-        yield Shown(sitting.expired_at, "was silent for too long: the sitting expired", order=10**6)
+        yield ReplayPage(sitting.expired_at, "was silent for too long: the sitting expired", order=10**6)
     if sitting.ended_at is not None:
-        yield Shown(sitting.ended_at, f"ended: {sitting.get_state_display()}", order=10**7)
+        yield ReplayPage(sitting.ended_at, f"ended: {sitting.get_state_display()}", order=10**7)
     if sitting.withdrawn_at is not None:
-        yield Shown(sitting.withdrawn_at, "withdrew all answers, which are deleted", order=10**8)
+        yield ReplayPage(sitting.withdrawn_at, "withdrew all answers, which are deleted", order=10**8)

@@ -112,7 +112,7 @@ class Slow:
 
 
 @dataclass(frozen=True)
-class Look:
+class StudyLook:
     """What somebody who looks is shown: the two halves and when they were made."""
 
     quick: Quick
@@ -125,7 +125,7 @@ class Look:
         return max(0, round((now - self.quick_at).total_seconds()))
 
 
-def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) -> Look | None:
+def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) -> StudyLook | None:
     """The snapshot, made anew if it is too old and nobody else is making it; None while somebody makes the first one.
 
     Args:
@@ -145,7 +145,7 @@ def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) ->
         return None
     found: Quick = rebuilt(Quick, row.quick)
     beside: Slow | None = rebuilt(Slow, row.slow) if row.slow_at is not None else None
-    return Look(found, beside, row.quick_at or row.slow_at or now, row.slow_at)
+    return StudyLook(found, beside, row.quick_at or row.slow_at or now, row.slow_at)
 
 
 def forget(study: Study) -> None:

@@ -118,14 +118,14 @@ class Area:
 
 
 @dataclass(frozen=True)
-class Figure:
+class LiveFigure:
     """A table, and its picture if there is something to draw."""
 
     table: Table
     pictures: tuple[Picture, ...]
 
 
-def histograms(answers: LiveAnswers) -> Figure:
+def histograms(answers: LiveAnswers) -> LiveFigure:
     """Priors, posteriors and changes, by the outcome of the evidence."""
     rows: list[list[Any]] = []
     pictures = []
@@ -177,7 +177,9 @@ def histograms(answers: LiveAnswers) -> Figure:
             ],
         )
     ]
-    return Figure(Table("histograms", "Beliefs and their changes", HISTOGRAMS, rows, note, layouts), tuple(pictures))
+    return LiveFigure(
+        Table("histograms", "Beliefs and their changes", HISTOGRAMS, rows, note, layouts), tuple(pictures)
+    )
 
 
 TITLES = {
@@ -195,7 +197,7 @@ def _steps(edges: Floats, shares: Floats) -> list[tuple[float, float]]:
     return [*points, (float(edges[-1]), 0.0)]
 
 
-def changed_by_stage(answers: LiveAnswers) -> Figure:
+def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
     """The share of drawn items that changed a belief, by stage and stratum, with intervals over people."""
     changed, ones = answers.changed, np.ones(len(answers))
     stages = np.unique(answers.stage[answers.drawn]).tolist()
@@ -241,10 +243,12 @@ def changed_by_stage(answers: LiveAnswers) -> Figure:
         "Of items that were drawn, the answers as they came. Intervals are over people.",
         layouts,
     )
-    return Figure(table, (_picture("changed", "Share of beliefs that changed", axes, lines, words),) if rows else ())
+    return LiveFigure(
+        table, (_picture("changed", "Share of beliefs that changed", axes, lines, words),) if rows else ()
+    )
 
 
-def areas_by_stage(areas: Sequence[Area]) -> Figure:
+def areas_by_stage(areas: Sequence[Area]) -> LiveFigure:
     """The area under the curve of the predictor that planned each stage, on that stage's answers."""
     rows: list[list[Any]] = [[one.stage, one.examples, one.part, one.auc, one.low, one.high] for one in areas]
     parts = list(dict.fromkeys(one.part for one in areas))
@@ -273,10 +277,10 @@ def areas_by_stage(areas: Sequence[Area]) -> Figure:
         "Each predictor is judged by answers that it had not seen. Of a coin toss: 0.5.",
         layouts,
     )
-    return Figure(table, (_picture("auc", "How well the predictor ranks", axes, lines, words),) if rows else ())
+    return LiveFigure(table, (_picture("auc", "How well the predictor ranks", axes, lines, words),) if rows else ())
 
 
-def lift_by_stage(answers: LiveAnswers, seed: int) -> Figure:
+def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
     """How many times more changes the drawn items hold than a uniform draw from the same candidates would."""
     rows: list[list[Any]] = []
     changed = answers.changed
@@ -316,7 +320,7 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> Figure:
     words = "; ".join(f"stage {row[0]}: {row[4]:.2f}" for row in rows)
     line = Line("the study's design", points, ends if len(ends) == len(points) else ())
     title = "Changes found, against a uniform draw"
-    return Figure(table, (_picture("lift", title, axes, [line], words),) if rows else ())
+    return LiveFigure(table, (_picture("lift", title, axes, [line], words),) if rows else ())
 
 
 def lift(
@@ -349,7 +353,7 @@ def lift(
     return float(drawn), float(uniform), float(drawn / uniform), float(low), float(high)
 
 
-def judged(answers: LiveAnswers) -> Iterator[Figure]:
+def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
     """The reliability of the predictions, and the rank curve; nothing without predictions between 0 and 1."""
     inside = answers.drawn & np.isfinite(answers.score)
     if not inside.any():
@@ -374,7 +378,7 @@ def judged(answers: LiveAnswers) -> Iterator[Figure]:
         note += f" Expected calibration error: {error:.3f}."
     axes = Axes(x="predicted chance of a change", y="share that changed", ticks=quarters, from_zero=True)
     words = "; ".join(f"predicted {x:.2f}, observed {y:.2f}" for x, y in points)
-    yield Figure(
+    yield LiveFigure(
         Table(
             "reliability", "Reliability of the predictor", RELIABILITY, rows, note, [_judged_layout(rows, "predicted")]
         ),
@@ -391,7 +395,7 @@ def judged(answers: LiveAnswers) -> Iterator[Figure]:
     axes = Axes(x="rank of the prediction", y="share that changed", ticks=quarters, from_zero=True)
     words = "; ".join(f"rank {one['rank']:.2f}: {100 * one['observed']:.0f} %" for one in ranks)
     note = "The same answers, in points of about equal weight by rising prediction."
-    yield Figure(
+    yield LiveFigure(
         Table("rank_curve", "Changes by the rank of the prediction", RANKS, rows, note, [_judged_layout(rows, "rank")]),
         (_picture("rank_curve", "Changes by the rank of the prediction", axes, [line], words),),
     )

@@ -15,7 +15,7 @@ from survey.services.stages.leaderboard import SAMPLED, leaderboard
 
 from ..models import Belief
 from . import live_figures
-from .live_figures import Area, Figure, LiveAnswers
+from .live_figures import Area, LiveAnswers, LiveFigure
 from .rows import belief_update_of
 
 COLUMNS = (
@@ -58,7 +58,7 @@ class LiveReport(Report):
         )
 
 
-def _missing(figures: Sequence[Figure]) -> list[str]:
+def _missing(figures: Sequence[LiveFigure]) -> list[str]:
     """What cannot be shown yet."""
     names = {figure.table.name for figure in figures if figure.table.rows}
     notes = []
