@@ -26,6 +26,7 @@ from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .screens import PRIOR
 
 QUESTIONS = ("target", "evidence")
 POOLS = "survey.instruments.belief_update.reports.pools"
@@ -191,6 +192,13 @@ class BeliefUpdate(Instrument):
         pairs = Pair.objects.select_related("target", "evidence").in_bulk([item.pk for item in items])
         both = [(pairs[item.pk].target, pairs[item.pk].evidence) for item in items]
         return [tuple(question for question in pair if question is not None) for pair in both]
+
+    def questions_seen(self, items: Sequence[Item], screens: Sequence[str]) -> list[tuple[Question, ...]]:
+        # The evidence comes after the prior.
+        return [
+            questions[:1] if screen == PRIOR else questions
+            for questions, screen in zip(self.questions_of(items), screens, strict=True)
+        ]
 
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         both = [(item.pair.target_id, item.pair.evidence_id) for item in items]
