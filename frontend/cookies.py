@@ -1,5 +1,5 @@
-"""What a respondent's browser holds: who they are to the panel (sealed), their sitting, the language they chose, and for
-an hour a page that was not accepted. Imports survey alone.
+"""What a respondent's browser holds: who they are to the panel (sealed), their sitting, the language they chose, and
+for an hour a page that was not accepted. Imports survey alone.
 
 All are bound to the study's own path, and the first two to the study itself: copied to another study they are invalid.
 """

@@ -29,6 +29,7 @@ from survey.services.base.rights import Right
 from survey.services.sittings import comments, debriefing, enrolment, entry
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
+from survey.services.sittings.progress import Progress
 from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
@@ -239,6 +240,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             "words": words,
             "has_changed": again == CHANGED,
             "unanswered": again == UNANSWERED,
+            "progress": Progress(),
         },
     )
 
@@ -388,6 +390,8 @@ def _shown_step(
 def _title(step: Step) -> str:
     if step.screen is not None:
         return str(step.screen.title)
+    if step.kind == "attention":
+        return step.checks[0].question
     endings: dict[str, str] = {
         CompletionCode.Outcome.FAILED_CHECKS: _("The study ends here"),
         CompletionCode.Outcome.STUDY_FULL: _("All places are taken"),
@@ -398,7 +402,6 @@ def _title(step: Step) -> str:
         "practice": _("That is how it works"),
         "checks": _("Questions about the instructions"),
         "form": _("Some questions"),
-        "attention": _("One more question"),
         "debriefing": _("What this study was about"),
         "end": _("Thank you"),
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 Json = dict[str, Any]
 QUESTION, OTHER = "<b>What is 7 times 8?</b>", "<b>Which planet is nearest to the sun?</b><br>A. Venus<br>B. Mercury"
+LAST = 30  # The number of the last step.
 EXAMPLE, BESIDE = "Which is heavier, a litre of water or a litre of oil?", "How many minutes are there in a day?"
 
 
@@ -21,7 +22,9 @@ def _percent(label: str, name: str = "value", **more: Any) -> Json:
 
 
 def _step(number: int, kind: str, title: str, text: str = "", **more: Any) -> Json:
-    item: Json = {"position": 0, "total": 0, "screen": None}
+    percent = 100 if kind == "end" else round(100 * (number - 1) / LAST)
+    done = {"percent": percent, "question": more.pop("question", 0), "questions": more.pop("questions", 0)}
+    item: Json = {"position": 0, "total": 0, "progress": done, "screen": None}
     values = {**item, "checks": [], "attempt": 0, "hints": [], "feedback": [], "fields": [], **more}
     return {"number": number, "kind": kind, "title": title, "text": text, **values, **_end(values)}
 
@@ -128,7 +131,7 @@ _READ = {
     "question": "Please choose “I read this.” here.",
     "options": [{"value": "1", "text": "I read this."}, {"value": "2", "text": "I did not."}],
 }
-_FIRST_ITEM: Json = {"position": 1, "total": 4}
+_FIRST_ITEM: Json = {"position": 1, "total": 4, "question": 1, "questions": 5}
 _FIRST_SCREENER = _field("adult", "choice", "Are you 18 or older?", options=["yes", "no"], labels=["Yes", "No"])
 
 # By name, in the order of a sitting.
@@ -185,7 +188,7 @@ STEPS: dict[str, Json] = {
     ),
     "item, reasons": _step(12, "item", "Why?", **_FIRST_ITEM, screen=_explanation(QUESTION, OTHER)),
     "item, own answer": _step(13, "item", "And what would you answer?", **_FIRST_ITEM, screen=_own_answer(QUESTION)),
-    "attention check": _step(18, "attention", "", checks=[_READ]),
+    "attention check": _step(18, "attention", "", checks=[_READ], question=3, questions=5),
     "form, every type of field": _step(
         27,
         "form",

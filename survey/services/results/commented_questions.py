@@ -14,8 +14,8 @@ MOST = 30
 
 @dataclass(frozen=True)
 class ReportedQuestion:
-    """A question with the number of reports that were sent from a page which showed it, or from a later page of the same
-    item. A report on an item with two questions counts for both once both were shown."""
+    """A question with the number of reports that were sent from a page which showed it, or from a later page of the
+    same item. A report on an item with two questions counts for both once both were shown."""
 
     question: Question
     reports: int

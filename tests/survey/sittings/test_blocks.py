@@ -85,7 +85,7 @@ def kinds_of_a_sitting(visitor: cast.Visitor) -> list[str]:
     return kinds
 
 
-def test_attention_checks_come_after_their_items_and_are_not_counted_as_questions() -> None:
+def test_attention_checks_come_after_their_items_and_have_no_position() -> None:
     visitor = cast.Visitor(cast.open_stage(**WITH_CHECKS).study).to_items()
     assert visitor.step.total == 3
     step = visitor.answer()
