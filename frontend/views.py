@@ -29,7 +29,7 @@ from survey.services.base.rights import Right
 from survey.services.sittings import comments, debriefing, enrolment, entry
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
-from survey.services.sittings.progress import Progress
+from survey.services.sittings.progress import NOWHERE
 from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
@@ -240,7 +240,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             "words": words,
             "has_changed": again == CHANGED,
             "unanswered": again == UNANSWERED,
-            "progress": Progress(),
+            "progress": NOWHERE,
         },
     )
 
@@ -409,11 +409,15 @@ def _title(step: Step) -> str:
 
 
 def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
-    """The one code that was earned, the panel's address for it, and whether people go back to a panel at all."""
+    """The one code that was earned, the panel's address for it, and whether people go back to a panel at all. A code
+    that no panel asks for is not shown."""
+    panel = panels.of_study(study)
+    address = study.config.panel.address_after(outcome, code)
     return {
-        "code": code,
-        "completion_url": study.config.panel.address_after(outcome, code),
-        "goes_back": panels.of_study(study).has_submissions,
+        "code": code if panel.has_submissions or address else "",
+        "completion_url": address,
+        "goes_back": panel.has_submissions,
+        "panel_name": panel.name_for_people,
     }
 
 
@@ -428,9 +432,9 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "full": _("All places are taken"),
         "already_taken_part": _("You have taken part already"),
         "bad_panel_ids": _("The link is incomplete"),
-        "not_sent_by_panel": _("Please start from the panel’s page"),
+        "not_sent_by_panel": _("Please start where you found this study"),
         "took_part_in_another": _("You have taken part in an earlier study"),
-        "no_panel_ids": _("Please start from the panel’s page")
+        "no_panel_ids": _("Please start where you found this study")
         if panels.of_study(study).has_submissions
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),

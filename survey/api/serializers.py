@@ -236,7 +236,10 @@ class StepSerializer(serializers.Serializer[Any]):
     outcome = serializers.CharField(
         allow_blank=True, help_text="At the end: completed, failed_checks, screened_out or study_full."
     )
-    code = serializers.CharField(allow_blank=True, help_text="At the end: the completion code that was earned.")
+    code = serializers.CharField(
+        allow_blank=True,
+        help_text="At the end: the completion code that was earned. Show it where people enter it at a panel.",
+    )
     completion_url = serializers.CharField(allow_blank=True)
 
     def get_fields(self) -> dict[str, Any]:

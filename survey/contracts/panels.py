@@ -404,6 +404,8 @@ class Panel:
     client: ClassVar[type[PanelClient] | None] = None
     # Whether anybody with the address may begin, and nobody is paid.
     is_open: ClassVar[bool] = False
+    # The name under which people know it, to be shown on their pages; empty if it has none.
+    name_for_people: ClassVar[str] = ""
     # Whether people come from its pages, and return there with a code or give their place back.
     has_submissions: ClassVar[bool] = True
     # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
@@ -469,7 +471,7 @@ class Panel:
                 raise EntryRefused(
                     _(
                         "The link is incomplete: %(name)s is missing or was not filled in. "
-                        "Please start again from the panel's page."
+                        "Please start again from the page on which you found this study."
                     )
                     % {"name": name},
                     code="bad_panel_ids",
@@ -479,7 +481,7 @@ class Panel:
 
     def how_to_enter(self) -> str:
         """What the page says to people whose address has no parameters."""
-        return _("This study is entered from the panel's own page. Please open it there once more; your place is kept.")
+        return _("This study cannot be opened by this address alone. Please start from the page on which you found it.")
 
     def verdict(self, study: "Study", ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
         """Whether the panel sent this person with this submission to this host, as the address itself shows. The person

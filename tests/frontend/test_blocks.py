@@ -131,7 +131,7 @@ def test_who_is_screened_out_reads_why_and_gets_the_code_for_it(client: Client) 
     page = read(get_body(client))
     assert (page.main["data-kind"], page.main["data-outcome"]) == ("end", "screened_out")
     assert page.code.strip() == study.completion_code("screened_out")
-    assert "The study ends here" in page.text and "Please return the study at the panel" in page.text
+    assert "The study ends here" in page.text and "Please return the study on Prolific" in page.text
     assert study.completion_code("completed") not in page.text
     assert Sitting.objects.get().state == "screened_out"
 

@@ -21,7 +21,7 @@ SITTING = "/s/cast/sitting"
 
 @pytest.fixture
 def study() -> Study:
-    return cast.open_study()
+    return cast.open_study(panel=cast.WITH_CODE)
 
 
 def test_a_respondent_walks_from_the_welcome_to_the_code(client: Client, study: Study) -> None:
@@ -366,3 +366,17 @@ def test_the_last_place_taken_meanwhile_is_reported_with_its_own_code(client: Cl
     page = send(client, page)
     assert page.main["data-outcome"] == "study_full"
     assert page.code.strip() == study.completion_code("study_full")
+
+
+def test_no_code_is_shown_where_nobody_asks_for_one(client: Client) -> None:
+    cast.open_study()
+    page = go_to(client, "end")
+    assert page.main["data-outcome"] == "completed" and page.code == ""
+    assert "completion code" not in page.text and "button" not in page.tags
+
+
+def test_the_code_has_a_button_that_copies_it(client: Client, study: Study) -> None:
+    page = go_to(client, "end")
+    body = client.get(SITTING).content.decode()
+    assert "frontend/copy.js" in body and 'data-copy="Copied" hidden>Copy the code</button>' in body
+    assert page.code == study.completion_code("completed")

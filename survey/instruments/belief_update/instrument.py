@@ -237,7 +237,9 @@ class BeliefUpdate(Instrument):
         """The form in which this person sees this item, by the study file that their sitting began with."""
         config = self.study.as_of(assignment.sitting.study_sha256)
         levels = assignment.levels() if config.conditions else {}
-        return variants.of_assignment(assignment, self.options_under(config, levels), levels)
+        # Most studies name nobody, and need no config in the language of the pages.
+        name = assignment.sitting.shown_config.texts.answerer if config.texts.answerer is not None else None
+        return variants.of_assignment(assignment, self.options_under(config, levels), levels, name)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.EXPLANATION:

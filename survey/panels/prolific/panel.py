@@ -33,7 +33,7 @@ OVER = (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT, SubmissionStatus.
 class Prolific(Panel):
     contract = 1
     name = "prolific"
-    title = "Prolific"
+    title = name_for_people = "Prolific"
     keys = PAY_KEYS | {
         "places",
         "maximum_minutes",

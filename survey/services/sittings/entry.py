@@ -177,7 +177,7 @@ def _refuse_other_postings(study: Study, ids: PanelIds) -> None:
 
 def _not_sent() -> EntryRefused:
     return EntryRefused(
-        _("This link does not come from the panel's page, or it is too old. Please start again from there."),
+        _("This link is not valid any more. Please start again from the page on which you found this study."),
         code="not_sent_by_panel",
     )
 

@@ -15,7 +15,7 @@ from survey.study_file import BlockConfig, CheckConfig
 from . import practice
 from .attention import due_check, options_shown
 from .endings import outcome_of, text_at_the_end
-from .progress import Progress, among_items, in_block
+from .progress import NOWHERE, Progress, among_items, in_block
 from .reading import Standing, standing_of
 
 MAXIMUM_CHECK_ATTEMPTS = 2
@@ -62,7 +62,7 @@ class Step:
     outcome: str = ""
     code: str = ""
     paid: bool = False
-    progress: Progress = Progress()
+    progress: Progress = NOWHERE
 
     @property
     def assignment(self) -> Assignment | None:

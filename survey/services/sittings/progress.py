@@ -20,6 +20,9 @@ class Progress:
     questions: int = 0
 
 
+NOWHERE = Progress()
+
+
 def in_block(config: StudyConfig, block: int, *, within: float = 0.0) -> Progress:
     """At a block of the study file (from 0), of which the share `within` is done."""
     lengths = [_length(one, config) for one in config.blocks]

@@ -80,8 +80,8 @@ class Standing:
 
     `assignment`: the first item that is not completely answered, whether it counts or is late, with all that its screen
     reads; None if all are answered. `responses` are those to it so far; `assignment.responses.all()` gives this list.
-    `total` counts all items; it is 0 if all are answered and the study has no attention checks. `is_last`: whether all items after it are answered.
-    `checks`: the names of the attention checks that were answered.
+    `total` counts all items; it is 0 if all are answered and the study has no attention checks. `is_last`: whether all
+    items after it are answered. `checks`: the names of the attention checks that were answered.
     """
 
     assignment: Assignment | None = None

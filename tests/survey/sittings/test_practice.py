@@ -293,7 +293,7 @@ def test_the_api_carries_what_the_pages_show(client: Client) -> None:
 
     while step["kind"] != "practice":
         step = answer()
-    assert step["screen"]["words"]["ask"] == "How likely is it that the model answers it correctly?"
+    assert step["screen"]["title"] == "How likely is it that the model answers this question correctly?"
     assert EXAMPLE["evidence"] not in json.dumps(step)
     step = answer(value=60)
     (direction, value) = step["screen"]["fields"]
