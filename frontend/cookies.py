@@ -6,7 +6,6 @@ All are bound to the study's own path, and the first two to the study itself: co
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.conf import settings
 from django.core import signing
@@ -112,19 +111,11 @@ def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, s
         response.delete_cookie(SITTING, path=_path(study), samesite="Lax")
 
 
-def remember_returned(
-    response: HttpResponseBase,
-    sitting: Sitting,
-    entered: Mapping[str, Any],
-    *,
-    errors: Mapping[str, list[str]],
-    thanks: bool = False,
-) -> bool:
+def remember_returned(response: HttpResponseBase, sitting: Sitting, returned: Returned) -> bool:
     """Keep a page that comes back, so that an address shows it and no reply to a form has to. False if it is too long
     for a cookie: an essay, say."""
-    lists = entered.lists() if isinstance(entered, QueryDict) else ((name, [text]) for name, text in entered.items())
-    kept = {name: texts for name, texts in lists if not name.startswith(OF_ONE_SENDING)}
-    page = {"entered": kept, "errors": {name: list(said) for name, said in errors.items()}, "thanks": thanks}
+    kept = {name: texts for name, texts in returned.entered.lists() if not name.startswith(OF_ONE_SENDING)}
+    page = {"entered": kept, "errors": dict(returned.errors), "thanks": returned.thanks}
     sealed = signing.dumps(page, salt=_salt(sitting), compress=True)
     if len(sealed) > LONGEST:
         return False

@@ -296,11 +296,10 @@ def _give_back(
     """A page comes back to the person. Without the page's script by an address of its own, so that reload and the back
     button send nothing again; what is too long to be kept for that is in the reply itself."""
     moved = see_other("frontend:sitting", sitting.stage.study.slug)
-    kept = {"errors": returned.errors, "thanks": returned.thanks}
-    if not _is_exchange(request) and cookies.remember_returned(moved, sitting, returned.entered, **kept):
+    if not _is_exchange(request) and cookies.remember_returned(moved, sitting, returned):
         return moved
     response = _step_page(request, sitting, step, returned=returned, status=422 if returned.errors else 200)
-    cookies.remember_returned(response, sitting, returned.entered, **kept)
+    cookies.remember_returned(response, sitting, returned)
     return response
 
 

@@ -247,7 +247,12 @@ STEPS: dict[str, Json] = {
                 required=False,
                 options=["yes"],
                 labels=["Yes, delete my answers"],
-                hint="We delete them at once, and we cannot bring them back.",
+                hint="This deletes everything that you gave us in this study:\n"
+                "- your answers to all questions and forms\n"
+                "- what you wrote in your own words, and your remarks\n"
+                "- the times of the pages, and how you entered your answers\n\n"
+                "It is done at once, and we cannot bring anything back.\n\n"
+                "What stays: that you agreed to take part and then withdrew.",
             ),
         ],
     ),

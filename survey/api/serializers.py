@@ -371,7 +371,7 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
         return [study_field(field) for field in step.block.fields]
     return [
         _question(debriefing.FIELD, debriefing.question(paid=step.paid), required=True),
-        _question(debriefing.CONFIRMED, debriefing.second_question(), required=False),
+        _question(debriefing.CONFIRMED, debriefing.second_question(paid=step.paid), required=False),
     ]
 
 

@@ -36,7 +36,7 @@ def test_the_next_page_comes_in_the_reply_with_title_focus_and_times_of_its_own(
     go_on(page)
     arrive(page, "posterior")
     assert requests == [f"POST {live_server.url}/s/cast/sitting"]
-    assert page.title() != first and page.title().startswith("And now?")
+    assert page.title() != first and page.title().startswith("How likely is it now that the model")
     assert page.evaluate("document.activeElement.tagName") == "H1"
     look(page)
     page.get_by_label("The same, 60 %").check()
