@@ -70,8 +70,7 @@ COLUMNS = (
         "variant",
         "text",
         "The form of the last screen on which a belief was given: answer mode, who answers, whether models differ, "
-        "evidence, language, order of the directions, edition of the words (from the second one). Empty in answers from "
-        "before it was stored.",
+        "evidence, language, order of the directions. Empty in answers from before it was stored.",
     ),
 )
 
