@@ -127,10 +127,12 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Matched:
-    """The models' rows for a sample, and notes on what could not be matched."""
+    """The models' rows for a sample, and notes on what could not be matched. `given`: by model and question how right
+    it is, of all questions that are among those given."""
 
     trials: list[Trial]
     notes: list[str]
+    given: Mapping[str, Mapping[str, float]]
 
 
 def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: AnswersByModel) -> Matched:
@@ -195,7 +197,8 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         message = "no language model has answered both questions of any pair"
         why = [Problem("", None, "", note) for note in notes]
         raise FileErrors([Problem(answers.file, None, "", message), *why], shown=SHOWN)
-    return Matched(trials=trials, notes=notes)
+    inside = {llm: {key: value for key, value in own.items() if key in known} for llm, own in answers.correct.items()}
+    return Matched(trials=trials, notes=notes, given=inside)
 
 
 def _trial(llm: str, given: Mapping[str, float], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
