@@ -848,6 +848,10 @@ class ReportPictureSerializer(serializers.Serializer[Any]):
         )
     ]
 )
+class TakenSerializer(serializers.Serializer[dict[str, Any]]):
+    stored = serializers.CharField(help_text="What was stored, in a sentence.")
+
+
 class FindingsSerializer(serializers.Serializer[Any]):
     study = serializers.CharField()
     report = serializers.CharField()

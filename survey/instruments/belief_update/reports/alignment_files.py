@@ -227,10 +227,24 @@ def _probability(text: str) -> float | None:
 
 def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a CSV file as texts, with the line on which it begins; further columns are allowed."""
+    yield from csv_rows_of(read_bytes(path), str(path), columns)
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """
+    Raises:
+        FileErrors: it cannot be read.
+    """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        return Path(path).read_bytes()
     except OSError as exc:
         raise FileErrors([Problem(str(path), 1, "file", f"cannot be read ({exc.strerror}); check the path")]) from exc
+
+
+def csv_rows_of(content: bytes, path: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The same of what a file holds; `path` names it in messages."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         message = f"is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"
         raise FileErrors([Problem(str(path), 1, "file", message)]) from exc
