@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import fisher_f_upper_tail
 
 CLUSTERING = 0.2  # assumed correlation of two answers of one person
@@ -174,7 +174,7 @@ def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None
 def _mean(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
     variances = _variances(parts)
     rarer = [estimate.rarer for _, estimate in parts]
-    sample = Sample(
+    sample = EstimateSample(
         n=sum(estimate.n for _, estimate in parts),
         n_clusters=sum(estimate.n_clusters for _, estimate in parts),
         effective_sample_size=1 / sum(part**2 / estimate.effective_sample_size for part, estimate in parts),

@@ -88,7 +88,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Sample:
+class EstimateSample:
     """The answers that an estimate rests on: how many, of how many people, and how unequally they weigh.
 
     `rarer`: of a share, the answers of the rarer kind; None for other figures.
@@ -101,7 +101,7 @@ class Sample:
     rarer: int | None = None
 
     @classmethod
-    def of(cls, weight: NDArray[np.float64], *, n_clusters: int, rarer: int | None = None) -> Sample:
+    def of(cls, weight: NDArray[np.float64], *, n_clusters: int, rarer: int | None = None) -> EstimateSample:
         """`weight`: of each answer, shape (n,), at least 0, in any unit."""
         mean = weight.mean()
         return cls(
@@ -114,7 +114,7 @@ class Sample:
 
 
 def estimate_of(
-    sample: Sample, *, value: float, variance: float, degrees_of_freedom: float, alike: float = 1.0
+    sample: EstimateSample, *, value: float, variance: float, degrees_of_freedom: float, alike: float = 1.0
 ) -> Estimate:
     """The estimate with this variance, which is NaN where nothing is known of it.
 

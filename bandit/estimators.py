@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.student import student_t_upper_tail
 
 FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
@@ -813,7 +813,7 @@ def _estimate(
         if alike < 1:
             least = 0.0  # The variance by item has a least value of its own.
     return estimate_of(
-        Sample.of(weight, n_clusters=clusters, rarer=share),
+        EstimateSample.of(weight, n_clusters=clusters, rarer=share),
         value=value,
         variance=max(variance, least) + extra_variance if fewest > 1 else math.nan,
         degrees_of_freedom=fewest - 1 if freedom is None else min(freedom, max(fewest - 1, 1)),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import _cluster_variance
 from bandit.logistic import fit_logistic, predict_logistic
 
@@ -317,7 +317,7 @@ def _extreme(
     variances = [one.variance(value, size) for one in sides]
     people = sum(one.people() for one in rows)
     return estimate_of(
-        Sample.of(np.concatenate([one.relative() for one in rows]), n_clusters=people, rarer=rarer),
+        EstimateSample.of(np.concatenate([one.relative() for one in rows]), n_clusters=people, rarer=rarer),
         value=value,
         variance=sum(variances) if people > 1 else math.nan,
         degrees_of_freedom=satterthwaite(variances, [max(one.fewest() - 1, 1) for one in rows]),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.estimators import naive_mean
 from bandit.student import student_t_quantile
 
@@ -167,7 +167,7 @@ def item_variance(
     spread = np.maximum.reduce([own, np.full(own.size, pooled), np.full(own.size, (mean * (1 - mean)) ** 2)])
     parts = share**2 * spread / kish
     final = share[home[several]] * relative[several]
-    sample = Sample.of(final, n_clusters=int(np.unique(whose[several[index]]).size))
+    sample = EstimateSample.of(final, n_clusters=int(np.unique(whose[several[index]]).size))
     return estimate_of(
         sample,
         value=float(np.dot(share, by_stratum)),

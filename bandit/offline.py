@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.estimators import _cluster_variance, hajek, stratified_mean
 
 LEAST_SUPPORT = 100
@@ -127,7 +127,9 @@ def compare_policies(
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
     variance, people = _cluster_variance(centred, cluster)
-    sample = Sample(n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0))
+    sample = EstimateSample(
+        n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0)
+    )
     return estimate_of(
         sample,
         value=means[1] - means[0],

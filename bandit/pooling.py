@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, Sample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import (
     _cluster_variance,
     _freedom_of_weights,
@@ -203,7 +203,9 @@ def _estimate(
     people = sum(int(np.unique(part.cluster[mask]).size) for part, mask in pairs if mask.any())
     rarer = _rarer(np.concatenate([part.value[mask] for part, mask in pairs])) if share else None
     return estimate_of(
-        Sample.of(np.concatenate([part.relative[mask] for part, mask in pairs]), n_clusters=people, rarer=rarer),
+        EstimateSample.of(
+            np.concatenate([part.relative[mask] for part, mask in pairs]), n_clusters=people, rarer=rarer
+        ),
         value=value,
         variance=max(variance, least),
         degrees_of_freedom=freedom,

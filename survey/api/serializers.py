@@ -814,6 +814,10 @@ class ReportPictureSerializer(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="What it shows, in words; `hunch report ... --out DIR` draws it.")
 
 
+class TakenSerializer(serializers.Serializer[dict[str, Any]]):
+    stored = serializers.CharField(help_text="What was stored, in a sentence.")
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(
@@ -848,10 +852,6 @@ class ReportPictureSerializer(serializers.Serializer[Any]):
         )
     ]
 )
-class TakenSerializer(serializers.Serializer[dict[str, Any]]):
-    stored = serializers.CharField(help_text="What was stored, in a sentence.")
-
-
 class FindingsSerializer(serializers.Serializer[Any]):
     study = serializers.CharField()
     report = serializers.CharField()

@@ -359,6 +359,11 @@ def scored_pool(study: Study) -> CandidateSet:
         .first()
     )
     if stored is None:
+        if CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False).exists():
+            raise StateRefused(
+                f"{study.slug}: it was scored from all pairs by an earlier version, which kept no uniform ones. "
+                f"hunch score_uniform {study.slug} draws and scores them"
+            )
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
             "by predicted change; hunch alignment --sample reads predictions from a file"
