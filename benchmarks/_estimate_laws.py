@@ -19,7 +19,7 @@ from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
 
 
 def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
-    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 2, seed)]
+    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 4, seed)]
 
 
 def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,7 +132,7 @@ class Matched:
 
     trials: list[Trial]
     notes: list[str]
-    given: Mapping[str, Mapping[str, float]]
+    given: Mapping[str, Mapping[Hashable, float]]
 
 
 def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: AnswersByModel) -> Matched:
@@ -197,7 +197,9 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         message = "no language model has answered both questions of any pair"
         why = [Problem("", None, "", note) for note in notes]
         raise FileErrors([Problem(answers.file, None, "", message), *why], shown=SHOWN)
-    inside = {llm: {key: value for key, value in own.items() if key in known} for llm, own in answers.correct.items()}
+    inside: dict[str, dict[Hashable, float]] = {
+        llm: {key: value for key, value in own.items() if key in known} for llm, own in answers.correct.items()
+    }
     return Matched(trials=trials, notes=notes, given=inside)
 
 

@@ -91,9 +91,9 @@ class ReasonsReport(Report):
             and words in one.text.casefold()
         ]
         chosen = sampled(among, size=size, seed=seed)
-        known = reason_codes.known_reasons(asked)
-        coders = reason_codes.stored(known)
-        coded, notes = reason_codes.tables_of(coders, known) if coders else ([], [])
+        written = reason_codes.known_reasons(asked)
+        coders = reason_codes.stored(written)
+        coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
         return Findings(
             title=f"Reasons: {study.title}",
             lines=[
