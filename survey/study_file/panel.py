@@ -136,6 +136,7 @@ PANEL_KEYS = (
     "bonus_per_point",
     "exclude_people_of",
     "signed_entry",
+    "project",
     "devices",
     "filters",
     "parameters",
@@ -166,6 +167,7 @@ class PanelConfig(Strict):
     bonus_per_point: Cents = 0
     exclude_people_of: list[Slug] = Field(default=[], max_length=100)
     signed_entry: bool = False
+    project: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
     devices: list[Literal["desktop", "tablet", "mobile"]] = []
     filters: list[FilterConfig] = Field(default=[], max_length=50)
     codes: CodesConfig = CodesConfig()

@@ -1,11 +1,14 @@
 """What Prolific is sent for a draft: the study file in Prolific's own words."""
 
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext_lazy
 
 from survey.models import CompletionCode, Posting, Study
+from survey.study_file import FilterConfig
 
 Outcome = CompletionCode.Outcome
 CODE_TYPES = {
@@ -34,7 +37,7 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": study.title[:120],
         "internal_name": posting.internal_name,
-        "description": study.config.texts.welcome,
+        "description": as_html(study.config.texts.welcome),
         "external_study_url": address,
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",
@@ -50,6 +53,8 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
         "filters": _filters(study),
         "submissions_config": {"max_submissions_per_participant": 1},
     }
+    if panel.project:
+        body["project"] = panel.project
     if panel.maximum_minutes is not None:
         body["maximum_allowed_time"] = panel.maximum_minutes
     return body
@@ -61,7 +66,7 @@ def _filters(study: Study) -> list[dict[str, Any]]:
     To the panel, a later stage is a different study. Without this filter it would send people of earlier stages again.
     They would take places, and only here find out that they cannot take part.
     """
-    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.config.panel.filters]
+    filters = [_as_sent(one) for one in study.config.panel.filters]
     slugs = [study.slug, *study.config.panel.exclude_people_of]
     earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.config.panel.kind, published_at__isnull=False)
     ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
@@ -70,6 +75,30 @@ def _filters(study: Study) -> list[dict[str, Any]]:
             ids = [*one.get("selected_values", []), *ids]
     others = [one for one in filters if one["filter_id"] != EARLIER_STUDIES]
     return [*others, {"filter_id": EARLIER_STUDIES, "selected_values": ids}] if ids else others
+
+
+def _as_sent(one: FilterConfig) -> dict[str, Any]:
+    """Whole numbers go out as such: 18 and not 18.0."""
+    sent: dict[str, Any] = one.model_dump(exclude_none=True, exclude_defaults=True)
+    for name, value in sent.get("selected_range", {}).items():
+        if isinstance(value, float) and value.is_integer():
+            sent["selected_range"][name] = int(value)
+    return sent
+
+
+def as_html(text: str) -> str:
+    """A text of the study file as the panel shows it: paragraphs, and lists where lines begin with "- "."""
+    parts = []
+    for kind, lines in groupby((line.strip() for line in text.splitlines()), key=_kind):
+        if kind == "item":
+            parts.append(f"<ul>{''.join(f'<li>{escape(line[2:].strip())}</li>' for line in lines)}</ul>")
+        elif kind == "text":
+            parts.append(f"<p>{'<br>'.join(escape(line) for line in lines)}</p>")
+    return "".join(parts)
+
+
+def _kind(line: str) -> str:
+    return "item" if line.startswith("- ") else "text" if line else "gap"
 
 
 def _code(study: Study, code: CompletionCode) -> dict[str, Any]:

@@ -274,6 +274,8 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "panel.spending_cap",
                 f"{panel.spending_cap} does not cover the rewards of all places, {cost.rewards}: raise it",
             )
+        if "project" in kind.keys and panel.project is None:
+            yield Finding("remark", "panel.project", "none: drafts go to the account's first project; its wallet pays")
         if not panel.completion_url:
             yield Finding("remark", "panel.completion_url", "none: people have to copy their code by hand")
     if panel.places is not None and panel.places < max(stage.sittings for stage in config.stages):

@@ -1,0 +1,270 @@
+"""What Prolific's own documents say, where it is easy to miss: parts of a study, pauses, reasons, secrets, errors."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import httpx
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.contracts.panels import PanelRefused
+from survey.models import Alert, AuditEntry, Posting, PostingPart, Submission
+from survey.operation.causes import still_paused
+from survey.panels import postings, reconciliation, submissions, webhooks
+from survey.panels.postings import Move
+from survey.panels.prolific.drafts import as_html
+from survey.panels.prolific.fake import FakeProlific
+from survey.panels.reconciliation import Action
+from survey.panels.submissions import read_posting
+from survey.services.sittings.entry import arrive
+
+from .test_entry import HOST, given, refusal, signed
+from .test_prolific import Line
+from .world import arrives, begins, posted
+
+pytestmark = pytest.mark.django_db
+PART = "5f0000000000000000000001"
+
+
+# Quotas and representative samples: a study has parts with ids of their own
+
+
+def comes_by_a_part(fake: FakeProlific, posting: Posting, part: str = PART) -> dict[str, Any]:
+    place = fake.take_place(posting.external_id, part=part)
+    assert place is not None and place["study_id"] == part
+    return place
+
+
+def test_who_comes_by_a_part_is_let_in_and_counts_with_the_posting(fake: FakeProlific) -> None:
+    posting = posted()
+    place = comes_by_a_part(fake, posting)
+    visitor = arrive(posting.study, given(place), host=HOST)
+    assert visitor is not None and visitor.confirmed and visitor.ids.study == posting.external_id
+    assert PostingPart.objects.get().external_id == PART
+    fake.calls.clear()
+    second = comes_by_a_part(fake, posting)
+    assert arrive(posting.study, given(second), host=HOST) is not None
+    assert len(fake.calls) == 1, "each person is looked up once, the part no more"
+
+
+def test_a_part_of_somebody_elses_study_is_refused(fake: FakeProlific) -> None:
+    posting, other = posted(), "5f00000000000000000000ff"
+    fake.studies[other] = {**fake.studies[posting.external_id], "id": other}
+    place = fake.take_place(other, part=PART)
+    assert place is not None
+    assert refusal(posting.study, given(place)) == "not_sent_by_panel"
+    assert not PostingPart.objects.exists()
+
+
+def test_by_a_signed_link_a_part_is_let_in_too(fake: FakeProlific) -> None:
+    posting = posted(signed_entry=True)
+    visitor = arrive(posting.study, signed(fake, comes_by_a_part(fake, posting)), host=HOST)
+    assert visitor is not None and visitor.signed and visitor.ids.study == posting.external_id
+
+
+def test_without_a_token_nobody_knows_parts(fake: FakeProlific, settings: Any) -> None:
+    posting = posted()
+    place = comes_by_a_part(fake, posting)
+    settings.HUNCH_PROLIFIC_TOKEN = ""
+    assert refusal(posting.study, given(place)) == "not_sent_by_panel"
+
+
+def test_submissions_of_parts_are_read_and_told_with_the_posting(fake: FakeProlific) -> None:
+    posting = posted()
+    place = comes_by_a_part(fake, posting)
+    visitor = arrive(posting.study, given(place), host=HOST)
+    assert visitor is not None
+    sitting = begins(posting.study, {**place, "study_id": visitor.ids.study})
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    for event in fake.webhooks():
+        webhooks.take("prolific", headers=event.headers, body=event.body)
+    assert webhooks.work_on_events() > 0
+    row = Submission.objects.get()
+    assert (row.posting, row.respondent, row.status) == (posting, sitting.respondent, "AWAITING REVIEW")
+    assert read_posting(posting) == 1
+    assert [found.judgement.action for found in reconciliation.reconcile(posting).findings] == [Action.APPROVE]
+    assert reconciliation.approve_finished(posting) == 1
+
+
+def test_a_link_of_another_workspace_is_refused(fake: FakeProlific, settings: Any) -> None:
+    posting = posted(signed_entry=True)
+    place = arrives(fake, posting)
+    settings.HUNCH_PROLIFIC_WORKSPACE = "another"
+    assert refusal(posting.study, signed(fake, place)) == "not_sent_by_panel"
+    settings.HUNCH_PROLIFIC_WORKSPACE = "fake-workspace"
+    assert arrive(posting.study, signed(fake, place), host=HOST) is not None
+
+
+# The states as they are
+
+
+def test_a_place_given_back_after_all_were_used_pauses_the_study_and_somebody_is_told(fake: FakeProlific) -> None:
+    posting = posted(sittings=1, places=1)
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    assert posting.state == "AWAITING REVIEW" and list(still_paused(timezone.now())) == []
+    fake.give_up(place["id"])
+    read_posting(posting)
+    assert posting.state == "PAUSED"
+    (trouble,) = still_paused(timezone.now())
+    assert trouble.cause == Alert.Cause.POSTING_PAUSED
+    assert f"hunch posting {posting.study.slug} start" in trouble.message
+    assert [entry.detail["now"] for entry in AuditEntry.objects.filter(action="posting_state").order_by("pk")] == [
+        "AWAITING REVIEW",
+        "PAUSED",
+    ]
+    postings.change(posting, Move.START)
+    assert list(still_paused(timezone.now())) == []
+
+
+def test_who_pauses_it_here_is_not_told_so(fake: FakeProlific) -> None:
+    posting = posted()
+    postings.change(posting, Move.PAUSE)
+    read_posting(posting)
+    assert posting.state == "PAUSED" and list(still_paused(timezone.now())) == []
+
+
+@pytest.mark.parametrize("state", ["AWAITING REVIEW", "COMPLETED"])
+def test_more_places_make_it_active_again(fake: FakeProlific, state: str) -> None:
+    posting = posted()
+    fake.studies[posting.external_id]["status"] = state
+    postings.add_places(posting, 2)
+    assert fake.studies[posting.external_id]["status"] == posting.state == "ACTIVE"
+
+
+def test_more_places_leave_it_paused(fake: FakeProlific) -> None:
+    posting = posted()
+    postings.change(posting, Move.PAUSE)
+    postings.add_places(posting, 2)
+    assert fake.studies[posting.external_id]["status"] == posting.state == "PAUSED"
+    assert fake.studies[posting.external_id]["total_available_places"] == posting.places == 8
+
+
+def test_a_completed_study_is_read_while_people_are_inside_and_once_a_day_after(fake: FakeProlific) -> None:
+    posting = posted()
+    place = arrives(fake, posting)
+    begins(posting.study, place)
+    fake.studies[posting.external_id]["status"] = "COMPLETED"
+    read_posting(posting)
+    assert submissions.read_all() == 1, "somebody is inside"
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    reconciliation.read_and_reconcile(posting.study)
+    reconciliation.approve_finished(posting)
+    read_posting(posting)
+    assert submissions.read_all() == 0
+    Posting.objects.update(read_at=timezone.now() - timedelta(days=1, minutes=1))
+    assert submissions.read_all() == 1, "more places may have made it active again"
+
+
+# Asking for a return
+
+
+def test_nobody_is_asked_whom_the_panel_has_asked_by_the_code_or_by_hand(fake: FakeProlific) -> None:
+    posting = posted()
+    by_code, by_hand, leaver = (arrives(fake, posting) for _ in range(3))
+    begins(posting.study, by_code, fails=True)
+    fake.submit(by_code["id"], posting.study.completion_code("failed_checks"))
+    for place in (by_hand, leaver):
+        begins(posting.study, place, until="checks")
+        fake.submit(place["id"], None)
+    fake.submissions[by_hand["id"]]["return_requested"] = "2026-11-01T10:00:00Z"
+    read_posting(posting)
+    assert Submission.objects.filter(asked_back_at__isnull=False).count() == 2
+    assert reconciliation.ask_back(posting) == 1
+    assert [len(row["reasons"]) for row in fake.submissions.values()] == [1, 0, 1]
+    assert fake.submissions[leaver["id"]]["reasons"] == ["Did not finish study."]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        ("no_consent", "Withdrew consent."),
+        ("study_full", "All places of the study were taken."),
+        ("failed_checks", "The questions about the instructions were not answered correctly."),
+    ],
+)
+def test_each_is_asked_with_the_reason_of_their_case(fake: FakeProlific, outcome: str, reason: str) -> None:
+    posting = posted(codes={outcome: "manually_review"})
+    place = arrives(fake, posting)
+    fake.submit(place["id"], posting.study.completion_code(outcome))
+    read_posting(posting)
+    assert reconciliation.ask_back(posting) == 1
+    assert fake.submissions[place["id"]]["reasons"] == [reason]
+
+
+# Approving
+
+
+def test_several_are_approved_by_one_call(fake: FakeProlific) -> None:
+    posting = posted()
+    for place in [arrives(fake, posting) for _ in range(3)]:
+        begins(posting.study, place)
+        fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    fake.calls.clear()
+    assert reconciliation.approve_finished(posting) == 3
+    assert fake.calls == [("POST", "/api/v1/submissions/bulk-approve/")]
+    assert reconciliation.reconcile(posting).to(Action.APPROVE) == [], "they wait for the next reading"
+    read_posting(posting)
+    assert reconciliation.reconcile(posting).differences == []
+
+
+# What is sent, and what comes back
+
+
+def test_the_description_is_html_with_everything_else_escaped() -> None:
+    text = "About <models>\n& people\n\n- one\n-  two\nAfter\n\n\n- three"
+    assert as_html(text) == (
+        "<p>About &lt;models&gt;<br>&amp; people</p><ul><li>one</li><li>two</li></ul>"
+        "<p>After</p><ul><li>three</li></ul>"
+    )
+
+
+def test_whole_numbers_go_out_whole_and_the_project_is_named(fake: FakeProlific) -> None:
+    filters = [{"filter_id": "age", "selected_range": {"lower": 18, "upper": 64.5}}]
+    sent = fake.studies[posted(publish=False, filters=filters, project="p1").external_id]
+    (age,) = sent["filters"]
+    assert repr(age["selected_range"]) == "{'lower': 18, 'upper': 64.5}"
+    assert sent["project"] == "p1" and sent["description"].startswith("<p>")
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ("Too few places", "Too few places"),
+        ({"reward": ["is too low"], "filters": {"age": "unknown"}}, "reward: is too low; filters.age: unknown"),
+        (["one", {"name": ["two", 3]}], "one; name: two; name: 3"),
+        ({}, "Error creating study"),
+    ],
+)
+def test_an_errors_detail_is_shown_whatever_its_shape(detail: Any, words: str) -> None:
+    error = {"error": {"error_code": 1, "title": "Error creating study", "detail": detail}}
+    with pytest.raises(PanelRefused) as caught:
+        Line(httpx.Response(400, json=error)).client.create_study({})
+    assert caught.value.message.endswith(f": {words}")
+
+
+def subscribe(*more: str) -> str:
+    out = StringIO()
+    address = "https://study.example/hooks/prolific"
+    call_command("subscribe_webhooks", "--workspace", "w1", "--url", address, *more, stdout=out)
+    return out.getvalue()
+
+
+def test_a_workspaces_secret_stays_and_nothing_is_subscribed_twice(fake: FakeProlific) -> None:
+    before = fake.secret
+    assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={before}\n" in subscribe()
+    assert len(fake.subscriptions) == 2
+    assert subscribe().count("already") == 2
+    assert (fake.secret, len(fake.subscriptions)) == (before, 2)
+    subscribe("--new-secret")
+    assert fake.secret != before
+
+
+def test_a_workspace_without_a_secret_gets_one(fake: FakeProlific) -> None:
+    fake.has_secret, before = False, fake.secret
+    assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}" not in subscribe() and fake.secret != before
