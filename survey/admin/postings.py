@@ -97,7 +97,7 @@ ACTIONS = (
         "publish",
         lambda posting, _found: posting.published_at is None,
         _publish,
-        costs=lambda posting, _found: posting.reward * posting.places,
+        costs=lambda posting, _found: posting.cost,
     ),
     PostingAction(
         "pause",

@@ -204,6 +204,7 @@ class PostingAtPanel:
     places: int | None = None
     reward: int | None = None
     minutes: int | None = None
+    screen_outs: int | None = None  # What all screen-outs may cost, in cents.
     codes: frozenset[str] = frozenset()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -443,6 +444,8 @@ class Panel:
     has_parts: ClassVar[bool] = False
     # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
+    # The least that it allows as a fixed pay for people who are screened out, in cents by currency.
+    minimum_screen_out: ClassVar[Mapping[str, int]] = {}
     # Whether an id is known to its person alone, so that who names it is that person.
     ids_are_secret: ClassVar[bool] = False
     # What its ids look like.

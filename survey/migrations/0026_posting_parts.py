@@ -22,6 +22,11 @@ class Migration(migrations.Migration):
             name='paused_at',
             field=models.DateTimeField(blank=True, help_text='When it was paused from here.', null=True),
         ),
+        migrations.AddField(
+            model_name='posting',
+            name='screen_outs',
+            field=models.PositiveIntegerField(default=0, help_text='What all who are screened out may cost, in cents.'),
+        ),
         migrations.CreateModel(
             name='PostingPart',
             fields=[

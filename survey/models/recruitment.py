@@ -34,6 +34,7 @@ class Posting(models.Model):
     currency = models.CharField(max_length=3)
     places = models.PositiveIntegerField()
     expected_minutes = models.PositiveSmallIntegerField()
+    screen_outs = models.PositiveIntegerField(default=0, help_text="What all who are screened out may cost, in cents.")
     draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -75,8 +76,13 @@ class Posting(models.Model):
 
     @property
     def committed(self) -> int:
-        """How many cents its places may cost; 0 before it was published."""
-        return self.reward * self.places if self.published_at else 0
+        """How many cents its places and screen-outs may cost; 0 before it was published."""
+        return self.cost if self.published_at else 0
+
+    @property
+    def cost(self) -> int:
+        """In cents, without bonuses and the panel's fees."""
+        return self.reward * self.places + self.screen_outs
 
 
 class PostingPart(models.Model):

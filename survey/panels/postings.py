@@ -36,7 +36,8 @@ from .money import locked_posting, locked_study, refuse_over_cap
 Pending = Posting.Pending
 # What calls and readings of the panel change.
 CHANGING = (
-    *("external_id", "state", "reward", "places", "draft", "published_at", "pending", "pending_at", "changed_at"),
+    *("external_id", "state", "reward", "places", "screen_outs", "draft", "published_at", "pending", "pending_at"),
+    "changed_at",
     *("read_at", "error", "paused_at"),
 )
 
@@ -119,6 +120,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     made = {
         "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
         "reward": reward or panel.reward,
+        "screen_outs": panel.screen_outs,
         "currency": panel.currency,
         "expected_minutes": study.config.expected_minutes,
     }
@@ -250,6 +252,7 @@ def adopt(
             reward=found.reward or panel.reward or 1,
             currency=panel.currency,
             places=found.places or 1,
+            screen_outs=found.screen_outs or 0,
             expected_minutes=found.minutes or study.config.expected_minutes,
             created_by=by if getattr(by, "pk", None) else None,
             published_at=None if state_meant(panel.kind, state) == PostingState.DRAFT else timezone.now(),
@@ -291,10 +294,10 @@ def _intend_to_publish(posting: Posting, *, by: Any, via: str) -> Posting:
         closed = f"stage {row.stage.index} is {row.stage.state}"
         raise StateRefused(f"{closed}: open it first, or nobody who comes can begin")
     refuse_low_pay(row.study, reward=row.reward)
-    refuse_over_cap(row.study, row.reward * row.places)
+    refuse_over_cap(row.study, row.cost)
     now = timezone.now()
     _claim(row, Pending.PUBLISH, now, published_at=now)
-    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.reward * row.places)
+    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.cost)
     return row
 
 
@@ -463,6 +466,7 @@ def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: ti
     learnt: dict[str, Any] = {
         "places": max(row.places, found.places or 0),
         "reward": max(row.reward, found.reward or 0),
+        "screen_outs": max(row.screen_outs, found.screen_outs or 0),
     }
     if said is not None and (row.changed_at is None or row.changed_at < read_at):
         learnt["state"] = found.state[:40]

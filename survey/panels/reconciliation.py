@@ -255,10 +255,16 @@ def _finding(
     ours = str(sitting.state) if sitting else NOT_HERE
     theirs = panel.submission_status(row.status)
     # The panel asks by itself on such a code: a second request would look like pressure.
-    action = getattr(posting.study.config.panel.codes, code, "") if code else ""
+    in_file = posting.study.config.panel
+    action = getattr(in_file.codes, code, "") if code else ""
+    if code == Outcome.SCREENED_OUT and in_file.screen_out_pay is not None:
+        action = "pay"
     asks_itself = action == "request_return" and bool(posting.draft)
     asked_back = row.asked_back_at is not None or asks_itself
     found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=asked_back)
+    if action == "pay" and found.action == Action.ASK_BACK:
+        sentence = "was screened out and not paid yet: look at the panel whether its places for screen-outs are used"
+        found = Judgement(Action.LOOK, sentence)
     if found.action == Action.APPROVE and _is_being_approved(row):
         found = Judgement(Action.WAIT, "finished; approved, which the next reading of the panel shows")
     if row.pending_at is not None and theirs == Status.AWAITING_REVIEW:

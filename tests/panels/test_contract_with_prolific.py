@@ -1,6 +1,7 @@
 """What Prolific's own documents say, where it is easy to miss: parts of a study, pauses, reasons, secrets, errors."""
 
-from datetime import timedelta
+from datetime import date, timedelta
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
@@ -10,19 +11,23 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.contracts.panels import PanelRefused
-from survey.models import Alert, AuditEntry, Posting, PostingPart, Submission
+from survey.exceptions import FileErrors, StateRefused
+from survey.models import Alert, AuditEntry, Posting, PostingPart, Study, Submission
 from survey.operation.causes import still_paused
-from survey.panels import postings, reconciliation, submissions, webhooks
+from survey.panels import money, postings, reconciliation, submissions, webhooks
 from survey.panels.postings import Move
 from survey.panels.prolific.drafts import as_html
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
+from tests import cast
 
 from .test_entry import HOST, given, refusal, signed
 from .test_prolific import Line
-from .world import arrives, begins, posted
+from .world import PAY, arrives, begins, ids_of, posted
 
 pytestmark = pytest.mark.django_db
 PART = "5f0000000000000000000001"
@@ -268,3 +273,134 @@ def test_a_workspaces_secret_stays_and_nothing_is_subscribed_twice(fake: FakePro
 def test_a_workspace_without_a_secret_gets_one(fake: FakeProlific) -> None:
     fake.has_secret, before = False, fake.secret
     assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}" not in subscribe() and fake.secret != before
+
+
+# Whom the panel may send
+
+
+def test_groups_weightings_and_dates_go_out_as_the_panel_takes_them(fake: FakeProlific) -> None:
+    filters = [
+        {
+            "filter_id": "or",
+            "selected_filters": [
+                {"filter_id": "age", "selected_range": {"lower": 18.0}},
+                {"filter_id": "joined", "selected_range": {"lower": date(2024, 1, 31)}},
+            ],
+        },
+        {"filter_id": "handedness", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 3}},
+    ]
+    sent = fake.studies[posted(publish=False, filters=filters).external_id]
+    assert sent["filters"] == [
+        {
+            "filter_id": "or",
+            "selected_filters": [
+                {"filter_id": "age", "selected_range": {"lower": 18}},
+                {"filter_id": "joined", "selected_range": {"lower": "2024-01-31"}},
+            ],
+        },
+        {"filter_id": "handedness", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 3}},
+    ]
+    assert sent["study_type"] == "QUOTA"
+
+
+def test_a_filter_set_goes_out_in_place_of_filters(fake: FakeProlific) -> None:
+    sent = fake.studies[posted(publish=False, filter_set="set1").external_id]
+    assert sent["filter_set_id"] == "set1" and "filters" not in sent
+
+
+LEAF = {"filter_id": "age", "selected_range": {"lower": 18}}
+DEEP = {"filter_id": "or", "selected_filters": [LEAF]}
+for _ in range(3):
+    DEEP = {"filter_id": "and", "selected_filters": [DEEP]}
+
+
+@pytest.mark.parametrize(
+    ("panel", "words"),
+    [
+        ({"filters": [{"filter_id": "or"}]}, "needs selected_filters"),
+        ({"filters": [{**LEAF, "selected_filters": [LEAF]}]}, "belong to a group"),
+        ({"filters": [DEEP]}, "at most 3"),
+        ({"filters": [{"filter_id": "a", "selected_values": ["0"], "weightings": {"1": 1}}]}, "not among selected"),
+        ({"filters": [{"filter_id": "a", "selected_range": {"lower": 1, "upper": date(2024, 1, 1)}}]}, "both be"),
+        ({"filters": [LEAF], "filter_set": "set1"}, "one of the two"),
+        ({"screen_out_pay": 20}, "belong together"),
+        ({"reward": 100, "screen_out_pay": 100, "screen_out_places": 5}, "below the reward"),
+    ],
+)
+def test_what_the_panel_would_refuse_is_refused_here(panel: dict[str, Any], words: str) -> None:
+    with pytest.raises(FileErrors, match=words):
+        cast.open_study(panel={**cast.PROLIFIC, **PAY, **panel})
+
+
+# People who are screened out are paid
+
+
+ADULT = {"name": "adult", "label": "Adult?", "kind": "choice", "options": ["Yes", "No"], "required": True}
+SCREENER = {"kind": "form", "name": "screener", "fields": [{**ADULT, "screen_out": ["No"]}]}
+PAID = {"screen_out_pay": 20, "screen_out_places": 2}
+
+
+def study_that_screens(**panel: Any) -> Study:
+    blocks = cast.BASE["blocks"]
+    return cast.open_study(
+        panel={**cast.PROLIFIC, **PAY, **PAID, **panel},
+        blocks=[*blocks[:2], SCREENER, *blocks[2:]],
+        sitting={"items": 1},
+        stages=[{"sittings": 6}],
+    )
+
+
+def screening() -> Posting:
+    return postings.publish(postings.draft(study_that_screens().stages.get(index=1), root="http://testserver"))
+
+
+def is_screened_out(fake: FakeProlific, posting: Posting) -> dict[str, Any]:
+    place = arrives(fake, posting)
+    sitting = begin_sitting(study=posting.study, ids=ids_of(place))
+    step = cast.walk(sitting, until="form")
+    end = advance(sitting=sitting, step=step.number, data={"adult": "No"})
+    fake.submit(place["id"], end.code)
+    return place
+
+
+def test_who_is_screened_out_is_paid_by_the_panel_and_all_of_it_is_under_the_cap(fake: FakeProlific) -> None:
+    posting = screening()
+    codes = {entry["code"]: entry for entry in fake.studies[posting.external_id]["completion_codes"]}
+    declared = codes[posting.study.completion_code("screened_out")]
+    assert declared["code_type"] == "FIXED_SCREENOUT"
+    assert declared["actions"] == [{"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 20, "slots": 2}]
+    assert money.committed(posting.study) == 6 * 100 + 2 * 20
+    first = is_screened_out(fake, posting)
+    read_posting(posting)
+    assert fake.paid == [(first["id"], Decimal("0.2"))]
+    assert reconciliation.reconcile(posting).differences == [] and posting.state == "ACTIVE"
+    is_screened_out(fake, posting)
+    read_posting(posting)
+    assert posting.state == "PAUSED", "its places for screen-outs are used"
+    assert [trouble.cause for trouble in still_paused(timezone.now())] == [Alert.Cause.POSTING_PAUSED]
+
+
+def test_places_for_screen_outs_raised_at_the_panel_count_too(fake: FakeProlific) -> None:
+    posting = screening()
+    for entry in fake.studies[posting.external_id]["completion_codes"]:
+        for action in entry["actions"]:
+            action["slots"] = 10
+    read_posting(posting)
+    assert money.committed(posting.study) == 6 * 100 + 10 * 20
+
+
+def test_the_cap_covers_screen_outs(fake: FakeProlific) -> None:
+    study = study_that_screens(spending_cap=639)
+    draft = postings.draft(study.stages.get(index=1), root="http://testserver")
+    with pytest.raises(StateRefused, match="640 more would make"):
+        postings.publish(draft)
+
+
+def test_who_is_screened_out_and_was_not_paid_is_looked_at_and_not_asked_to_return(fake: FakeProlific) -> None:
+    posting = screening()
+    for entry in fake.studies[posting.external_id]["completion_codes"]:
+        entry["actions"] = [{"action": "MANUALLY_REVIEW"}]
+    is_screened_out(fake, posting)
+    read_posting(posting)
+    (found,) = reconciliation.reconcile(posting).findings
+    assert found.judgement.action == Action.LOOK and "not paid yet" in found.why

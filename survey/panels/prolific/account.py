@@ -22,7 +22,7 @@ from survey.models import Posting
 
 from . import events
 from .client import NOT_CONFIGURED, ProlificClient, is_configured, open_client
-from .drafts import FACTS, draft_body
+from .drafts import FACTS, PAYS_SCREEN_OUTS, draft_body
 from .statuses import in_one_spelling
 
 # The panel's own reasons where it has one; any other text is shown as it is.
@@ -108,6 +108,7 @@ class ProlificAccount(PanelClient):
             places=_whole(row.get("total_available_places")),
             reward=_whole(row.get("reward")),
             minutes=_whole(row.get("estimated_completion_time")),
+            screen_outs=_screen_outs(entries),
             codes=frozenset(str(entry["code"]) for entry in entries if isinstance(entry, Mapping) and "code" in entry),
             facts=self.facts(row),
         )
@@ -174,6 +175,15 @@ class ProlificAccount(PanelClient):
     @classmethod
     def event_subject(cls, kind: str) -> EventSubject:
         return events.subject_of(kind)
+
+
+def _screen_outs(codes: Sequence[Any]) -> int | None:
+    """What the codes may pay to people who are screened out; None if no code pays them."""
+    actions = [action for entry in codes if isinstance(entry, Mapping) for action in entry.get("actions") or ()]
+    found = [action for action in actions if isinstance(action, Mapping) and action.get("action") == PAYS_SCREEN_OUTS]
+    if not found:
+        return None
+    return sum((_whole(one.get("fixed_screen_out_reward")) or 0) * (_whole(one.get("slots")) or 0) for one in found)
 
 
 def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:

@@ -24,10 +24,14 @@ RETURN_REASONS = {
     Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
     Outcome.SCREENED_OUT: gettext_lazy("This study looks for people in another situation."),
 }
+PAYS_SCREEN_OUTS = "FIXED_SCREEN_OUT_PAYMENT"
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter against people of earlier studies.
 DEVICES = ("desktop", "tablet", "mobile")
 # Whom Prolific may send, and for what pay.
-FACTS = ("filters", "device_compatibility", "total_available_places", "estimated_completion_time", "reward")
+FACTS = (
+    *("filters", "filter_set_id", "study_type", "device_compatibility", "total_available_places"),
+    *("estimated_completion_time", "reward"),
+)
 
 
 def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
@@ -50,9 +54,14 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
         "estimated_completion_time": posting.expected_minutes,
         "reward": posting.reward,
         "device_compatibility": list(panel.devices or DEVICES),
-        "filters": _filters(study),
         "submissions_config": {"max_submissions_per_participant": 1},
     }
+    if panel.filter_set:
+        body["filter_set_id"] = panel.filter_set
+    else:
+        body["filters"] = _filters(study)
+    if any(one.is_weighted for one in panel.filters):
+        body["study_type"] = "QUOTA"
     if panel.project:
         body["project"] = panel.project
     if panel.maximum_minutes is not None:
@@ -78,11 +87,13 @@ def _filters(study: Study) -> list[dict[str, Any]]:
 
 
 def _as_sent(one: FilterConfig) -> dict[str, Any]:
-    """Whole numbers go out as such: 18 and not 18.0."""
-    sent: dict[str, Any] = one.model_dump(exclude_none=True, exclude_defaults=True)
+    """Whole numbers go out as such: 18 and not 18.0. Dates go out as texts."""
+    sent: dict[str, Any] = one.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     for name, value in sent.get("selected_range", {}).items():
         if isinstance(value, float) and value.is_integer():
             sent["selected_range"][name] = int(value)
+    if one.selected_filters:
+        sent["selected_filters"] = [_as_sent(inner) for inner in one.selected_filters]
     return sent
 
 
@@ -102,7 +113,11 @@ def _kind(line: str) -> str:
 
 
 def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
-    outcome = Outcome(code.outcome)
+    outcome, panel = Outcome(code.outcome), study.config.panel
+    if outcome == Outcome.SCREENED_OUT and panel.screen_out_pay is not None:
+        pays = {"fixed_screen_out_reward": panel.screen_out_pay, "slots": panel.screen_out_places}
+        actions = [{"action": PAYS_SCREEN_OUTS, **pays}]
+        return {"code": code.code, "code_type": "FIXED_SCREENOUT", "actor": "participant", "actions": actions}
     action: dict[str, Any] = {"action": getattr(study.config.panel.codes, outcome.value).upper()}
     if action["action"] == "REQUEST_RETURN":
         with translation.override(study.config.texts.language):

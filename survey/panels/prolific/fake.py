@@ -154,6 +154,9 @@ class FakeProlific:
             found["completed_at"] = self._now()
             found["time_taken"] = int(self.clock() - found["began"])
             actions = self._actions(_whole(found), code)
+            if "FIXED_SCREEN_OUT_PAYMENT" in actions:
+                self._screen_out(found, actions["FIXED_SCREEN_OUT_PAYMENT"])
+                return
             self._move(found, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
             if "REQUEST_RETURN" in actions:
                 self._ask_back(found, ["by the code"])
@@ -402,9 +405,18 @@ class FakeProlific:
     def _held(self, study: str) -> int:
         return sum(_whole(s) == study and s["status"] in HOLDS_A_PLACE for s in self.submissions.values())
 
-    def _actions(self, study: str, code: str | None) -> set[str]:
+    def _screen_out(self, submission: dict[str, Any], action: Mapping[str, Any]) -> None:
+        """Paid at once. The study pauses itself when the last place for a screen-out is used."""
+        study = _whole(submission)
+        self._move(submission, "SCREENED OUT")
+        self.paid.append((submission["id"], Decimal(action["fixed_screen_out_reward"]) / 100))
+        out = [s for s in self.submissions.values() if _whole(s) == study and s["status"] == "SCREENED OUT"]
+        if len(out) >= action["slots"]:
+            self.studies[study]["status"] = "PAUSED"
+
+    def _actions(self, study: str, code: str | None) -> dict[str, dict[str, Any]]:
         return {
-            action["action"]
+            action["action"]: action
             for entry in self.studies[study]["completion_codes"]
             if code is not None and entry["code"] == code
             for action in entry["actions"]

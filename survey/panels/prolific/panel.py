@@ -44,14 +44,19 @@ class Prolific(Panel):
         "spending_cap",
         "exclude_people_of",
         "signed_entry",
+        "screen_out_pay",
+        "screen_out_places",
         "project",
         "devices",
         "filters",
+        "filter_set",
     }
     client = ProlificAccount
     has_parts = True  # Quotas and representative samples.
     # https://researcher-help.prolific.com, "Prolific's payment principles": 6.00 GBP or 8.00 USD.
     minimum_an_hour = {"GBP": 600, "USD": 800}
+    # https://docs.prolific.com, custom screening: 0.10 GBP or 0.14 USD.
+    minimum_screen_out = {"GBP": 10, "USD": 14}
     no_codes = frozenset({NO_CODE})
     id_pattern = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
 
