@@ -489,6 +489,10 @@ class Panel:
         query = "&".join(f"{name}={self.placeholder(name)}" for name in names)
         return f"{entrance}?{query}" if query else entrance
 
+    def shortest_maximum(self, minutes: int) -> int:
+        """The least `maximum_minutes` that the panel takes for so many expected minutes; 0 if it takes any."""
+        return 0
+
     def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
         """Who the person is, read from the address; None if it has none of the panel's parameters. Writes nothing.
 

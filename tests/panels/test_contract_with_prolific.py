@@ -1,5 +1,6 @@
 """What Prolific's own documents say, where it is easy to miss: parts of a study, pauses, reasons, secrets, errors."""
 
+import json
 from datetime import date, timedelta
 from decimal import Decimal
 from io import StringIO
@@ -12,10 +13,11 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelRefused
 from survey.exceptions import FileErrors, StateRefused
-from survey.models import Alert, AuditEntry, Posting, PostingPart, Study, Submission
+from survey.models import Alert, AuditEntry, Posting, PostingPart, Sitting, Study, Submission
 from survey.operation.causes import still_paused
 from survey.panels import money, postings, reconciliation, submissions, webhooks
 from survey.panels.postings import Move
+from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.drafts import as_html
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.reconciliation import Action
@@ -25,8 +27,9 @@ from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
 from tests import cast
 
+from .prolific_contract import CALLS, STUDY_MOVES, SUBMISSION_MOVES, Keeper, shortest_time_allowed
 from .test_entry import HOST, given, refusal, signed
-from .test_prolific import Line
+from .test_prolific import STUDY, Line
 from .world import PAY, arrives, begins, ids_of, posted
 
 pytestmark = pytest.mark.django_db
@@ -404,3 +407,80 @@ def test_who_is_screened_out_and_was_not_paid_is_looked_at_and_not_asked_to_retu
     read_posting(posting)
     (found,) = reconciliation.reconcile(posting).findings
     assert found.judgement.action == Action.LOOK and "not paid yet" in found.why
+
+
+# The contract itself
+
+
+def test_every_call_of_the_contract_is_made_and_answered(fake: FakeProlific) -> None:
+    posting = posted(sittings=8, signed_entry=True, bonus_per_point=0)
+    first, second, third, leaver, refused = (arrives(fake, posting) for _ in range(5))
+    assert arrive(posting.study, signed(fake, first), host=HOST) is not None
+    with ProlificAccount.open() as client:
+        assert client.submission(first["id"]).status == "ACTIVE"
+    for place in (first, second, refused):
+        begins(posting.study, place)
+        fake.submit(place["id"], posting.study.completion_code("completed"))
+    begins(posting.study, leaver, until="checks")
+    fake.submit(leaver["id"], None)
+    read_posting(posting)
+    row = Submission.objects.get(respondent=Sitting.objects.order_by("pk")[2].respondent)
+    reconciliation.reject(row, category="NO_DATA", message="No answer of yours has arrived here. " * 4)
+    assert reconciliation.approve_finished(posting) == 2
+    begins(posting.study, third)
+    fake.submit(third["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    assert (reconciliation.approve_finished(posting), reconciliation.ask_back(posting)) == (1, 1)
+    late = arrives(fake, posting)
+    fake.time_out(late["id"])
+    begins(posting.study, late)
+    read_posting(posting)
+    assert [batch.state for batch in money.pay_owed(posting)] == ["paid"]
+    postings.add_places(posting, 1)
+    for move in (Move.PAUSE, Move.START, Move.STOP):
+        postings.change(posting, move)
+    subscribe("--new-secret")
+    subscribe()
+    keeper: Keeper = fake.keeper  # type: ignore[attr-defined]
+    assert keeper.seen == set(CALLS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "answer", "words"),
+    [
+        ("GET", "/api/v1/users/me/", None, 200, {}, "no such call"),
+        ("GET", "/api/v1/studies/?size=3", None, 200, {"results": []}, "parameters ['size']"),
+        ("POST", "/api/v1/studies/s/transition/", {"action": "OPEN"}, 200, {}, "'OPEN' is not one of"),
+        ("PATCH", "/api/v1/studies/s/", {"reward": 3}, 200, {}, "'total_available_places' is a required property"),
+        ("GET", "/api/v1/submissions/x/", None, 200, {"id": "x", "status": "DONE"}, "'DONE' is not one of"),
+        ("GET", "/api/v1/submissions/x/", None, 404, {"detail": "no"}, "'error' is a required property"),
+        ("POST", "/api/v1/submissions/bonus-payments/", {"study_id": "s", "csv_bonuses": "x,1.5\n"}, 201, {}, "match"),
+    ],
+)
+def test_what_breaks_the_contract_is_noticed(
+    method: str, path: str, sent: Any, status: int, answer: Any, words: str
+) -> None:
+    keeper = Keeper()
+    keeper.look_at_call(method, path, json.dumps(sent).encode() if sent else b"", status, answer)
+    assert any(words in fault for fault in keeper.faults)
+
+
+def test_a_status_that_cannot_follow_is_noticed() -> None:
+    keeper = Keeper()
+    keeper.look_at_move("study", "AWAITING REVIEW", "ACTIVE", STUDY_MOVES)
+    keeper.look_at_move("submission", "APPROVED", "APPROVED", SUBMISSION_MOVES)
+    assert keeper.faults == []
+    keeper.look_at_move("study", "UNPUBLISHED", "PAUSED", STUDY_MOVES)
+    keeper.look_at_move("submission", "APPROVED", "RETURNED", SUBMISSION_MOVES)
+    assert len(keeper.faults) == 2
+
+
+@pytest.mark.parametrize("minutes", [1, 5, 12, 60])
+def test_the_fake_refuses_too_short_a_time_as_prolific_does(fake: FakeProlific, minutes: int) -> None:
+    shortest = shortest_time_allowed(minutes)
+    with ProlificAccount.open() as client:
+        client.api.create_study({**STUDY, "estimated_completion_time": minutes, "maximum_allowed_time": shortest})
+        with pytest.raises(PanelRefused, match=f"maximum_allowed_time: must be at least {shortest}"):
+            client.api.create_study(
+                {**STUDY, "estimated_completion_time": minutes, "maximum_allowed_time": shortest - 1}
+            )

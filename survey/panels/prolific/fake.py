@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import io
 import json
+import math
 import random
 import threading
 import time
@@ -30,6 +31,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 ISSUER = "https://www.prolific.com"
 HOLDS_A_PLACE = ("RESERVED", "ACTIVE", "AWAITING REVIEW", "APPROVED", "PARTIALLY APPROVED")
+FEE, VAT = Decimal("0.333"), Decimal("0.2")  # Of what people get, and of the fee.
 REASON_LENGTH = 100  # characters that a rejection's message needs
 CATEGORIES = (
     *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK", "LOW_EFFORT"),
@@ -46,7 +48,7 @@ STUDY_MOVES = {
 class Refused(Exception):
     """An error that the API answers with."""
 
-    def __init__(self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, title: str, detail: Any = "", *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(title)
         self.status, self.title, self.detail, self.headers = status, title, detail or title, dict(headers or {})
 
@@ -342,6 +344,10 @@ class FakeProlific:
         missing = [name for name in (*needed, "estimated_completion_time", "completion_codes") if not given.get(name)]
         if missing:
             raise Refused(400, "Invalid study", f"{missing[0]}: This field is required.")
+        minutes, allowed = given["estimated_completion_time"], given.get("maximum_allowed_time")
+        shortest = math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
+        if allowed is not None and allowed < shortest:
+            raise Refused(400, "Invalid study", {"maximum_allowed_time": [f"must be at least {shortest}"]})
         study = {**given, "id": self.new_id(), "status": "UNPUBLISHED"}
         self.studies[study["id"]] = study
         return study
@@ -395,7 +401,10 @@ class FakeProlific:
                 raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
         batch: dict[str, Any] = {"id": self.new_id(), "rows": rows}
         self.batches[batch["id"]] = batch
-        return {"id": batch["id"], "study": given["study_id"], "amount": str(sum(amount for _who, amount in rows))}
+        amount = 100 * sum(amount for _who, amount in rows)
+        fees = amount * FEE
+        costs = {"amount": amount, "fees": fees, "vat": fees * VAT, "total_amount": amount + fees * (1 + VAT)}
+        return {"id": batch["id"], "study": given["study_id"], **{name: float(cents) for name, cents in costs.items()}}
 
     def _pay(self, batch: Mapping[str, Any]) -> None:
         self.paid += batch["rows"]  # As often as it is asked.

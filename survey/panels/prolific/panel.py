@@ -5,6 +5,7 @@ brief, and one that fails lets nobody in: the person is asked to try again. A st
 nobody in without one.
 """
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -62,6 +63,9 @@ class Prolific(Panel):
 
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         return {"person": PERSON, "study": STUDY, "submission": SUBMISSION}
+
+    def shortest_maximum(self, minutes: int) -> int:
+        return math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
 
     def placeholder(self, parameter: str) -> str:
         return f"{{{{%{parameter}%}}}}"

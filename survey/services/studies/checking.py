@@ -278,6 +278,13 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 f"{panel.spending_cap} does not cover {what}, {cost.rewards + cost.screen_outs}: raise it",
             )
         yield from _of_screen_outs(config, kind)
+        shortest = kind.shortest_maximum(config.expected_minutes)
+        if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:
+            yield Finding(
+                "problem",
+                "panel.maximum_minutes",
+                f"{panel.maximum_minutes}: for {config.expected_minutes} expected minutes the panel takes {shortest} or more",
+            )
         if panel.filter_set and not panel.filters:
             yield Finding(
                 "remark",

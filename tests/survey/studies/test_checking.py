@@ -84,6 +84,14 @@ def test_it_says_what_is_wrong_with_screen_outs(pay: Any, blocks: Any, level: st
     assert [words in one for one in found if one.startswith("panel.screen_out_pay")] == [True]
 
 
+def test_it_refuses_a_time_that_the_panel_would_refuse() -> None:
+    panel = {**PAID, "reward": 400, "expected_minutes": 9, "maximum_minutes": 25}
+    assert messages(checked(panel=panel)) == [
+        "panel.maximum_minutes: 25: for 9 expected minutes the panel takes 26 or more"
+    ]
+    assert messages(checked(panel={**panel, "maximum_minutes": 26})) == []
+
+
 def test_it_refuses_pay_under_the_panels_minimum() -> None:
     found = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
     assert messages(found) == [
