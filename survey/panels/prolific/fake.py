@@ -401,10 +401,10 @@ class FakeProlific:
                 raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
         batch: dict[str, Any] = {"id": self.new_id(), "rows": rows}
         self.batches[batch["id"]] = batch
-        amount = 100 * sum(amount for _who, amount in rows)
-        fees = amount * FEE
-        costs = {"amount": amount, "fees": fees, "vat": fees * VAT, "total_amount": amount + fees * (1 + VAT)}
-        return {"id": batch["id"], "study": given["study_id"], **{name: float(cents) for name, cents in costs.items()}}
+        cents = 100 * sum((units for _who, units in rows), Decimal(0))
+        fees = cents * FEE
+        costs = {"amount": cents, "fees": fees, "vat": fees * VAT, "total_amount": cents + fees * (1 + VAT)}
+        return {"id": batch["id"], "study": given["study_id"], **{name: float(value) for name, value in costs.items()}}
 
     def _pay(self, batch: Mapping[str, Any]) -> None:
         self.paid += batch["rows"]  # As often as it is asked.
