@@ -283,8 +283,8 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             yield Finding(
                 "problem",
                 "panel.maximum_minutes",
-                f"{panel.maximum_minutes}: for {config.expected_minutes} expected minutes the panel takes {shortest} or "
-                "more",
+                f"{panel.maximum_minutes}: for {config.expected_minutes} expected minutes the panel takes "
+                f"{shortest} or more",
             )
         if panel.filter_set and not panel.filters:
             yield Finding(
