@@ -19,6 +19,7 @@ from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.joining import is_single, joined
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.export.columns import AFTER, BEFORE, ExportRow
+from survey.services.results.weights import answer_weights
 
 CHUNK = 500  # slots
 OF_SLOT = "slot__"
@@ -28,7 +29,12 @@ NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 
 
 def chunks(
-    study: Study, *, stage: int | None = None, after: tuple[int, int] = (0, 0), levels: Mapping[str, str] = NO_LEVELS
+    study: Study,
+    *,
+    stage: int | None = None,
+    after: tuple[int, int] = (0, 0),
+    levels: Mapping[str, str] = NO_LEVELS,
+    weighted: bool = True,
 ) -> Iterator[list[ExportRow]]:
     """The rows of some slots at a time, with everything that a row reads.
 
@@ -36,7 +42,9 @@ def chunks(
         stage: only this stage's.
         after: (stage, slot) to continue after.
         levels: only answers under these levels of the study's factors.
+        weighted: with the answers' weights, which are over all stages and are read first.
     """
+    weights = answer_weights(study, levels) if weighted else {}
     # A draft has no slots.
     stages = study.stages.order_by("index").filter(index__gte=after[0]).exclude(state=Stage.State.DRAFT)
     wanted = _with_items(Slot.objects.select_related("stratum", "item", "booklet", "repeat_of"), study)
@@ -50,7 +58,7 @@ def chunks(
                 slot.stage = current
             if rows := _rows(slots, study, levels):
                 flags |= marks_of(study, _sittings_of(rows) - flags.keys())
-                yield [_marked(row, flags, excluded) for row in rows]
+                yield [_marked(row, flags, excluded, weights) for row in rows]
             if len(slots) < CHUNK:
                 break
 
@@ -66,11 +74,21 @@ def _sittings_of(rows: Iterable[ExportRow]) -> set[int]:
     return {row.assignment.sitting_id for row in rows if row.assignment is not None}
 
 
-def _marked(row: ExportRow, flags: Mapping[int, Sequence[str]], excluded: Mapping[int, Sequence[str]]) -> ExportRow:
+def _marked(
+    row: ExportRow,
+    flags: Mapping[int, Sequence[str]],
+    excluded: Mapping[int, Sequence[str]],
+    weights: Mapping[int, float],
+) -> ExportRow:
     if row.assignment is None:
         return row
     sitting = row.assignment.sitting_id
-    return replace(row, flags=flags.get(sitting, ()), excluded=excluded.get(sitting, ()))
+    return replace(
+        row,
+        flags=flags.get(sitting, ()),
+        excluded=excluded.get(sitting, ()),
+        weight=weights.get(row.assignment.pk),
+    )
 
 
 def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str]) -> list[ExportRow]:
