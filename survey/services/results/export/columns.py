@@ -48,7 +48,8 @@ def _core(
             return taken(row.assignment)
         return slot(row.slot) if slot is not None else None
 
-    return CoreColumn(Column(name, kind, description), value)
+    # The score is the only number of a slot or an assignment that is not whole.
+    return CoreColumn(Column(name, kind, description, whole=kind == "number" and name != "score"), value)
 
 
 def _levels(assignment: Assignment) -> str | None:
