@@ -50,7 +50,7 @@ class Command(HunchCommand):
             rows = "" if entry.rows is None else f" ({entry.rows} row{'' if entry.rows == 1 else 's'})"
             self.stdout.write(f"wrote {entry.path}{rows}")
 
-    def _zip(self, study: Study, out: Path, asked: dict[str, list[str]]) -> None:
+    def _zip(self, study: Study, out: Path, asked: dict[str, Any]) -> None:
         kind = find_kind("export")
         given = kind.checked(study, asked)
         auditing.record("export_answers", study, form="zip", **asked)

@@ -174,7 +174,7 @@ def test_the_command_makes_the_same_file(study: Study, tmp_path: Path) -> None:
 
 def test_a_column_that_holds_something_else_is_named(tmp_path: Path) -> None:
     writer = formats.ParquetWriter(tmp_path / "odd.parquet", [Column("size", "number", "How large.", whole=True)])
-    with pytest.raises(HunchError, match="odd: the column size is said to be 'number'"):
+    with pytest.raises(HunchError, match=r"odd: the column size is said to be 'number'"):
         writer.write([[1.5]])
     writer.close()
 

@@ -17,13 +17,13 @@ from survey.models import Assignment, Slot, Stage, Study
 from survey.services.answers.conditions import hand_levels, has_levels, relations_of
 from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import excluded_sittings
-from survey.services.answers.joining import is_single, joined
+from survey.services.answers.joining import attach, is_single
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.export.columns import AFTER, BEFORE, ExportRow
 from survey.services.results.export.increments import changed_since
 from survey.services.results.weights import answer_weights
 
-CHUNK = 500  # slots
+CHUNK = 1000  # slots
 OF_SLOT = "slot__"
 
 
@@ -102,9 +102,9 @@ def _rows(slots: list[Slot], study: Study, levels: Mapping[str, str], since: dat
     assignments = list(
         Assignment.objects.filter(changed_since(since, "sitting__"), slot__in=by_key)
         .select_related("sitting__respondent", "sitting__booklet", "sitting__consent")
-        .prefetch_related(*joined(Assignment, ["responses__score", *read]))
         .order_by("pk")
     )
+    attach(assignments, ["responses__score", *read])
     hand_levels(assignments)
     for assignment in assignments:
         assignment.slot = by_key[assignment.slot_id]
