@@ -1,5 +1,6 @@
 """Rows that are read by the hundred thousand. Imports Django alone."""
 
+from collections.abc import Collection
 from typing import Any, Self
 
 from django.db import models
@@ -16,9 +17,9 @@ class QuickRows(models.Model):
         abstract = True
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Any, values: Any) -> Self:
-        if len(values) != len(cls._meta.concrete_fields):  # Some are deferred.
-            return super().from_db(db, field_names, values)
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **how: Any) -> Self:
+        if how or len(values) != len(cls._meta.concrete_fields):  # Some are deferred.
+            return super().from_db(db, field_names, values, **how)
         new = cls.__new__(cls)
         state = ModelState()
         state.adding, state.db = False, db
