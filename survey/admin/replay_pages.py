@@ -99,7 +99,7 @@ ACTIONS = (
         "The panel asks the person to return the submission. They need not, and nothing is held against them.",
         Right.RECRUIT,
         "ask_to_return",
-        lambda found: _waits(found) and found.submission is not None and found.submission.asked_back_at is None,
+        lambda found: found.judgement.action == Action.ASK_BACK,
         _ask_back,
     ),
     PersonAction(

@@ -157,7 +157,10 @@ def test_one_person_is_paid_what_is_owed_once(posting: Posting, fake: FakeProlif
 
 
 def test_one_person_is_asked_for_a_return_and_one_is_rejected_with_words(posting: Posting, fake: FakeProlific) -> None:
-    asked, rejected = handed_in(posting, fake), handed_in(posting, fake)
+    place = arrives(fake, posting)
+    asked = begins(posting.study, place, until="item")
+    fake.submit(place["id"], None)
+    rejected = handed_in(posting, fake)
     client = somebody(*MAY_ALL)
     assert "asked to return" in act(client, asked, "ask-back")
     row = posting.submissions.get(respondent=asked.respondent)
