@@ -1,6 +1,7 @@
 """A blind study: no page, command, API address or export names a condition, until an owner unblinds it."""
 
 import io
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +15,11 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
 from survey.exceptions import FileErrors, HunchError
-from survey.models import ApiToken, AuditEntry, Study
+from survey.models import ApiToken, AuditEntry, Job, Study
 from survey.services.answers import blinding
+from survey.services.base import jobs as workers
 from survey.services.base import rights, tokens
+from survey.services.base.job_kinds import KINDS
 from survey.services.results import reports
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
@@ -146,11 +149,29 @@ def everything_shown(study: Study, owner: User, folder: Path) -> Iterator[tuple[
         with suppress(SystemExit):  # What it refuses is read too.
             call_command(command, study.slug, *given, stdout=out, stderr=out)
         yield f"hunch {command} {' '.join(given)}", out.getvalue()
-    for written in files.write_export(study, folder):
-        yield f"export: {written}", ""
+    for kind in KINDS:
+        yield from made_by_workers(study, owner, kind)
+    files.write_export(study, folder)
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             yield f"export: {path.name}", path.read_text(encoding="utf-8", errors="replace")
+
+
+def made_by_workers(study: Study, owner: User, kind: str) -> Iterator[tuple[str, str]]:
+    """Every file that a job of this kind makes, and every file in its archives."""
+    job, _is_new = workers.ask(study, kind, {}, by=owner, via="admin")
+    assert workers.run(job.pk), Job.objects.get(pk=job.pk).error
+    job = Job.objects.get(pk=job.pk)
+    yield f"job {kind}", str(job.result)
+    for file in job.files:
+        with workers.opened(job, file["name"]) as opened:
+            content = opened.read()
+        if not zipfile.is_zipfile(io.BytesIO(content)):
+            yield f"job {kind}: {file['name']}", content.decode(errors="replace")
+            continue
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                yield f"job {kind}: {name}", archive.read(name).decode(errors="replace")
 
 
 def reports_of_export(study: Study) -> Any:
@@ -178,6 +199,7 @@ def test_the_same_walk_finds_them_where_the_study_is_not_blind(owner: User, tmp_
         reverse("api:answers", args=[study.slug]),
         "hunch estimate ",
         "export: answers.csv",
+        "job export: sittings.csv",
     ):
         assert wanted in places
 
