@@ -831,6 +831,10 @@ class ReportPictureSerializer(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="What it shows, in words; `hunch report ... --out DIR` draws it.")
 
 
+class TakenSerializer(serializers.Serializer[dict[str, Any]]):
+    stored = serializers.CharField(help_text="What was stored, in a sentence.")
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(
