@@ -272,7 +272,7 @@ class _World:
 
 FILE = "amendments.csv"
 COLUMNS: tuple[Column, ...] = (
-    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key."),
+    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key.", whole=True),
     Column("at", "time, UTC", "When it was made. Sittings that had begun by then went on with the old file."),
     Column("by", "text", "The user name of whoever made it in the admin; empty where a command did."),
     Column("reason", "text", "Why, in their words."),

@@ -13,7 +13,7 @@ def say_when_paused(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0025_fractions_and_uniform_pairs'),
+        ('survey', '0026_jobs'),
     ]
 
     operations = [
