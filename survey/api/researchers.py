@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from django.core import signing
@@ -15,11 +16,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from survey.contracts.reports import TakenFile
 from survey.database import written_patiently
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
@@ -43,6 +46,7 @@ from .serializers import (
     StageMoveSerializer,
     StageSerializer,
     StudySerializer,
+    TakenSerializer,
 )
 
 CURSOR_HOLDS = timedelta(days=1)
@@ -302,6 +306,32 @@ class ReportOfStudy(ResearcherView):
         found = reports.make_for_web(study, name, given, reader=request.user)
         reports.record_reading(study, name, given, by=request.user, via="api")
         return Response(FindingsSerializer(reports.as_json(study, name, found)).data)
+
+
+class ReportFiles(ResearcherView):
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="report_files",
+        request={
+            "multipart/form-data": {
+                "type": "object",
+                "properties": {"files": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                "required": ["files"],
+            }
+        },
+        responses={200: TakenSerializer, **errors(400, 401, 403, 404, 409, 413, 415, 422, 429)},
+        tags=["researchers"],
+    )
+    def post(self, request: Request, slug: str, name: str) -> Response:
+        """Give a report files that it takes back, such as the codes of reasons: all of them are stored, or none."""
+        study = self.study(slug)
+        _entry, report = reports.load(study, name)
+        largest = 0 if report.intake is None else report.intake.largest
+        files = [
+            TakenFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
+        ]
+        return Response({"stored": reports.take(study, name, files, by=request.user, via="api")})
 
 
 class AnswerList(ResearcherView):

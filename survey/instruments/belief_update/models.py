@@ -107,6 +107,23 @@ class Explanation(models.Model):
         return self.text
 
 
+class ReasonCode(models.Model):
+    """What one coder said of one reason. `coder` is the name of the file that brought it."""
+
+    explanation = models.ForeignKey(Explanation, on_delete=models.CASCADE, related_name="codes")
+    coder = models.CharField(max_length=60)
+    code = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["explanation", "coder"], name="one_code_a_coder_and_reason"),
+            models.CheckConstraint(condition=~Q(coder="") & ~Q(code=""), name="reason_code_not_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.coder}: {self.code}"
+
+
 class TargetAnswer(models.Model):
     """What a person answers to the target question themselves, judged as a language model's answer is."""
 

@@ -228,6 +228,8 @@ class _World:
             return "people have come from this panel: make a new study for another one" if self.has_people else ""
         if change.path[:2] in (("texts", "language"), ("texts", "languages")):
             return "answers are stored in the words of the first language" if self.is_locked else ""
+        if change.path[:2] == ("texts", "answerer"):
+            return "it is in the questions that are measured: make a new study for it" if self.is_locked else ""
         if top in FREE or change.path in FREE_OF_SITTING:
             return ""
         if top == "predictor":
