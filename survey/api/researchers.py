@@ -348,7 +348,10 @@ class AnswerList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
+        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null.
+
+        They lack `weight`, which is over all answers of the study at one moment: answers.csv and exports have it.
+        """
         study = self.study(slug)
         stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
@@ -359,7 +362,7 @@ class AnswerList(ResearcherView):
             "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
         )
         names = [column.name for column in columns.columns_of(study)]
-        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels), [])
+        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels, weighted=False), [])
         following = None
         if rows:
             last = rows[-1].slot
@@ -451,6 +454,7 @@ def _after(request: Request, signer: signing.TimestampSigner) -> tuple[int, int]
 
 def _as_json(names: list[str], values: list[Any]) -> dict[str, Any]:
     row = dict(zip(names, values, strict=True))
+    del row[columns.WEIGHT.column.name]
     for name in JSON_COLUMNS:
         row[name] = json.loads(row[name]) if row[name] else None
     return row

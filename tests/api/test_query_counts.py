@@ -11,14 +11,16 @@ from django.test import Client
 from survey.api import urls
 from survey.instruments.belief_update.reports.reasons import reasons_of
 from survey.models import ApiToken, Sitting
+from survey.services.base import jobs
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
 from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
-MOST = {"GET": 10, "POST": 8, "POST report-files": 25}
+# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons. A
+# whole file's first chunk needs the weights, which are over all stages.
+MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "GET answers-csv": 14}
 
 
 def reader() -> Client:
@@ -93,6 +95,12 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     send_files = partial(coder.post, "/api/v1/studies/why/reports/reasons/files/", codes)
     assert count("POST report-files", send_files).status_code == 200
     count("GET answers-csv", lambda: researcher.get("/api/v1/studies/cast/answers.csv").getvalue())
+    job, _is_new = jobs.ask(study, "export", {}, by=User.objects.get(username="reader"))
+    assert jobs.run(job.pk)
+    count("GET jobs", partial(researcher.get, "/api/v1/studies/cast/jobs/"))
+    count("GET job-kinds", partial(researcher.get, "/api/v1/studies/cast/job-kinds/"))
+    file = count("GET job", partial(researcher.get, f"/api/v1/jobs/{job.pk}/")).json()["files"][0]
+    count("GET job-file", lambda: researcher.get(file["url"]).getvalue())
     for pattern in urls.urlpatterns:
         assert any(name.split(" ")[1].rstrip(":") == pattern.name for name in query_counts.rows), pattern.name
     for name, number in query_counts.rows.items():

@@ -4,9 +4,10 @@ from django.db import models
 from django.db.models import F, Q
 
 from survey.models import Item, ModelAnswer, Question, Response
+from survey.models.quick import QuickRows
 
 
-class Pair(models.Model):
+class Pair(QuickRows):
     """(ordered evidence, target question). Without evidence it is a re-asking control."""
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="pair", primary_key=True)
@@ -41,7 +42,7 @@ class Pair(models.Model):
         return self.item.key
 
 
-class Belief(models.Model):
+class Belief(QuickRows):
     """One stated probability, in percentage points, and how it was given."""
 
     class Kind(models.TextChoices):

@@ -42,6 +42,7 @@ from . import leaving as leavers
 from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
 from .leaving import Leaving
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
+from .weights import people_of
 
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: a figure and its interval are about these questions. The interval "
@@ -515,7 +516,7 @@ def _read(
         item=np.array([answer.slot.item_id for answer in answers], dtype=np.int64)
         if any(row.slot.replicate > 1 for row in planned)
         else None,
-        people=_people_of(stage, len(planned)),
+        people=people_of(stage, len(planned)),
         unanswered=_unanswered(rows, role, place, levels or {}),
         subjects=_subjects(answers, instrument),
     )
@@ -608,13 +609,6 @@ def _with_leaving(
         no_weights=problem,
         lines=tuple(leavers.lines(rows, answered, factors, levels)),
     )
-
-
-def _people_of(stage: Stage, slots: int) -> int:
-    """How many people the plan dealt these slots to, with the controls among a person's items left out."""
-    items = stage.manifest.get("items", stage.study.config.sitting.items)
-    controls = stage.manifest.get("roles", {}).get("controls", 0.0)
-    return max(1, round(slots / (items * (1 - controls))))
 
 
 def _stratum_line(

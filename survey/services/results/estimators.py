@@ -127,8 +127,24 @@ class StagePart:
 
     @cached_property
     def weighs(self) -> bool:
-        """Whether its answers enter figures of several stages: its plan reached all candidates, and people differ."""
-        return not self.obstacle and self.plan_weight > 0 and np.unique(self.cluster).size > 1
+        """Whether its answers enter figures of several stages: its plan reached all candidates, people and items
+        differ, and no single answer decides."""
+        if self.obstacle or not self.plan_weight > 0 or np.unique(self.cluster).size < 2:
+            return False
+        if self.item is not None and np.unique(self.item).size < 2:
+            return False
+        return bool(1 / np.dot(self.answer_weights, self.answer_weights) >= FEWEST_EFFECTIVE)
+
+    @cached_property
+    def answer_weights(self) -> NDArray[np.float64]:
+        """Each answer's weight in the part's mean over all candidates, shape (n,); they sum to 1. Only without an
+        obstacle."""
+        if self.is_unequal:
+            weight = 1 / self.probability
+        else:
+            weight = (np.array(self.sizes, dtype=np.float64) / np.array(self.answered))[self.stratum]
+        found: NDArray[np.float64] = weight / weight.sum()
+        return found
 
     def gap(self, inside: NDArray[np.bool_] | None) -> str:
         """Why the answers of a part of the candidates do not stand for it in this stage; empty if they do.
