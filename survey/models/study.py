@@ -35,6 +35,7 @@ class Study(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
     locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Out of the lists, and no stage opens.")
 
     was_opened: bool  # Not a column: `enrolment.study_of` reads it with the row.
 
