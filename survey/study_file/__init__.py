@@ -25,8 +25,9 @@ from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig,
 from .bounds import LONGEST_FILE, too_large
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
+from .messages import in_our_words, near, unknown_key, with_hint
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
-from .reading import StudyFileError, by_line, missing_texts, parse, problem_at
+from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
@@ -76,6 +77,7 @@ __all__ = [
     "HintText",
     "InstrumentConfig",
     "LongText",
+    "Mended",
     "Name",
     "Note",
     "PanelConfig",
@@ -101,9 +103,13 @@ __all__ = [
     "by_line",
     "design_defaults",
     "dotted",
+    "in_our_words",
     "missing_texts",
+    "near",
     "parse",
     "problem_at",
     "too_large",
+    "unknown_key",
+    "with_hint",
     "words_in",
 ]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from . import attention
-from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, words_in, words_of
+from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, WrongKeys, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .data import DataConfig
 from .panel import PanelConfig
@@ -113,7 +113,28 @@ class StudyConfig(Strict):
         return self._in_language[code]
 
     @model_validator(mode="after")
-    def blocks_make_a_sitting(self) -> "StudyConfig":
+    def its_parts_fit(self) -> "StudyConfig":
+        """All rules between the parts; what breaks several of them is told at once."""
+        found: list[WrongKey] = []
+        for rule in (
+            self._blocks_make_a_sitting,
+            self._stops_look_at_a_factor,
+            self._attention_is_asked_in_its_place,
+            self._blocks_stand_in_their_place,
+            self._rules_fit,
+            self._stages_follow_each_other,
+        ):
+            try:
+                rule()
+            except WrongKey as exc:
+                found.append(exc)
+        if len(found) == 1:
+            raise found[0]
+        if found:
+            raise WrongKeys(found)
+        return self
+
+    def _blocks_make_a_sitting(self) -> None:
         kinds = [block.kind for block in self.blocks]
         for kind in ("consent", "items", "end"):
             if kinds.count(kind) != 1:
@@ -138,10 +159,8 @@ class StudyConfig(Strict):
                 strangers = sorted(set(texts) - known)
                 if strangers:
                     raise WrongKey(("conditions",), f"{condition.factor}: no block is called {', '.join(strangers)}")
-        return self
 
-    @model_validator(mode="after")
-    def stops_look_at_a_factor(self) -> "StudyConfig":
+    def _stops_look_at_a_factor(self) -> None:
         factors = {condition.factor: condition for condition in self.conditions}
         for index, stage in enumerate(self.stages):
             if stage.stop is None or stage.stop.factor is None:
@@ -157,26 +176,23 @@ class StudyConfig(Strict):
                     ("stages", index, "stop", "factor"),
                     f"{stage.stop.factor} has {len(found.levels)} levels, and a difference needs two",
                 )
-        return self
 
-    @model_validator(mode="after")
-    def everything_is_asked_in_its_place(self) -> "StudyConfig":
+    def _attention_is_asked_in_its_place(self) -> None:
         attention.refuse_misplaced(self.sitting.attention_checks, items=self.sitting.items)
-        refuse_misplaced(self.blocks)
-        return self
+
+    def _blocks_stand_in_their_place(self) -> None:
+        if any(block.kind == "items" for block in self.blocks):  # Else another rule says that there is none.
+            refuse_misplaced(self.blocks)
 
     @property
     def screens_out(self) -> bool:
         """Whether an answer before the items can end a sitting."""
         return any(field.screen_out for block in self.blocks for field in block.fields)
 
-    @model_validator(mode="after")
-    def rules_fit(self) -> "StudyConfig":
+    def _rules_fit(self) -> None:
         refuse_what_does_not_fit(self.flags, self.exclusions, self.blocks, self.sitting)
-        return self
 
-    @model_validator(mode="after")
-    def stages_follow_each_other(self) -> "StudyConfig":
+    def _stages_follow_each_other(self) -> None:
         refuse_misplaced_pilots(self.stages)
         for index, stage in enumerate(self.stages):
             kind = stage.design.kind
@@ -202,7 +218,6 @@ class StudyConfig(Strict):
                 )
             if kind == "test_set" and stage.roles.holdout:
                 raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")
-        return self
 
     @property
     def pilots(self) -> int:
