@@ -33,11 +33,13 @@ from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
+from survey.services.studies.outdated import file_problems
 
 from . import downloads, estimates, leaderboard, sitting_flags, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
+from .study_making import StudyMakingPages
 from .study_page import StageSection
 
 State = Stage.State
@@ -192,7 +194,7 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(ReportPages):
+class StudyAdmin(StudyMakingPages, ReportPages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -259,6 +261,7 @@ class StudyAdmin(ReportPages):
             alerts=study.alerts.filter(resolved_at__isnull=True),
             **file_facts(study, request.user),
             files=_files(study, request.user),
+            file_problems=[] if problem else file_problems(study),
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
                 for name, label in LISTS

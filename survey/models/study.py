@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from survey.study_file import DesignConfig, StageConfig, StudyConfig
+from survey.study_file import DesignConfig, StageConfig, StudyConfig, read_stored
 from survey.study_file.kept import keep_file, kept_file
 
 from .question import Bank
@@ -65,9 +65,9 @@ class Study(models.Model):
     def config(self) -> StudyConfig:
         """The study file in force, checked. If it was left in the database, the one that this process keeps."""
         if "stored_config" in self.__dict__:
-            return StudyConfig.model_validate(self.stored_config)
+            return read_stored(self.stored_config)
         kept = kept_file(self.pk, self.source_sha256)
-        return kept or keep_file(self.pk, self.source_sha256, StudyConfig.model_validate(self.stored_config))
+        return kept or keep_file(self.pk, self.source_sha256, read_stored(self.stored_config))
 
     def config_in(self, language: str) -> StudyConfig:
         """The same config with every text in that language."""
@@ -80,7 +80,7 @@ class Study(models.Model):
         if kept := kept_file(self.pk, sha256):
             return kept
         replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
-        return keep_file(self.pk, sha256, StudyConfig.model_validate(replaced.old_config)) if replaced else self.config
+        return keep_file(self.pk, sha256, read_stored(replaced.old_config)) if replaced else self.config
 
     def main_stages(self) -> "models.QuerySet[Stage]":
         """The stages whose answers count, in order: without the pilots, which come before them."""

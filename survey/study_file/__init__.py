@@ -23,9 +23,11 @@ from .base import (
 )
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .bounds import LONGEST_FILE, too_large
+from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import in_our_words, near, unknown_key, with_hint
+from .older import read_stored, told
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
 from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
@@ -100,6 +102,7 @@ __all__ = [
     "TextsConfig",
     "TitleText",
     "WrongKey",
+    "as_far_as_possible",
     "by_line",
     "design_defaults",
     "dotted",
@@ -108,6 +111,8 @@ __all__ = [
     "near",
     "parse",
     "problem_at",
+    "read_stored",
+    "told",
     "too_large",
     "unknown_key",
     "with_hint",

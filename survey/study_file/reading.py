@@ -14,6 +14,7 @@ from survey.exceptions import FileErrors, Problem
 
 from . import bounds
 from .base import Place, Words, WrongKey, WrongKeys, dotted
+from .constructing import models_in
 from .messages import in_our_words, toml_words, unknown_key
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
@@ -106,13 +107,6 @@ def _known_keys(location: Sequence[str | int]) -> Sequence[str]:
         info = model.model_fields.get(part)
         model = info and next((t for t in models_in(info.annotation)), None)
     return sorted(model.model_fields) if model else ()
-
-
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in getattr(annotation, "__args__", ()):
-        yield from models_in(inner)
 
 
 def _problems(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
 """The whole study file, and the rules between its parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
@@ -8,6 +8,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 from . import attention
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, WrongKeys, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
+from .constructing import as_far_as_possible
 from .data import DataConfig
 from .panel import PanelConfig
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
@@ -55,7 +56,7 @@ class TextsConfig(Strict):
         return self
 
 
-def _languages_of(given: Any) -> tuple[str, ...]:
+def languages_of(given: Any) -> tuple[str, ...]:
     """The languages that a file declares, read before the file is checked."""
     texts = given.get("texts") if isinstance(given, Mapping) else None
     if not isinstance(texts, Mapping):
@@ -87,12 +88,23 @@ class StudyConfig(Strict):
     texts: TextsConfig = TextsConfig()
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
+    _problems: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="wrap")
     @classmethod
     def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
-        with words_of(_languages_of(given)):
+        with words_of(languages_of(given)):
             return handler(given)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What this version of Hunch would refuse of a file that an earlier one accepted. Such a file is read as far as
+        it can be (`older.py`)."""
+        return self._problems
+
+    def with_problems(self, problems: Sequence[str]) -> "StudyConfig":
+        self._problems = tuple(problems)
+        return self
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -106,10 +118,13 @@ class StudyConfig(Strict):
         if len(self.languages) == 1:
             return self
         if code not in self._in_language:
-            given = self.model_dump(mode="json")
+            given = self.model_dump(mode="json", warnings=not self._problems)
             given["texts"] |= {"language": code, "languages": []}
             with words_in(code):
-                self._in_language[code] = StudyConfig.model_validate(given)
+                # A file that this version does not accept has been read as far as it can be; so are its texts.
+                self._in_language[code] = (
+                    as_far_as_possible(StudyConfig, given) if self._problems else StudyConfig.model_validate(given)
+                )
         return self._in_language[code]
 
     @model_validator(mode="after")

@@ -43,7 +43,10 @@ class Right(StrEnum):
     """What single people did and wrote, by pseudonym."""
     EXPORT = "export"
     RUN = "run"
+    EDIT = "edit"
+    """Change the study file before the first main stage locks it; archive the study."""
     AMEND = "amend"
+    """Change the study file at any time, as far as it may be changed."""
     MAKE_LINKS = "make_links"
     SEE_POSTINGS = "see_postings"
     """What a panel says of its people, by pseudonym, and what is owed."""
@@ -62,6 +65,7 @@ class Right(StrEnum):
 GATES: Mapping[Right, str] = {
     Right.EXPORT: "survey.export_study",
     Right.RUN: "survey.run_study",
+    Right.EDIT: "survey.add_study",
     Right.AMEND: "survey.amend_study",
     Right.MAKE_LINKS: "survey.make_links",
     Right.SEE_POSTINGS: "survey.view_posting",
@@ -76,6 +80,7 @@ _VIEWER = frozenset({Right.SEE})
 _ANALYST = _VIEWER | {Right.READ_ANSWERS, Right.EXPORT}
 _EDITOR = _ANALYST | {
     Right.RUN,
+    Right.EDIT,
     Right.AMEND,
     Right.MAKE_LINKS,
     Right.SEE_POSTINGS,

@@ -82,6 +82,10 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     """
     if stage.state != Stage.State.DRAFT:
         return stage
+    if found := stage.study.config.problems:
+        raise StateRefused(
+            f"this version of Hunch does not accept the study file any more ({found[0]}): amend it first"
+        )
     if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
             f"stage {stage.index} draws by what the answers before it say: close stage {stage.index - 1} first, "

@@ -39,13 +39,16 @@ TRIED = 20  # candidates that predictors are tried on when a study is created
 Reporter = Callable[[Place, str], None]
 
 
-def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command") -> Study:
+def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command", reader: Any = None) -> Study:
     """Create a study, its stages (draft) and its completion codes from a study file's text.
+
+    Args:
+        reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
 
     Raises:
         FileErrors: lists every problem with its line; nothing is written.
     """
-    study = checked_study(text=text, source_name=source_name)
+    study = checked_study(text=text, source_name=source_name, reader=reader)
     config = study.config
     study.created_by = by if getattr(by, "is_authenticated", False) else None
     try:
@@ -136,7 +139,9 @@ def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None
         own = banks.filter(name=name, version=int(version)) if version.isdecimal() else banks.filter(name=name)
         newest = Bank.objects.filter(name=name).order_by("-version").values_list("pk", flat=True).first() or 0
         if not (own.exists() if version else own.filter(pk=newest).exists()):
-            report(("bank",), f"there is no bank {config.bank!r} among those of your studies")
+            names = sorted(set(banks.values_list("name", flat=True)))
+            there_are = study_file.with_hint(name, names, f"there are: {', '.join(names[:10]) or 'none'}")
+            report(("bank",), f"there is no bank {config.bank!r} among those that you see; {there_are}")
     known = {*studies.filter(slug__in=config.panel.exclude_people_of).values_list("slug", flat=True), *before}
     for slug in config.panel.exclude_people_of:
         if slug not in known:
