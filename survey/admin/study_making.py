@@ -122,7 +122,8 @@ class StudyMakingPages(StudyFilePages):
             return self._beginnings(request)
         try:
             if "template" in posted:
-                return self._editor(request, text=self._template(posted["template"]))
+                text = file_texts.with_fitting_seed(self._template(posted["template"]), reader=request.user)
+                return self._editor(request, text=text)
             if "send" in posted:
                 return self._sent(request)
         except HunchError as exc:
@@ -228,7 +229,7 @@ class StudyMakingPages(StudyFilePages):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
-            text = file_texts.copied_text(study)
+            text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
         except file_texts.NotWritable:
             text = study.source_text
         return self._editor(request, text=text)

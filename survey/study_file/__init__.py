@@ -29,7 +29,7 @@ from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import in_our_words, near, unknown_key, with_hint
 from .older import read_stored, told
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
-from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at
+from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
@@ -112,6 +112,7 @@ __all__ = [
     "parse",
     "problem_at",
     "read_stored",
+    "tables_in",
     "told",
     "too_large",
     "unknown_key",

@@ -29,7 +29,9 @@ def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
 
 def told(error: ValidationError) -> list[str]:
     """What is wrong, each with its place."""
-    return [
-        f"{dotted(tuple(one['loc'])) or 'file'}: {in_our_words(one) or one['msg'].removeprefix('Value error, ')}"
-        for one in error.errors(include_url=False)[:MOST_TOLD]
-    ]
+    return [_line(one) for one in error.errors(include_url=False)[:MOST_TOLD]]
+
+
+def _line(error: Mapping[str, Any]) -> str:
+    known = "this version knows no such key" if error["type"] == "extra_forbidden" else in_our_words(error)
+    return f"{dotted(tuple(error['loc'])) or 'file'}: {known or error['msg'].removeprefix('Value error, ')}"

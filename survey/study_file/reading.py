@@ -55,18 +55,37 @@ def by_line(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-@lru_cache(maxsize=4)  # Each problem that is found later asks for its line in the same text.
-def _lines_of_keys(text: str) -> Mapping[Place, int]:
-    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
-    lines: dict[Place, int] = {(): 1}
-    counts: dict[Place, int] = {}
-    table: Place = ()
+def _lines_outside_texts(text: str) -> Iterator[tuple[int, str]]:
+    """The lines, from 1, on which no text of several lines goes on."""
     closing = ""  # Inside a multi-line string until this mark.
     for number, line in enumerate(text.splitlines(), start=1):
         if closing:
             if closing in line:
                 closing = ""
             continue
+        yield number, line
+        if not TABLE.match(line) and (found := KEY.match(line)):
+            for mark in ('"""', "'''"):
+                if line[found.end() :].count(mark) % 2:
+                    closing = mark
+
+
+def tables_in(text: str) -> list[tuple[int, Place, bool]]:
+    """Where each table of a valid TOML text begins: its line, its names, and whether it is an entry of a list."""
+    return [
+        (number, tuple(part.strip().strip("\"'") for part in found[2].split(".")), found[1] == "[[")
+        for number, line in _lines_outside_texts(text)
+        if (found := TABLE.match(line))
+    ]
+
+
+@lru_cache(maxsize=4)  # Each problem that is found later asks for its line in the same text.
+def _lines_of_keys(text: str) -> Mapping[Place, int]:
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
+    lines: dict[Place, int] = {(): 1}
+    counts: dict[Place, int] = {}
+    table: Place = ()
+    for number, line in _lines_outside_texts(text):
         if found := TABLE.match(line):
             names = [part.strip().strip("\"'") for part in found[2].split(".")]
             path: Place = ()
@@ -86,10 +105,6 @@ def _lines_of_keys(text: str) -> Mapping[Place, int]:
             for name in found[1].split("."):
                 path = (*path, name.strip("\"'"))
                 lines.setdefault(path, number)
-            value = line[found.end() :]
-            for mark in ('"""', "'''"):
-                if value.count(mark) % 2:
-                    closing = mark
     return lines
 
 

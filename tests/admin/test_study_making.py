@@ -1,5 +1,6 @@
 """A study in the browser: from a template, a file, a form, another study; edited by two people; archived; outdated."""
 
+import copy
 import hashlib
 import re
 from typing import Any
@@ -151,7 +152,7 @@ def test_an_owner_edits_an_unlocked_file_and_sees_the_lines_first(client: Client
 def test_the_second_of_two_editors_gets_a_diff_and_loses_nothing(client: Client, study: Study, superuser: Any) -> None:
     read = study.source_sha256
     first = study.source_text.replace("A study of the cast", "The first title")
-    second = study.source_text.replace("seed = 7", "seed = 8")
+    second = study.source_text.replace("minutes = 3", "minutes = 4")
     edit(study, client_of(superuser), first, read, amend="1", reason="a better title")
     answer = edit(study, client, second, read, amend="1")
     assert answer.status_code == 200 and Study.objects.get().source_text == first
@@ -159,8 +160,9 @@ def test_the_second_of_two_editors_gets_a_diff_and_loses_nothing(client: Client,
     assert "Somebody else has changed the file" in said and "a better title" in said and "The first title" in said
     assert text_of(answer) == second, "what was typed is still there"
     assert answer.context["form"]["read_sha256"].value() == hashlib.sha256(first.encode()).hexdigest()
-    merged = first.replace("seed = 7", "seed = 8")
-    edit(study, client, merged, answer.context["form"]["read_sha256"].value(), amend="1")
+    merged = first.replace("minutes = 3", "minutes = 4")
+    done = edit(study, client, merged, answer.context["form"]["read_sha256"].value(), amend="1")
+    assert done.status_code == 302
     assert Study.objects.get().source_text == merged
 
 
@@ -203,7 +205,7 @@ def test_a_study_whose_file_no_longer_validates_is_read_and_exported_and_opens_n
     stage = study.stages.get(index=1)
     lifecycle.open_stage(stage)
     before = "".join(files.answers_csv(study))
-    stored = dict(study.stored_config)
+    stored = copy.deepcopy(study.stored_config)
     stored["stages"][1]["sittings"] = 10**7
     stored["gone_key"] = {"a": 1}
     stored["blocks"] = [block for block in stored["blocks"] if block["kind"] != "debriefing"]
@@ -225,6 +227,10 @@ def test_a_study_whose_file_no_longer_validates_is_read_and_exported_and_opens_n
     lifecycle.pause_stage(read.stages.get(index=1))
     with pytest.raises(StateRefused, match="does not accept the file of cast any more"):
         lifecycle.open_stage(Study.objects.get(pk=study.pk).stages.get(index=1))
+    # What people have met is not amended. The rest is, and then the file is sound again.
+    stored |= {"blocks": study.stored_config["blocks"], "instrument": study.stored_config["instrument"]}
+    Study.objects.filter(pk=study.pk).update(stored_config=stored)
+    forget_files()
     sound = cast.study_text(texts={**cast.BASE["texts"], "languages": ["en"]}, title="Mended")
     edit(read, as_superuser, sound, read.source_sha256, amend="1", reason="for the new release")
     assert Study.objects.get(pk=study.pk).config.problems == ()

@@ -16,4 +16,5 @@ class Command(HunchCommand):
         parser.add_argument("new_slug", nargs="?", default="", metavar="NEW", help="by default the next free one")
 
     def handle(self, *args: Any, slug: str, new_slug: str, **options: Any) -> None:
-        self.stdout.write(file_texts.copied_text(find_study(slug), new_slug), ending="")
+        text = file_texts.with_fitting_seed(file_texts.copied_text(find_study(slug), new_slug))
+        self.stdout.write(text, ending="")

@@ -34,6 +34,7 @@ from . import sizing
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
 CODE_LENGTH = 10
+TAKE_ANOTHER_SEED = "or take another seed"
 TRIED = 20  # candidates that predictors are tried on when a study is created
 
 Reporter = Callable[[Place, str], None]
@@ -363,7 +364,7 @@ def _check_booklets(stages: list[Stage], questions: list[Question], report: Repo
             report(
                 ("stages", stage.index - 1),
                 _with_limits(
-                    f"{len(questions)} questions do not fill its booklets: {exc.message}, or take another seed",
+                    f"{len(questions)} questions do not fill its booklets: {exc.message}, {TAKE_ANOTHER_SEED}",
                     stage.study,
                     questions,
                     stage.index,

@@ -4,18 +4,22 @@ the truth: a form reads values from the text and writes them back, and everythin
 
 import re
 import secrets
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import unified_diff
 from typing import Any
 
-from survey.exceptions import HunchError, NotFound
+from survey import study_file
+from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Study
 from survey.places import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
 
-from .creating import read_study_file
+from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
+
+SEEDS_TRIED = 12
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,22 @@ def starting_text(name: str) -> str:
     return changed(text, {**found.changes, "slug": free_slug(slug), "seed": new_seed()})
 
 
+def with_fitting_seed(text: str, *, reader: Any = None) -> str:
+    """The text with another seed where its own does not fill the booklets, as happens with few questions. A text that
+    has other problems, or that no seed of some fits, is left as it is."""
+    tried = text
+    for _time in range(SEEDS_TRIED):
+        try:
+            checked_study(text=tried, source_name="", reader=reader)
+        except FileErrors as exc:
+            if not any(TAKE_ANOTHER_SEED in problem.message for problem in exc.problems):
+                return text
+            tried = changed(tried, {"seed": new_seed()})
+        else:
+            return tried
+    return text
+
+
 def copied_text(study: Study, slug: str = "") -> str:
     """A study's file for another study: with a slug and a seed of its own."""
     return changed(study.source_text, {"slug": slug or free_slug(study.slug), "seed": new_seed()})
@@ -160,21 +180,28 @@ def values_of(text: str) -> dict[str, Any]:
     Raises:
         NotWritable: the text is no TOML.
     """
-    file = _parsed(text).unwrap()
+    try:
+        file = tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise NotWritable("The form needs a file that can be read: correct its text first.") from exc
     found: dict[str, Any] = {}
     for name, place in PLACES.items():
         value: Any = file
         for key in place:
             value = value.get(key) if isinstance(value, Mapping) else None
         found[name] = next(iter(value.values()), None) if isinstance(value, Mapping) else value
-    stages = [stage for stage in file.get("stages", []) if isinstance(stage, Mapping)]
-    main = [stage for stage in stages if not stage.get("pilot")]
-    found["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in main)
+    stages = _tables(file.get("stages"))
+    found["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in stages if not stage.get("pilot"))
     found["pilot"] = next((stage.get("sittings") for stage in stages if stage.get("pilot")), None)
     found["conditions"] = "\n".join(
-        f"{one.get('factor')}: {', '.join(map(str, one.get('levels', [])))}" for one in file.get("conditions", [])
+        f"{one.get('factor')}: {', '.join(map(str, one.get('levels') or []))}"
+        for one in _tables(file.get("conditions"))
     )
     return found
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def changed(text: str, values: Mapping[str, Any]) -> str:
@@ -183,59 +210,113 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
     Raises:
         NotWritable: the text is no TOML, or has a part that is written in a way that no form can change.
     """
-    document, before = _parsed(text), values_of(text)
+    before = values_of(text)
     wanted = {name: value for name, value in values.items() if _plain(value) != _plain(before.get(name))}
+    if not wanted:
+        return text
+    parts = _parts(text)
     try:
         for name, value in wanted.items():
             if name in PLACES:
-                _set(document, PLACES[name], value)
+                _set(parts, PLACES[name], value)
         if "stages" in wanted or "pilot" in wanted:
-            _set_stages(document, wanted.get("stages", before["stages"]), wanted.get("pilot", before["pilot"]))
+            _set_stages(parts, wanted.get("stages", before["stages"]), wanted.get("pilot", before["pilot"]))
         if "conditions" in wanted:
-            _set_conditions(document, factors_of(wanted["conditions"]))
-        return str(document.as_string())
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            _set_conditions(parts, factors_of(wanted["conditions"]))
+        made = "".join(part.text for part in parts)
+        after = values_of(made)
+        is_written = all(_same(name, after[name], value) for name, value in wanted.items())
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotWritable) as exc:
         raise NotWritable("The file is written in a way that the form cannot change: change its text instead.") from exc
+    if not is_written:
+        raise NotWritable("The file is written in a way that the form cannot change: change its text instead.")
+    return made
+
+
+def _same(name: str, found: Any, wanted: Any) -> bool:
+    if name == "stages":
+        return sizes_of(found) == sizes_of(wanted)
+    if name == "conditions":
+        return factors_of(found) == factors_of(wanted)
+    return _plain(found) == _plain(wanted)
 
 
 def _plain(value: Any) -> str:
-    return (
-        ""
-        if value is None
-        else value.isoformat()
-        if isinstance(value, date)
-        else str(value).strip().replace("\r\n", "\n")
-    )
+    if isinstance(value, date):
+        return value.isoformat()
+    return "" if value is None else str(value).strip().replace("\r\n", "\n")
 
 
-def _parsed(text: str) -> Any:
+@dataclass(eq=False)  # Two tables may have the same text.
+class _Part:
+    """A table of the file with its lines and the comments above the next one, so that the rest is left as it stands."""
+
+    names: tuple[Any, ...]
+    is_entry: bool
+    text: str
+
+
+def _parts(text: str) -> list[_Part]:
+    """The text cut before each table; the first part has the keys above all tables."""
+    lines = text.splitlines(keepends=True)
+    starts = study_file.tables_in(text)
+    cuts = [0, *(line - 1 for line, _names, _entry in starts), len(lines)]
+    heads: list[tuple[tuple[Any, ...], bool]] = [((), False), *((names, entry) for _line, names, entry in starts)]
+    return [
+        _Part(names, entry, "".join(lines[start:end]))
+        for (names, entry), start, end in zip(heads, cuts, cuts[1:], strict=False)
+    ]
+
+
+def _edited(part: _Part, key: str, value: Any) -> None:
+    """Set one key of a part; None or empty: remove it. Comments stay."""
     import tomlkit  # Only who writes files needs it.
-    from tomlkit.exceptions import TOMLKitError
 
-    try:
-        return tomlkit.parse(text)
-    except (TOMLKitError, ValueError, RecursionError) as exc:
-        raise NotWritable("The form needs a file that can be read: correct its text first.") from exc
-
-
-def _set(document: Any, place: Sequence[str], value: Any) -> None:
-    import tomlkit
-
-    table = document
-    for key in place[:-1]:
-        if key not in table:
-            if value in (None, ""):
-                return
-            table[key] = tomlkit.table()
-        table = table[key]
-    key = place[-1]
+    document = tomlkit.parse(part.text)
+    table: Any = document
+    for name in part.names:
+        table = table[name]
+        table = table[0] if isinstance(table, list) else table
     if value in (None, ""):
         if key in table:
             del table[key]
     elif isinstance(table.get(key), Mapping):  # A text in several languages: the first one is shown.
         table[key][next(iter(table[key]))] = value
-    else:
+    elif key in table or not part.names:
         table[key] = value
+    else:  # Behind the head of the table: its end may hold the comments of the next one.
+        head, _line, rest = part.text.partition("\n")
+        part.text = f"{head}\n{tomlkit.dumps({key: value})}{rest}"
+        return
+    part.text = document.as_string()
+
+
+def _set(parts: list[_Part], place: Sequence[str], value: Any) -> None:
+    names = tuple(place[:-1])
+    part = next((one for one in parts if one.names == names and not one.is_entry), None)
+    if part is None:
+        if value in (None, ""):
+            return
+        part = _Part(names, False, f"\n[{'.'.join(names)}]\n")
+        parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
+        parts.append(part)
+    _edited(part, place[-1], value)
+
+
+def _groups(parts: Sequence[_Part], name: str) -> list[list[_Part]]:
+    """The entries of a list of tables, each with the tables inside it."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        if part.names == (name,) and part.is_entry:
+            groups.append([part])
+        elif groups and len(part.names) > 1 and part.names[0] == name:
+            groups[-1].append(part)
+    return groups
+
+
+def _remove(parts: list[_Part], group: Sequence[_Part]) -> None:
+    for part in group:
+        parts.remove(part)
 
 
 def sizes_of(stages: str) -> list[int]:
@@ -250,30 +331,38 @@ def sizes_of(stages: str) -> list[int]:
     return found
 
 
-def _set_stages(document: Any, stages: str, pilot: int | None) -> None:
+def _set_stages(parts: list[_Part], stages: str, pilot: int | None) -> None:
     """The sittings of each stage, in order. A further stage is like the last one; one too many goes from the end."""
-    import tomlkit
+    sizes, groups = sizes_of(stages), _groups(parts, "stages")
+    is_pilot = [_entry(group[0], "stages").get("pilot", False) for group in groups]
+    main = [group for group, piloted in zip(groups, is_pilot, strict=True) if not piloted]
+    pilots = [group for group, piloted in zip(groups, is_pilot, strict=True) if piloted]
+    for group, size in zip(main, sizes, strict=False):
+        if _entry(group[0], "stages")["sittings"] != size:
+            _edited(group[0], "sittings", size)
+    for group in [*main[len(sizes) :], *(() if pilot else pilots)]:
+        _remove(parts, group)
+    last = main[min(len(main), len(sizes)) - 1]
+    if len(sizes) > len(main) and "train" in _entry(last[0], "stages"):
+        _edited(last[0], "train", None)  # The last stage need not train; one before another must.
+    for size in sizes[len(main) :]:
+        if not last[-1].text.endswith("\n\n"):
+            last[-1].text = last[-1].text.rstrip("\n") + "\n\n"
+        more = [_Part(part.names, part.is_entry, part.text) for part in last]
+        _edited(more[0], "sittings", size)
+        place = parts.index(last[-1]) + 1
+        parts[place:place] = more
+        last = more
+    if pilot and pilots:
+        _edited(pilots[0][0], "sittings", pilot)
+    elif pilot:
+        text = f"[[stages]]\nsittings = {int(pilot)}\npilot = true\n\n"
+        parts.insert(parts.index(main[0][0]), _Part(("stages",), True, text))
 
-    sizes, listed = sizes_of(stages), document["stages"]
-    main = [stage for stage in listed if not stage.get("pilot")]
-    pilots = [stage for stage in listed if stage.get("pilot")]
-    for stage, size in zip(main, sizes, strict=False):
-        if stage["sittings"] != size:
-            stage["sittings"] = size
-    for stage in pilots[:1] if pilot else ():
-        stage["sittings"] = pilot
-    for stage in [*main[len(sizes) :], *(() if pilot else pilots)]:
-        listed.remove(stage)
-    last = main[min(len(main), len(sizes)) - 1].unwrap()
-    further = [{**last, "sittings": size} for size in sizes[len(main) :]]
-    if further:
-        for stage in tomlkit.parse(tomlkit.dumps({"stages": further}))["stages"]:
-            listed.append(stage)
-    if pilot and not pilots:
-        table = tomlkit.table()
-        table["sittings"], table["pilot"] = pilot, True
-        table.add(tomlkit.nl())
-        listed.insert(0, table)
+
+def _entry(part: _Part, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = tomllib.loads(part.text)[name][0]
+    return found
 
 
 def factors_of(lines: str) -> dict[str, list[str]]:
@@ -294,25 +383,17 @@ def factors_of(lines: str) -> dict[str, list[str]]:
     return found
 
 
-def _set_conditions(document: Any, factors: Mapping[str, Sequence[str]]) -> None:
+def _set_conditions(parts: list[_Part], factors: Mapping[str, Sequence[str]]) -> None:
     import tomlkit
 
-    listed = document.get("conditions")
-    if listed is None:
-        listed = tomlkit.aot()
-    for condition in list(listed):
-        name = condition["factor"]
+    groups = {_entry(group[0], "conditions")["factor"]: group for group in _groups(parts, "conditions")}
+    for name, group in groups.items():
         if name not in factors:
-            listed.remove(condition)
-        elif list(condition["levels"]) != list(factors[name]):
-            condition["levels"] = list(factors[name])
-    there = {condition["factor"] for condition in listed}
+            _remove(parts, group)
+        elif _entry(group[0], "conditions")["levels"] != list(factors[name]):
+            _edited(group[0], "levels", list(factors[name]))
     for name, levels in factors.items():
-        if name not in there:
-            table = tomlkit.table()
-            table["factor"], table["levels"] = name, list(levels)
-            listed.append(table)
-    if len(listed) == 0:
-        document.pop("conditions", None)
-    elif "conditions" not in document:
-        document["conditions"] = listed
+        if name not in groups:
+            parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
+            text = f"\n[[conditions]]\n{tomlkit.dumps({'factor': name, 'levels': list(levels)})}"
+            parts.append(_Part(("conditions",), True, text))

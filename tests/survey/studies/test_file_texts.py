@@ -117,5 +117,18 @@ def test_an_archived_study_opens_no_stage_until_it_is_brought_back(capsys: pytes
         call_command("archive_study", "cast")
     assert "stage 1 is open: close it" in capsys.readouterr().err
     assert Study.objects.get(pk=made.pk).archived_at is None
-    Stage.objects.filter(study=made).update(state="planned")
+    Stage.objects.filter(study=made, index=1).update(state="planned")
     assert archive(made).archived_at is not None
+
+
+@pytest.mark.django_db
+def test_a_seed_that_does_not_fill_the_booklets_is_replaced_and_other_problems_are_left() -> None:
+    cast.small_bank(24)
+    tight = {"bank": "small", "sitting": {"items": 4}, "stages": [{"sittings": 6}], "candidates": {"size": 300}}
+    texts = [cast.study_text(**tight, seed=seed) for seed in range(40)]
+    found = [file_texts.with_fitting_seed(text) for text in texts]
+    assert any(new != text for text, new in zip(texts, found, strict=True)), "some of these seeds do not fit"
+    changed = next(new for text, new in zip(texts, found, strict=True) if new != text)
+    create_study(text=changed, source_name="new.toml")
+    broken = cast.study_text(bank="lost")
+    assert file_texts.with_fitting_seed(broken) == broken
