@@ -110,6 +110,9 @@ FILLED = {
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
     ("admin/survey/posting/<int:pk>/do/", "name"): "pay",
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
+    ("admin/desk/", "group"): "banks",
+    ("admin/first-account/", "secret"): "no-such-address",
+    ("admin/survey/bank/upload/", "pk"): MISSING,
 }
 # What a name stands for, and how it leads to the study.
 BY_NAME: dict[str, tuple[type[Model], str]] = {

@@ -141,8 +141,8 @@ def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None
         newest = Bank.objects.filter(name=name).order_by("-version").values_list("pk", flat=True).first() or 0
         if not (own.exists() if version else own.filter(pk=newest).exists()):
             names = sorted(set(banks.values_list("name", flat=True)))
-            there_are = study_file.with_hint(name, names, f"there are: {', '.join(names[:10]) or 'none'}")
-            report(("bank",), f"there is no bank {config.bank!r} among those that you see; {there_are}")
+            seen = study_file.with_hint(name, names, ", ".join(names[:10]) or "none yet")
+            report(("bank",), f"there is no bank {config.bank!r} among those that you see: {seen}")
     known = {*studies.filter(slug__in=config.panel.exclude_people_of).values_list("slug", flat=True), *before}
     for slug in config.panel.exclude_people_of:
         if slug not in known:

@@ -50,7 +50,7 @@ STARTING_FILES = (
     StartingFile(
         "lab",
         "In a laboratory or a class",
-        "One uniform stage; each person comes in by a link of their own. No panel, nothing is predicted.",
+        "One stage; each person comes in by a link of their own, which is used up. No panel is needed.",
         "demo.toml",
         {"slug": "in-a-lab", "panel_kind": "links", "stages": "30"},
     ),
