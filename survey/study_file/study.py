@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from . import attention
+from .answerer import FORMS, AnswererConfig, placeholders_in
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, WrongKeys, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .constructing import as_far_as_possible
@@ -39,6 +40,7 @@ class TextsConfig(Strict):
     welcome: Text = Field(default=WELCOME, validate_default=True)
     minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
     contact: Contact = ""
+    answerer: AnswererConfig | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -66,6 +68,19 @@ def languages_of(given: Any) -> tuple[str, ...]:
     return tuple(named) or (str(texts.get("language", "en")),)
 
 
+def _refuse_placeholders(given: Any, *, named: bool) -> None:
+    """
+    Raises:
+        WrongKey: a text names the answerer in a form that there is not, or the file does not say what to call it.
+    """
+    for place, form in placeholders_in(given):
+        if form not in FORMS:
+            known = ", ".join(f"{{answerer.{one}}}" for one in FORMS)
+            raise WrongKey(place, f"there is no {{answerer.{form}}}; there are {known}")
+        if not named:
+            raise WrongKey(place, f"{{answerer.{form}}} needs [texts.answerer], which says what to call it")
+
+
 class StudyConfig(Strict):
     slug: Slug
     title: StudyTitle
@@ -89,12 +104,15 @@ class StudyConfig(Strict):
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
     _problems: tuple[str, ...] = PrivateAttr(default=())
+    _named: dict[AnswererConfig, "StudyConfig"] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
     def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
         with words_of(languages_of(given)):
-            return handler(given)
+            made = handler(given)
+        _refuse_placeholders(given, named=made.texts.answerer is not None)
+        return made
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -121,17 +139,58 @@ class StudyConfig(Strict):
             given = self.model_dump(mode="json", warnings=not self._problems)
             given["texts"] |= {"language": code, "languages": []}
             with words_in(code):
-                # A file that this version does not accept has been read as far as it can be; so are its texts.
-                self._in_language[code] = (
-                    as_far_as_possible(StudyConfig, given) if self._problems else StudyConfig.model_validate(given)
-                )
+                self._in_language[code] = self._copy_of(given)
         return self._in_language[code]
+
+    def _copy_of(self, given: Mapping[str, Any]) -> "StudyConfig":
+        """Of the same file: where this version refuses something of it, as far as it can be read."""
+        if not self._problems:
+            return StudyConfig.model_validate(given)
+        return as_far_as_possible(StudyConfig, given).with_problems(self._problems)
+
+    def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
+        """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
+        the file names nobody."""
+        found = self.texts.answerer
+        for condition in self.conditions:
+            found = condition.answerer.get(levels.get(condition.factor, ""), found)
+        return found
+
+    @property
+    def answerers(self) -> Sequence[AnswererConfig]:
+        """All names that the file has for whoever answers."""
+        own = [name for condition in self.conditions for name in condition.answerer.values()]
+        return [*filter(None, [self.texts.answerer]), *own]
+
+    def under(self, levels: Mapping[str, str]) -> "StudyConfig":
+        """A copy whose texts name the answerer as a sitting with these levels is told. For a config in one language."""
+        name = self.answerer_under(levels)
+        return self if name is None else self.naming(name)
+
+    def naming(self, name: AnswererConfig) -> "StudyConfig":
+        """A copy that calls the answerer so, also in its texts."""
+        if name not in self._named:
+            given = self.model_dump(mode="json", warnings=not self._problems)
+            named = name.named_in(given)
+            named["texts"]["answerer"] = name.model_dump(mode="json")
+            self._named[name] = self if named == given else self._copy_of(named)
+        return self._named[name]
+
+    def _names_of_the_answerer_fit(self) -> None:
+        named = self.texts.answerer is not None
+        for index, condition in enumerate(self.conditions):
+            if condition.answerer and not named:
+                raise WrongKey(
+                    ("conditions", index, "answerer"),
+                    "[texts.answerer] is missing, which names it before a level is drawn",
+                )
 
     @model_validator(mode="after")
     def its_parts_fit(self) -> "StudyConfig":
         """All rules between the parts; what breaks several of them is told at once."""
         found: list[WrongKey] = []
         for rule in (
+            self._names_of_the_answerer_fit,
             self._blocks_make_a_sitting,
             self._stops_look_at_a_factor,
             self._attention_is_asked_in_its_place,
