@@ -17,10 +17,11 @@ from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortene
 from survey.services.base import rights
 from survey.services.base.retention import is_over
 from survey.services.base.rights import Right
-from survey.services.studies import amending, file_texts
+from survey.services.studies import amending, checking, file_texts
 
 from .filters import deferred_study, study_filter
 
+NEW = "new.toml"  # What a text is called that is no file yet.
 UNLOCKED_REASON = "edited before the first main stage was opened"
 
 
@@ -139,6 +140,7 @@ class StudyFilePages(ReadOnlyAdmin):
             problems=problems,
             diff=file_texts.diff_lines(study.source_text, text) if request.method == "POST" else [],
             others=others,
+            check=checked_by(request.user, text, study) if request.method == "POST" else None,
         )
 
     def editable(self, request: HttpRequest, pk: int) -> Study:
@@ -171,6 +173,11 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
         "retention_is_over": is_over(study, today=timezone.now().date()),
         "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),
     }
+
+
+def checked_by(user: Any, text: str, study: Study | None = None) -> checking.StudyCheck:
+    """What the checker finds in a text that the user wrote; with `study`, as the next file of that study."""
+    return checking.check_study(text=text, source_name=NEW, reader=user, instead_of=study)
 
 
 def _proposed(study: Study, text: str, name: str, user: Any) -> amending.Proposal | None:

@@ -18,11 +18,9 @@ from survey.models import Bank, Study
 from survey.services.banks.importing import load_starter_bank
 from survey.services.base import rights
 from survey.services.base.rights import STARTER_BANK, Right
-from survey.services.studies import archiving, checking, creating, file_texts
+from survey.services.studies import archiving, creating, file_texts
 
-from .study_file import StudyFilePages, TextForm
-
-NEW = "new.toml"
+from .study_file import NEW, StudyFilePages, TextForm, checked_by
 
 
 class PartsForm(forms.Form):
@@ -250,8 +248,3 @@ class StudyMakingPages(StudyFilePages):
             return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
         what = "Archive" if study.archived_at is None else "Bring back"
         return self._page(request, "archive.html", title=f"{what} {study.slug}?", study=study, what=what)
-
-
-def checked_by(user: Any, text: str, study: Study | None = None) -> checking.StudyCheck:
-    """What the checker finds in a text that the user wrote."""
-    return checking.check_study(text=text, source_name=NEW, reader=user, instead_of=study)

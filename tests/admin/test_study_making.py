@@ -101,7 +101,7 @@ def test_the_checker_answers_while_somebody_types(client: Client) -> None:
     found = client.post(CHECK, {"text": 'slug = "My Study"\nretention = 01.01.2030\n'})
     assert found.status_code == 200 and "<html" not in found.content.decode()
     assert 'data-line="2"' in words(found) and "2030-01-01" in words(found)
-    assert "There is no text" in words(client.post(CHECK, {}))
+    assert "Nothing was checked yet" in words(client.post(CHECK, {}))
     assert client.get(CHECK).status_code == 405
 
 
