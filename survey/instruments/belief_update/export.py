@@ -63,8 +63,15 @@ COLUMNS = (
         "0 or 1",
         "1 where reasons were asked for or were going to be: drawn for sitting and item before any answer.",
     ),
-    Column("explanation", "text", "The reasons, as they were written; empty where none were written (yet)."),
-    Column("own_answer", "text", "What the respondent answers to the target: the letter of an option, or a text."),
+    Column(
+        "explanation", "text", "The reasons, as they were written; empty where none were written (yet).", written=True
+    ),
+    Column(
+        "own_answer",
+        "text",
+        "What the respondent answers to the target: the letter of an option, or a text.",
+        written=True,
+    ),
     Column("own_answer_correct", "0 or 1", "1 where that is right, judged as a language model's answer is."),
     Column("own_confidence", "percentage points", "How sure the respondent was of their own answer, 0 to 100."),
     Column(
