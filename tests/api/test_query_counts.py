@@ -18,8 +18,8 @@ from tests.statements import QueryCounts
 from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons, and
-# the first chunk of a whole file needs the weights, which are over all stages.
+# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons,
+# and the first chunk of a whole file needs the weights, which are over all stages.
 MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "GET answers-csv": 14}
 
 

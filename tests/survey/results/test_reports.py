@@ -446,7 +446,7 @@ API = "/api/v1/studies/cast/reports/"
 
 def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
     mine = reader()
-    words, late, broken = mine.get(API).json()
+    _methods, words, late, broken = mine.get(API).json()
     assert words["url"] == f"http://testserver{API}words/" and words["obstacle"] == ""
     assert words["arguments"][1] == {
         "name": "word",
@@ -493,7 +493,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         ("words/?why=fun&least=%00", 400, "least: "),
         ("late/", 409, "wait for the <moon>"),
         ("broken/", 500, "cannot be loaded"),
-        ("gull/", 404, "there are: words, late, broken"),
+        ("gull/", 404, "there are: methods, words, late, broken"),
     ],
 )
 def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: int, message: str) -> None:
