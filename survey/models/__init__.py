@@ -14,6 +14,7 @@ from .job import Job
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .live import LiveSnapshot
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
@@ -71,6 +72,7 @@ __all__ = [
     "KeyFingerprint",
     "LanguageModel",
     "Leased",
+    "LiveSnapshot",
     "Look",
     "ModelAnswer",
     "PanelIdentity",

@@ -284,7 +284,7 @@ def test_every_problem_with_arguments_is_said_at_once(study: Study) -> None:
 def test_the_page_shows_everything_and_escapes_all_of_it(study: Study, admin_client: Client) -> None:
     page = admin_client.get(page_of(study)).content.decode()
     assert '<h2 id="table-words">Words</h2>' in page and "<h3>Shares</h3>" in page and "Of a toy." in page
-    assert '<td class="number">50.0 %</td>' in page
+    assert re.search(r'<td class="number" data-label="[^"]+">50.0 %</td>', page)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and EVIL not in page
     assert f"/admin/survey/question/{Question.objects.first().pk}/change/" in page  # type: ignore[union-attr]
     assert "hunch report cast words --out DIR draws it as heavy.svg." in page
@@ -626,7 +626,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    theirs = ["alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
+    theirs = ["live", "alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
     assert names == ["methods", *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
 
