@@ -19,6 +19,7 @@ from survey.contracts.reports import Findings, Given, Layout, Picture, Report, R
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import Assignment, CandidateSet, ConditionLevel, Sitting, Slot, Stage, Study
+from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
 from survey.services.results import beside, estimating
@@ -204,6 +205,8 @@ def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | Non
 
 
 def _conditions(study: Study) -> list[list[Any]]:
+    if study.is_blind:
+        return []
     rows = ConditionLevel.objects.filter(sitting__stage__in=study.main_stages()).order_by("factor", "level")
     return [[*one] for one in rows.values_list("factor", "level").annotate(n=Count("pk"))]
 
@@ -358,7 +361,7 @@ def preregistration(study: Study) -> str:
     for number, stage in enumerate(config.stages, start=1):
         stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""
         lines.append(f"- Stage {number}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
-    for one in config.conditions:
+    for one in shown_conditions(study):
         lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")

@@ -471,7 +471,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
                 "name": name,
                 "title": name.capitalize(),
                 "note": note,
-                "columns": [vars(column) for column in WORDS],
+                "columns": [{"name": one.name, "kind": one.kind, "description": one.description} for one in WORDS],
                 "rows": [["fox", 3], [EVIL, None]],
             }
             for name, note in (("words", "Of a toy."), ("more", ""))
