@@ -117,3 +117,10 @@ def test_special_signs_are_escaped() -> None:
         r"50 \% \& a\_b \{x\} \textbackslash{} \textasciitilde{} \textasciicircum{}"
     )
     assert isinstance(Study, type)
+
+
+def test_a_blind_study_names_no_condition(golden: None) -> None:
+    study = study_of("beliefs")
+    study.is_blind = True
+    assert methods.methods_of(study).conditions == []
+    assert "framing" not in methods.preregistration(study) and "framing" not in methods.ethics_page(study)

@@ -515,7 +515,10 @@ def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:
                 "name": table.name,
                 "title": table.title,
                 "note": table.note,
-                "columns": [vars(column) for column in table.columns],
+                "columns": [
+                    {"name": column.name, "kind": column.kind, "description": column.description}
+                    for column in table.columns
+                ],
                 "rows": [[plain(value) for value in row] for row in table.rows],
             }
             for table in found.tables

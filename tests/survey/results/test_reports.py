@@ -266,7 +266,7 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
         (["words", "why"], "'why': write ARGUMENT=VALUE"),
         (["late"], "cast: wait for the <moon>"),
         (["broken"], "cannot be loaded"),
-        (["gull"], "cast has no report 'gull'; there are: words, late, broken"),
+        (["gull"], "cast has no report 'gull'; there are: methods, words, late, broken"),
         (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
     ],
 )
@@ -471,7 +471,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
                 "name": name,
                 "title": name.capitalize(),
                 "note": note,
-                "columns": [vars(column) for column in WORDS],
+                "columns": [{"name": one.name, "kind": one.kind, "description": one.description} for one in WORDS],
                 "rows": [["fox", 3], [EVIL, None]],
             }
             for name, note in (("words", "Of a toy."), ("more", ""))
