@@ -35,10 +35,10 @@ from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
 from . import downloads, estimates, leaderboard, sitting_flags, study_page
-from .filters import deferred_study, study_filter
-from .report_pages import ReportPages
+from .filters import TestCopyFilter, deferred_study, study_filter
 from .study_file import file_facts
 from .study_page import StageSection
+from .test_copies import TestCopyPages
 
 State = Stage.State
 LISTS = (
@@ -192,10 +192,11 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(ReportPages):
+class StudyAdmin(TestCopyPages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
+    list_filter = (TestCopyFilter,)
     list_select_related = ("bank", "created_by")
     deferred = ("source_text", "stored_config")
     search_fields = ("slug", "title")
@@ -343,7 +344,9 @@ def _files(study: Study, user: Any) -> list[str]:
     names = []
     if instruments.is_known(study.instrument) and rights.may(user, Right.EXPORT, study.pk):
         names = ["answers.csv", *(extra.name for extra in contents.file_heads(study)), "codebook.md"]
-    owes = panels.of_study(study).pays_from_a_list and rights.may(user, Right.SEE_POSTINGS, study.pk)
+    owes = (
+        panels.of_study(study).pays_from_a_list and not study.is_test and rights.may(user, Right.SEE_POSTINGS, study.pk)
+    )
     return [*names, owed_list.FILE] if owes else names
 
 
@@ -353,7 +356,7 @@ def _export(study: Study, name: str) -> Any:
         return files.answers_csv(study)
     if name == "codebook.md":
         return iter([codebook.codebook_page(study)])
-    if name == owed_list.FILE and panels.of_study(study).pays_from_a_list:
+    if name == owed_list.FILE and panels.of_study(study).pays_from_a_list and not study.is_test:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
     extra = contents.file_named(study, name)
     return None if extra is None else csv_lines.csv_lines(extra.columns, extra.rows)

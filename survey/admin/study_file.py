@@ -100,7 +100,7 @@ class StudyFilePages(ReadOnlyAdmin):
 
     def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
         """The study with that key, for a page that needs the right in it. Whoever is no member finds none."""
-        study = self.visible_to(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
+        study = self.visible_to(request.user, Study.objects.select_related("bank", "test_of")).filter(pk=pk).first()
         if study is None:
             raise Http404
         rights.require(request.user, right, study.pk)
@@ -113,7 +113,7 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
     """What the study page says about the file: its lock, its amendments, and until when data is kept."""
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": rights.may(user, Right.AMEND, study.pk),
+        "may_amend": not study.is_test and rights.may(user, Right.AMEND, study.pk),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
         "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),

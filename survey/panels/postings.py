@@ -84,6 +84,7 @@ def draft(
         PanelError: the panel did not take it, or cannot be reached.
     """
     study = stage.study
+    _refuse_without_real_people(study)
     panel = study.config.panel
     if panels.get(panel.kind).client is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
@@ -114,7 +115,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     Raises:
         StateRefused: somebody else drafts it just now, or a draft with other places or pay may be at the panel.
     """
-    study = locked_study(stage.study)
+    study = _locked_for_real_people(stage.study)
     panel = study.config.panel
     made = {
         "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
@@ -231,12 +232,12 @@ def adopt(
         PanelError: the panel does not know it.
     """
     study = stage.study
+    _refuse_without_real_people(study)
     panel = study.config.panel
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
     with transaction.atomic():
-        locked_stage(stage.pk)  # Lock the stage before the study, as everywhere.
-        locked_study(study)
+        _locked_for_real_people(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
         state = found.state[:40]
@@ -414,6 +415,32 @@ def _remember(posting: Posting, state: str, **done: Any) -> None:
     """Take over the state in the panel's answer; an answer without one leaves it."""
     said = {"state": state[:40]} if state else {}
     Posting.objects.filter(pk=posting.pk).update(changed_at=timezone.now(), **said, **done)
+
+
+def _locked_for_real_people(study: Study) -> Study:
+    """The study's row, locked. Its stages are locked before it, as everywhere: no simulated person begins meanwhile,
+    and none begins once the posting is there.
+
+    Raises:
+        StateRefused: as `_refuse_without_real_people`.
+    """
+    list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
+    _refuse_without_real_people(study)
+    return locked_study(study)
+
+
+def _refuse_without_real_people(study: Study) -> None:
+    """
+    Raises:
+        StateRefused: nobody real may be sent to this study: it is a test copy, or simulated people took part in it.
+    """
+    if study.is_test:
+        raise StateRefused(f"{study.slug} is a test copy and is never posted: post the study itself")
+    if study.respondents.filter(is_simulated=True).exists():
+        raise StateRefused(
+            f"simulated people have taken part in {study.slug}, and their answers count there: make a new study for "
+            "real people, and try it out in its test copy"
+        )
 
 
 def _refuse_without_draft(posting: Posting) -> None:

@@ -20,6 +20,7 @@ from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
 from survey.services.sittings.capacity import admitting_stage
+from survey.services.sittings.enrolment import why_no_simulated_people
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 
 from .crowd_report import Before, CrowdReport, report_on
@@ -75,8 +76,10 @@ class Crowd:
         """
         Raises:
             HunchError: the address does not lead to this machine.
-            StateRefused: no stage is open.
+            StateRefused: no stage is open, or the study has a posting or real people.
         """
+        if why := why_no_simulated_people(study):
+            raise StateRefused(why)
         self.base_url = loopback_url(base_url)
         self.slug = study.slug
         self.concurrency = concurrency

@@ -56,6 +56,7 @@ OWN_PARAMETERS = (
     "parameters",
     "language",
     "link",
+    "preview",
     "step",
     "screen",
     "prolific_token",
