@@ -1,16 +1,18 @@
 """The page on which a study is tried out before anybody is paid: previews of its pages, and its test copy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError
-from survey.models import Study
+from survey.models import Job, Study
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings import previews
@@ -89,6 +91,8 @@ class TestCopyPages(ReportPages):
             people=copy.respondents.count() if copy else 0,
             is_current=copy is not None and test_copies.is_current(copy),
             may_run=rights.may(request.user, Right.RUN, study.pk),
+            screens=_newest(study, "screens").filter(asked_by=request.user.pk).first(),
+            dry_run=_shown_dry_run(study, copy),
             instrument_problem=instruments.problem_with(study.instrument),
         )
 
@@ -130,6 +134,41 @@ class TestCopyPages(ReportPages):
                 f"all places of stage {stage.index} of the test copy are taken: renew the test copy, or close the stage"
             )
         return stage.study
+
+
+def _newest(study: Study, kind: str) -> QuerySet[Job]:
+    return Job.objects.filter(study=study, kind=kind).order_by("-pk")
+
+
+@dataclass(frozen=True)
+class ShownDryRun:
+    """A dry run as the page shows it. `lines`: what was to be made, the address of its page (empty where the copy was
+    renewed since), and why it was not made."""
+
+    job: Job
+    lines: Sequence[tuple[str, str, str]]
+
+    @property
+    def unfilled(self) -> int:
+        return sum(bool(why) for _title, _address, why in self.lines)
+
+
+def _shown_dry_run(study: Study, copy: Study | None) -> ShownDryRun | None:
+    """The newest one, whoever asked for it: what it filled are pages of the test copy, which all members see."""
+    job = _newest(study, "dry_run").select_related("asked_by").first()
+    if job is None:
+        return None
+    key = copy.pk if copy is not None and copy.pk == job.result.get("copy") else None
+    lines = [(one["title"], _address_of(one, key) if key else "", one["why"]) for one in job.result.get("filled", ())]
+    return ShownDryRun(job, lines)
+
+
+def _address_of(filled: Mapping[str, str], copy: int) -> str:
+    if filled["kind"] == "report":
+        return reverse("admin:survey_study_report", args=[copy, filled["name"]])
+    if filled["kind"] == "export":
+        return reverse("admin:survey_study_change", args=[copy]) + "#export"
+    return reverse(f"admin:survey_study_{filled['kind']}", args=[copy])
 
 
 def _make(study: Study, user: Any) -> str:

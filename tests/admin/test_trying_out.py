@@ -1,18 +1,21 @@
 """The page on which a study is tried out, and test copies in the admin's lists."""
 
 import re
+import zipfile
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from survey.models import Study
+from survey.models import Job, Study
+from survey.services.base import jobs
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.stages import test_stages
 from survey.services.studies import test_copies
 from tests import cast
 from tests.frontend import pages
-from tests.survey.printed_screens.test_screens import TWO_LANGUAGES
+from tests.survey.printed_screens.test_screens import SHORT, TWO_LANGUAGES
 
 from .conftest import client_of
 
@@ -109,3 +112,56 @@ def test_the_api_lists_copies_where_they_are_asked_for(as_superuser: Client) -> 
     assert [one["slug"] for one in as_superuser.get(here, {"test_copies": "true"}).json()] == [copy.slug]
     assert as_superuser.get(here, {"test_copies": "maybe"}).status_code == 400
     assert as_superuser.get(f"{here}{copy.slug}/stages/").status_code == 200
+
+
+def test_the_page_links_to_what_a_dry_run_has_filled_and_says_what_it_could_not(as_superuser: Client) -> None:
+    study = cast.study()
+    copy = test_copies.make_copy(study)
+    filled = [
+        {"kind": "estimates", "name": "", "title": "Estimates", "why": ""},
+        {"kind": "report", "name": "paper", "title": "The paper", "why": ""},
+        {"kind": "leaderboard", "name": "", "title": "Leaderboard", "why": "no predictor was trained"},
+    ]
+    job, _is_new = jobs.ask(study, "dry_run", {"people": ["3"]})
+    result = {"copy": copy.pk, "filled": filled, "notes": ["stage 2 was drawn uniformly"]}
+    Job.objects.filter(pk=job.pk).update(state="done", result=result, expires_at=timezone.now())
+    here = f"/admin/survey/study/{study.pk}/try/"
+    page = as_superuser.get(here).content.decode()
+    assert f'<a href="/admin/survey/study/{copy.pk}/estimates/">Estimates</a>' in page
+    assert f'<a href="/admin/survey/study/{copy.pk}/reports/paper/">The paper</a>' in page
+    assert "1 of 3 could not be filled" in page and "no: no predictor was trained" in page
+    assert "Stage 2 was drawn uniformly" in page
+    test_copies.renew_copy(study)  # Its pages show another copy's figures now.
+    assert f"/admin/survey/study/{copy.pk}/" not in as_superuser.get(here).content.decode()
+
+
+def test_a_dry_run_is_for_who_may_run_the_study_and_not_of_its_copy(as_superuser: Client, onlooker: Any) -> None:
+    study = cast.study()
+    onlooker.groups.add(ensure_researchers_group())
+    cast.join(onlooker, study, "analyst", may_spend=False)
+    assert client_of(onlooker).post(f"/admin/survey/job/ask/{study.pk}/dry_run/").status_code == 403
+    copy = test_copies.make_copy(study)
+    said = as_superuser.post(f"/admin/survey/job/ask/{copy.pk}/dry_run/").content.decode()
+    assert "is the test copy of a study and has no dry run of its own" in said
+    wrong = as_superuser.post(f"/admin/survey/job/ask/{study.pk}/dry_run/", {"people": "-3"}).content.decode()
+    assert "is not a whole number of 1 or more" in wrong
+    assert not Job.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_the_screens_are_asked_for_and_fetched_on_the_page(as_superuser: Client) -> None:
+    study = cast.study(blocks=SHORT["blocks"], sitting=SHORT["sitting"])
+    as_superuser.post(f"/admin/survey/job/ask/{study.pk}/screens/")
+    job = Job.objects.get()
+    assert jobs.run(job.pk)
+    page = as_superuser.get(f"/admin/survey/study/{study.pk}/try/").content.decode()
+    job.refresh_from_db()
+    assert job.result["screens"] > 3 and "cast-screens.zip" in page
+    has_pdf = "cast-screens-en.pdf" in page
+    assert has_pdf != ("Without a PDF: there is no Chromium" in page)
+    with jobs.opened(job, "cast-screens.zip") as file, zipfile.ZipFile(file) as archive:
+        assert {"index.html", "en/all.html", "hunch.css"} <= set(archive.namelist())
+    if has_pdf:
+        with jobs.opened(job, "cast-screens-en.pdf") as file:
+            assert file.read(5) == b"%PDF-"

@@ -21,7 +21,9 @@ from survey.models import Study
 from .rights import Right
 
 KINDS: Mapping[str, str] = {
+    "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
+    "screens": "survey.printed_screens.job.KIND",
 }
 
 Progress = Callable[[int, int, str], None]

@@ -12,13 +12,14 @@ from django.db import models, router, transaction
 from django.utils import timezone
 
 from survey.exceptions import NotFound, StateRefused
-from survey.models import Alert, CompletionCode, JobStep, Sitting, Stage, Study
+from survey.models import Alert, CompletionCode, Job, JobStep, Sitting, Stage, Study
 from survey.models.study import TEST_ENDING
 from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 
 LONGEST_SLUG = 80
+DRY_RUN = "dry_run"  # The kind of job that fills a copy (`survey/simulator/job.py`).
 
 
 def slug_of_copy(slug: str) -> str:
@@ -69,8 +70,11 @@ def make_copy(study: Study, *, by: Any = None, via: str = "command") -> Study:
 
 
 @transaction.atomic
-def renew_copy(study: Study, *, by: Any = None, via: str = "command") -> Study:
+def renew_copy(study: Study, *, in_dry_run: bool = False, by: Any = None, via: str = "command") -> Study:
     """A new test copy, without anything that happened in the one before.
+
+    Args:
+        in_dry_run: the dry run itself asks, before it begins.
 
     Raises:
         StateRefused: as `make_copy`.
@@ -78,21 +82,24 @@ def renew_copy(study: Study, *, by: Any = None, via: str = "command") -> Study:
     refuse_copy(study, "cannot be copied")
     study = _locked(study)
     if copy_of(study) is not None:
-        delete_copy(study, by=by, via=via)
+        delete_copy(study, in_dry_run=in_dry_run, by=by, via=via)
     return _made(study, by=by, via=via)
 
 
 @transaction.atomic
-def delete_copy(study: Study, *, by: Any = None, via: str = "command") -> int:
+def delete_copy(study: Study, *, in_dry_run: bool = False, by: Any = None, via: str = "command") -> int:
     """Delete a study's test copy with all its rows; return how many people had walked through it. Files of predictors
     and candidates stay in the storage: a file is named by its content, and the study itself may have the same.
 
     Raises:
         NotFound: there is none.
-        StateRefused: a worker is at work on one of its stages.
+        StateRefused: a dry run goes on in it, or a worker is at work on one of its stages.
     """
     study = _locked(study)
     copy = find_copy(study)
+    running = Job.objects.filter(study=study, kind=DRY_RUN, state=Job.State.RUNNING, lease_until__gt=timezone.now())
+    if not in_dry_run and (job := running.first()) is not None:
+        raise StateRefused(f"a dry run goes on in {copy.slug}: wait until it is over, or cancel job {job.pk}")
     # Who begins or answers there locks a stage or a sitting first: they wait, and then find nothing.
     stages = list(Stage.objects.select_for_update(no_key=True).filter(study=copy).order_by("pk"))
     list(Sitting.objects.select_for_update(no_key=True).filter(stage__in=stages).order_by("pk").values_list("pk"))
