@@ -7,18 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet, Sum
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.urls import URLPattern, path
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState
-from survey.exceptions import HunchError
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
-from survey.panels import money, postings, reconciliation, submissions
+from survey.panels import money, posting_checks, postings, reconciliation, submissions
 from survey.panels.asking import can_ask, state_of
 from survey.panels.postings import Move
 from survey.panels.reconciliation import Action, Reconciliation
@@ -27,6 +25,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay
 
+from .drafting import DraftingPages, may_draft, sum_error
 from .filters import deferred_study, study_filter
 
 
@@ -44,10 +43,11 @@ class PostingAction:
     is_offered: Callable[[Posting, Reconciliation], bool]
     run: Callable[[Posting, Any], str]
     costs: Callable[[Posting, Reconciliation], int] | None = None
+    is_for_good: bool = False
 
     @property
     def is_final(self) -> bool:
-        return self.costs is not None
+        return self.costs is not None or self.is_for_good
 
 
 def _read(posting: Posting, user: Any) -> str:
@@ -118,6 +118,18 @@ ACTIONS = (
         _change(Move.START),
     ),
     PostingAction(
+        "stop",
+        "Stop",
+        "The panel ends the study for good: it sends nobody else, and cannot be started again.",
+        Right.RECRUIT,
+        "stop",
+        lambda posting, _found: (
+            posting.published_at is not None and state_of(posting) not in (PostingState.COMPLETED, PostingState.UNKNOWN)
+        ),
+        _change(Move.STOP),
+        is_for_good=True,
+    ),
+    PostingAction(
         "approve",
         "Approve those who finished",
         "Everybody who finished here and waits for review is approved and gets the reward.",
@@ -153,7 +165,7 @@ OUTCOMES = {"paid": "It was paid", "not-paid": "It was not paid"}
 
 
 @admin.register(Posting)
-class PostingAdmin(ReadOnlyAdmin):
+class PostingAdmin(DraftingPages):
     """A posting's page is its reconciliation."""
 
     right = Right.SEE_POSTINGS
@@ -206,6 +218,9 @@ class PostingAdmin(ReadOnlyAdmin):
             cap=posting.study.config.panel.spending_cap,
             pay=hourly_pay(posting.study),
             problem=panels.find(posting.panel).problem,
+            checks=_checks_of(posting),
+            may_add_places=self._may_add_places(request, posting),
+            may_draft_again=not posting.external_id and may_draft(request.user, posting.study),
             leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
             may_recruit=rights.may(request.user, Right.RECRUIT, posting.study_id),
@@ -224,7 +239,7 @@ class PostingAdmin(ReadOnlyAdmin):
         if action.costs is not None and found is not None:
             cents = action.costs(posting, found)
         if request.method == "POST":
-            error = "" if cents is None else _sum_error(request, cents, posting.currency)
+            error = "" if cents is None else sum_error(request, cents, posting.currency)
             if not error:
                 return self._act(request, posting, action.label, lambda: action.run(posting, request.user))
         return self._page(
@@ -267,7 +282,7 @@ class PostingAdmin(ReadOnlyAdmin):
         if said not in OUTCOMES:
             raise Http404
         cents = found.payments.aggregate(sum=Sum("amount"))["sum"] or 0
-        error = _sum_error(request, cents, posting.currency) if request.method == "POST" else ""
+        error = sum_error(request, cents, posting.currency) if request.method == "POST" else ""
 
         def settle() -> str:
             money.settle(found, was_paid=said == "paid", by=request.user, via="admin")
@@ -287,17 +302,16 @@ class PostingAdmin(ReadOnlyAdmin):
             error=error,
         )
 
-    def _require(self, request: HttpRequest, right: Right, posting: Posting) -> None:
-        rights.require(request.user, right, posting.study_id)
-        if not self.has_view_permission(request, posting):
-            raise PermissionDenied
-
-    def _act(self, request: HttpRequest, posting: Posting, label: str, act: Callable[[], str]) -> HttpResponse:
-        try:
-            messages.success(request, act())
-        except HunchError as exc:
-            messages.error(request, f"{label}: {exc.message}")
-        return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[posting.pk]))
+    def _may_add_places(self, request: HttpRequest, posting: Posting) -> bool:
+        client = panels.find(posting.panel).client
+        return (
+            bool(posting.external_id)
+            and client is not None
+            and can_ask(posting.panel)
+            and client.can("set_places")
+            and state_of(posting) != PostingState.COMPLETED
+            and rights.may(request.user, Right.SPEND, posting.study_id)
+        )
 
     def _may(self, request: HttpRequest, action: PostingAction, posting: Posting, found: Reconciliation) -> bool:
         client = panels.find(posting.panel).client
@@ -310,26 +324,12 @@ class PostingAdmin(ReadOnlyAdmin):
             and action.is_offered(posting, found)
         )
 
-    def _posting(self, request: HttpRequest, pk: Any) -> Posting:
-        rows = self.visible_to(request.user, Posting.objects.select_related("study__bank", "stage__study"))
-        posting: Posting | None = rows.filter(pk=pk).first() if str(pk).isdecimal() else None
-        if posting is None:
-            raise Http404
-        return posting
 
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/posting/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )
-
-
-def _sum_error(request: HttpRequest, cents: int, currency: str) -> str:
-    """Empty if the sum that was typed is what it costs now: it may have grown since the page was shown."""
-    wanted = f"{cents / 100:.2f}"
-    typed = request.POST.get("sum", "").replace(currency, "").replace(",", ".").strip()
-    return "" if typed == wanted else f"Type the sum as it is now: {wanted}. Nothing was done."
+def _checks_of(posting: Posting) -> list[posting_checks.PostingCheck]:
+    """What stands between a draft and its publishing; nothing once it was published."""
+    if posting.published_at is not None:
+        return []
+    return posting_checks.checks(posting.stage, places=posting.places, reward=posting.reward)
 
 
 @admin.register(Submission)

@@ -35,6 +35,7 @@ from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
 from . import downloads, estimates, jobs, leaderboard, sitting_flags, study_page
+from .drafting import may_draft
 from .filters import TestCopyFilter, deferred_study, study_filter
 from .study_file import file_facts
 from .study_page import StageSection
@@ -257,6 +258,7 @@ class StudyAdmin(TestCopyPages):
             pay=hourly_pay(study),
             reports=reports.lines_of(study),
             panel_problem=panels.of_study(study).problem,
+            may_draft=may_draft(request.user, study),
             alerts=study.alerts.filter(resolved_at__isnull=True),
             **file_facts(study, request.user),
             files=_files(study, request.user),

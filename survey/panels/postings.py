@@ -84,7 +84,7 @@ def draft(
         PanelError: the panel did not take it, or cannot be reached.
     """
     study = stage.study
-    _refuse_without_real_people(study)
+    refuse_without_real_people(study)
     panel = study.config.panel
     if panels.get(panel.kind).client is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
@@ -118,7 +118,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     study = _locked_for_real_people(stage.study)
     panel = study.config.panel
     made = {
-        "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
+        "places": places or places_of(stage),
         "reward": reward or panel.reward,
         "currency": panel.currency,
         "expected_minutes": study.config.expected_minutes,
@@ -232,7 +232,7 @@ def adopt(
         PanelError: the panel does not know it.
     """
     study = stage.study
-    _refuse_without_real_people(study)
+    refuse_without_real_people(study)
     panel = study.config.panel
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
@@ -422,14 +422,19 @@ def _locked_for_real_people(study: Study) -> Study:
     and none begins once the posting is there.
 
     Raises:
-        StateRefused: as `_refuse_without_real_people`.
+        StateRefused: as `refuse_without_real_people`.
     """
     list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
-    _refuse_without_real_people(study)
+    refuse_without_real_people(study)
     return locked_study(study)
 
 
-def _refuse_without_real_people(study: Study) -> None:
+def places_of(stage: Stage) -> int:
+    """How many places are offered where nobody says how many: as the study file says, or as many as are free."""
+    return stage.study.config.panel.places or free_booklets(stage).count() or stage.config.sittings
+
+
+def refuse_without_real_people(study: Study) -> None:
     """
     Raises:
         StateRefused: nobody real may be sent to this study: it is a test copy, or simulated people took part in it.
