@@ -156,6 +156,8 @@ class DraftingPages(PostingPages):
         """The first button says what would happen; only the second one makes the draft. Nobody sees it at the panel
         until somebody who may spend publishes it."""
         found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
         first = self._next_stage(found)
         panel = found.config.panel
         initial = {
@@ -203,6 +205,8 @@ class DraftingPages(PostingPages):
     def adopt_view(self, request: HttpRequest, study: int) -> HttpResponse:
         """Take up a study that somebody made on the panel's own pages."""
         found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
         first = self._next_stage(found)
         initial = {"stage": first.index if first else None}
         form = AdoptForm(found, request.POST if request.method == "POST" else None, initial=initial)
@@ -251,7 +255,7 @@ class DraftingPages(PostingPages):
 
     def _study(self, request: HttpRequest, pk: int) -> Study:
         found = rights.visible(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
-        if found is None or found.is_test or panels.of_study(found).client is None:
+        if found is None:
             raise Http404
         rights.require(request.user, Right.RECRUIT, found.pk)
         return found
@@ -260,6 +264,16 @@ class DraftingPages(PostingPages):
     def _next_stage(study: Study) -> Stage | None:
         over = (Stage.State.CLOSING, Stage.State.FROZEN)
         return study.stages.select_related("study__bank").exclude(state__in=over).order_by("index").first()
+
+
+def _without_a_panel(study: Study) -> str:
+    """Why the study can never be posted; empty if it can."""
+    if study.is_test:
+        return "This is a test copy, which is never posted. Post the study itself."
+    panel = panels.of_study(study)
+    if panel.client is None:
+        return f'The study file says panel.kind = "{panel.name}", which has no panel that the study could be posted at.'
+    return ""
 
 
 def _more_places(posting: Posting, more: int, user: Any) -> str:

@@ -116,11 +116,13 @@ def posted_in(study: Any) -> Posting:
     return postings.draft(cast.stage_of(study), root="http://testserver")
 
 
-def test_what_has_no_panel_to_ask_and_a_test_copy_have_no_such_page(study: Any, as_owner: Client) -> None:
+def test_what_has_no_panel_to_ask_and_a_test_copy_are_not_posted(study: Any, as_owner: Client) -> None:
     lab = cast.study(slug="lab", panel={"kind": "links"})
     copy = test_copies.make_copy(study)
     for one in (lab, copy):
-        assert as_owner.get(f"/admin/survey/posting/draft/{one.pk}/").status_code == 404
+        for what in ("draft", "adopt"):
+            said = as_owner.post(f"/admin/survey/posting/{what}/{one.pk}/", {"stage": "1", "external_id": "x"})
+            assert b"never posted" in said.content or b"no panel that the study could be posted at" in said.content
         assert b"Draft a posting" not in as_owner.get(f"/admin/survey/study/{one.pk}/change/").content
     assert b"Draft a posting" in as_owner.get(f"/admin/survey/study/{study.pk}/change/").content
 
