@@ -245,7 +245,7 @@ class StudyAdmin(TestCopyPages):
         return self._page(
             request,
             "page.html",
-            title=study.title,
+            title=f"{study.title} (test copy)" if study.is_test else study.title,
             study=study,
             sections=[(section, _offered(section, sections) if may_run else []) for section in sections],
             outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),

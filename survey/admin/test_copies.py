@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import get_language_info
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError
@@ -33,7 +34,7 @@ class PreviewForm(forms.Form):
         config = study.config
         self.factors = [condition.factor for condition in config.conditions]
         if len(config.languages) > 1:
-            choices = [(code, code) for code in config.languages]
+            choices = [(code, get_language_info(code)["name_local"]) for code in config.languages]
             self.fields["language"] = forms.ChoiceField(label="Language", choices=choices)
         for condition in config.conditions:
             levels = [("", "as it is drawn"), *((level, level) for level in condition.levels)]

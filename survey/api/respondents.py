@@ -323,9 +323,14 @@ def _without_consent() -> FieldErrors:
 def _ending(study: Study, outcome: str) -> dict[str, str]:
     """What the pages, too, show to people of whom nothing is stored."""
     code = study.completion_code(outcome)
-    return {"completion_code": code, "completion_url": study.config.panel.address_after(outcome, code)}
+    return {"completion_code": code, "completion_url": _address_after(study, outcome, code)}
+
+
+def _address_after(study: Study, outcome: str, code: str) -> str:
+    """Where the panel takes people back; from a test copy nobody goes there."""
+    return "" if study.is_test else study.config.panel.address_after(outcome, code)
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = sitting.stage.study.config.panel.address_after(step.outcome, step.code)
+    address = _address_after(sitting.stage.study, step.outcome, step.code)
     return step_data(step, completion_url=address)

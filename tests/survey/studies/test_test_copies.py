@@ -169,6 +169,20 @@ def test_the_address_of_a_preview_leads_through_all_pages_in_the_chosen_language
     assert not Sitting.objects.filter(stage__study=study).exists()
 
 
+def test_a_front_end_walks_through_by_the_api_with_the_secret_of_a_preview() -> None:
+    copy = test_stages.open_copy(cast.study(panel=cast.PROLIFIC, conditions=[MOOD])).study
+    show = {"X-Hunch-Preview": previews.secret_of(copy, levels={"mood": "calm"})}
+    here = f"/api/v1/studies/{copy.slug}/"
+    assert Client().get(here).status_code == 404
+    assert Client().get(here, headers=show).json()["open"] is True
+    begun = Client().post(f"{here}sittings/", {"consent": True}, content_type="application/json", headers=show)
+    assert begun.status_code == 201
+    (sitting,) = Sitting.objects.all()
+    assert sitting.stage.study == copy and sitting.levels() == {"mood": "calm"}
+    refused = Client().post(f"{here}sittings/", {"consent": False}, content_type="application/json", headers=show)
+    assert refused.json()["error"]["completion_url"] == ""
+
+
 def test_levels_of_items_are_the_chosen_ones() -> None:
     tone = {"factor": "tone", "levels": ["plain", "formal"], "per": "item"}
     copy = test_stages.open_copy(cast.study(conditions=[MOOD, tone])).study
