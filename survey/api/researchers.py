@@ -122,7 +122,7 @@ class StudyList(ResearcherView):
         """The studies that you are a member of, the newest first. Test copies are listed where they are asked for."""
         wanted = request.query_params.get("test_copies", "false")
         if wanted not in ("true", "false"):
-            raise ValidationError({"test_copies": [_("Write true or false.")]})
+            raise ValidationError({"test_copies": ["Write true or false."]})
         studies = Study.objects.filter(test_of__isnull=wanted == "false").select_related("bank")
         return Response(
             [
