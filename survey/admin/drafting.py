@@ -90,7 +90,7 @@ def outlook_of(stage: Stage, *, places: int, reward: int) -> Outlook:
     study = stage.study
     return Outlook(
         checks=posting_checks.checks(stage, places=places, reward=reward),
-        cents=places * reward,
+        cents=posting_checks.cost_of(study, places, reward),
         committed=money.committed(study),
         cap=study.config.panel.spending_cap,
         pay=hourly_pay(study, reward=reward),

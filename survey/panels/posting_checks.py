@@ -30,6 +30,11 @@ def checks(stage: Stage, *, places: int, reward: int) -> list[PostingCheck]:
     return list(_checked(stage, places, reward))
 
 
+def cost_of(study: Study, places: int, reward: int) -> int:
+    """What a posting may cost, in cents: the rewards of all places, and of who is screened out."""
+    return places * reward + study.config.panel.screen_outs
+
+
 def _checked(stage: Stage, places: int, reward: int) -> Iterator[PostingCheck]:
     study = stage.study
 
@@ -47,7 +52,7 @@ def _checked(stage: Stage, places: int, reward: int) -> Iterator[PostingCheck]:
     yield refused("Only real people take part", lambda: refuse_without_real_people(study))
     yield refused("The study says until when personal data is kept", lambda: refuse_without_retention(study))
     yield refused("An hour is paid enough", lambda: refuse_low_pay(study, reward=reward))
-    yield refused("The cost fits under the cap", lambda: refuse_over_cap(study, places * reward))
+    yield refused("The cost fits under the cap", lambda: refuse_over_cap(study, cost_of(study, places, reward)))
     free = free_booklets(stage).count() if stage.plan_sha256 else stage.config.sittings
     more = f"{places} places are offered, and the stage has {free} free: whoever comes after them is turned away"
     yield PostingCheck("The stage has a place for everybody", more if places > free else "", stops=False)

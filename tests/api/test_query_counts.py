@@ -16,6 +16,7 @@ from tests.statements import QueryCounts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
 MOST = {"GET": 10, "POST": 8}  # However many answers a list has. An answer and the step after it are one request.
+MOST_OF_A_FILE = 14  # A whole file: its first chunk needs the weights, which are over all stages.
 
 
 def reader() -> Client:
@@ -90,4 +91,5 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     for pattern in urls.urlpatterns:
         assert any(name.split(" ")[1].rstrip(":") == pattern.name for name in query_counts.rows), pattern.name
     for name, number in query_counts.rows.items():
-        assert number <= MOST[name.split(" ")[0]], (name, number)
+        most = MOST_OF_A_FILE if name == "GET answers-csv" else MOST[name.split(" ")[0]]
+        assert number <= most, (name, number)

@@ -23,6 +23,7 @@ from .rights import Right
 KINDS: Mapping[str, str] = {
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
+    "package": "survey.services.results.package.building.KIND",
     "screens": "survey.printed_screens.job.KIND",
 }
 
