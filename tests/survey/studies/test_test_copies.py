@@ -1,5 +1,7 @@
 """The test copy of a study: real people never see it, it pays nobody, and it goes without a trace."""
 
+import re
+import zipfile
 from collections import Counter
 from typing import Any
 
@@ -11,13 +13,15 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
+from survey.contracts import panels
 from survey.contracts.panels import PanelIds
-from survey.exceptions import EntryRefused, FileErrors, NotFound, StateRefused
-from survey.models import Assignment, AuditEntry, ChosenLevels, Posting, Respondent, Sitting, Study
+from survey.exceptions import EntryRefused, FileErrors, HunchError, NotFound, StateRefused
+from survey.models import Assignment, AuditEntry, ChosenLevels, Job, Posting, Respondent, Sitting, Study
 from survey.models.study import TEST_ENDING
 from survey.operation import causes
 from survey.operation.metrics import _Figures
 from survey.panels import owed_list, postings
+from survey.services.base import jobs as asked
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results import reports
@@ -161,7 +165,9 @@ def test_the_address_of_a_preview_leads_through_all_pages_in_the_chosen_language
     sitting = Sitting.objects.get()
     assert (sitting.stage.study, sitting.state, sitting.levels()) == (copy, "complete", {"mood": "hurried"})
     assert sitting.conditions.get().probability == 1.0
-    assert "TEST-COMPLETED" in visitor.get(f"/s/{copy.slug}/sitting").content.decode()
+    # A code is shown where a panel asks for it.
+    shown = "TEST-COMPLETED" if panels.of_study(copy).has_submissions else 'data-outcome="completed"'
+    assert shown in visitor.get(f"/s/{copy.slug}/sitting").content.decode()
     # The same address once more is another walk.
     visitor.get(address, follow=True)
     pages.go_to(visitor, "item", slug=copy.slug)
@@ -310,6 +316,18 @@ def test_its_export_says_so_in_every_table_and_the_studys_does_not(tmp_path: Any
                 assert not ending or all(row.endswith(",1") for row in rows)
     assert [column.name for column in columns_of(copy)][:-1] == [column.name for column in columns_of(study)]
     assert "export of a test copy" in (tmp_path / copy.slug / "codebook.md").read_text()
+
+
+def test_a_package_of_it_is_never_public_and_the_internal_one_says_what_it_is() -> None:
+    copy = filled.answer(test_stages.open_copy(cast.small_study())).study
+    with pytest.raises(HunchError, match="audience: small_test is a test copy, in which nothing was measured"):
+        asked.ask(copy, "package", {})
+    job, _is_new = asked.ask(copy, "package", {"audience": ["internal"]})
+    assert asked.run(job.pk), Job.objects.get().error
+    job.refresh_from_db()
+    with asked.opened(job, job.files[0]["name"]) as file, zipfile.ZipFile(file) as archive:
+        (answers,) = [name for name in archive.namelist() if re.search(r"answers[^/]*\.csv$", name)]
+        assert archive.read(answers).decode().splitlines()[0].endswith(",is_test")
 
 
 # Simulated people
