@@ -15,12 +15,14 @@ from django.urls import reverse
 from survey.contracts.panels import PanelIds
 from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
+from survey.services.sittings import previews
 from survey.services.sittings.identities import Visitor, find_respondent, new_browser, seal_for, unseal_for
 from survey.services.sittings.reading import sitting_for
 
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"
 LANGUAGE = "hunch_language"
+PREVIEW = "hunch_preview"
 RETURNED = "hunch_returned"
 # Long enough to come back to an interrupted sitting, short enough to be forgotten.
 DAY = 24 * 3600
@@ -99,6 +101,20 @@ def language(request: HttpRequest, study: Study) -> str:
     chosen = request.COOKIES.get(LANGUAGE, "")
     languages = study.config.languages
     return chosen if chosen in languages else languages[0]
+
+
+def preview(request: HttpRequest, study: Study) -> previews.Preview | None:
+    """The preview of a test copy that this browser was invited to; None in a study."""
+    return previews.read(study, request.COOKIES.get(PREVIEW, "")) if study.is_test else None
+
+
+def begin_preview(response: HttpResponseBase, study: Study, secret: str, invited: previews.Preview) -> None:
+    """Keep the invitation, and forget who this browser was in an earlier walk."""
+    for name in (PERSON, SITTING, LANGUAGE, RETURNED):
+        response.delete_cookie(name, path=_path(study), samesite="Lax")
+    _set(response, PREVIEW, secret, study)
+    if invited.language:
+        remember_language(response, study, invited.language)
 
 
 def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, study: Study, ids: PanelIds) -> None:

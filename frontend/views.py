@@ -26,7 +26,7 @@ from survey.models import CompletionCode, Sitting, Study
 from survey.outages import is_outage
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.sittings import comments, debriefing, enrolment, entry
+from survey.services.sittings import comments, debriefing, enrolment, entry, previews
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.progress import NOWHERE
@@ -94,16 +94,22 @@ def sitting_page(view: View) -> View:
 
 
 def _refuse_before_opening(request: HttpRequest, study: Study) -> None:
-    """Members who are logged in see the pages of a study that was never open; strangers see that there is none.
+    """Members who are logged in see the pages of a study that was never open, and of its test copy; strangers see that
+    there is none. The address of a preview and simulated people lead into a test copy, too.
 
     Raises:
-        NotFound: the study was never open, and nobody who may know of it is asking.
+        NotFound: the study was never open or is a test copy, and nobody who may know of it is asking.
     """
     try:
-        enrolment.refuse_before_opening(study)
+        enrolment.refuse_before_opening(study, invited=study.is_test and _is_invited(request, study))
     except NotFound:
         if not (request.user.is_staff and rights.may(request.user, Right.SEE, study.pk)):
             raise
+
+
+def _is_invited(request: HttpRequest, study: Study) -> bool:
+    secret = request.GET.get(previews.PARAMETER, "")
+    return previews.read(study, secret) is not None or bool(cookies.preview(request, study)) or _is_simulated(request)
 
 
 def see_other(to: str, slug: str) -> HttpResponseRedirect:
@@ -116,6 +122,11 @@ def see_other(to: str, slug: str) -> HttpResponseRedirect:
 @require_safe
 @respondent_page
 def welcome(request: HttpRequest, study: Study) -> HttpResponse:
+    secret = request.GET.get(previews.PARAMETER, "") if study.is_test else ""
+    if invited := previews.read(study, secret):
+        response: HttpResponse = redirect("frontend:welcome", study.slug)
+        cookies.begin_preview(response, study, secret, invited)
+        return response
     visitor = cookies.person(request, study)
     arrived = entry.arrive(
         study,
@@ -127,7 +138,7 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
     )
     if arrived is not None:
         # The ids are removed from the address at once: addresses end up in histories, logs and screenshots.
-        response: HttpResponse = redirect("frontend:welcome", study.slug)
+        response = redirect("frontend:welcome", study.slug)
         cookies.remember_person(request, response, study, arrived)
         cookies.forget_sitting_of_others(request, response, study, arrived.ids)
         _remember_choice(request, response, study)
@@ -202,12 +213,14 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     if not agrees and enrolment.find_sitting(study, visitor.ids):
         return see_other("frontend:welcome", study.slug)
     if agrees:
+        invited = cookies.preview(request, study)
         sitting = entry.begin(
             study,
             visitor,
             address=client_address(request),
             language=cookies.language(request, study),
             simulated=_is_simulated(request),
+            levels=invited.levels if invited else None,
         )
         response: HttpResponse = see_other("frontend:sitting", study.slug)
         if sitting.is_new or not cookies.holds_whole(request, sitting):
@@ -414,7 +427,8 @@ def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
     address = study.config.panel.address_after(outcome, code)
     return {
         "code": code if panel.has_submissions or address else "",
-        "completion_url": address,
+        # From a test copy nobody goes to the panel, but the button is shown as it will be.
+        "completion_url": "#" if address and study.is_test else address,
         "goes_back": panel.has_submissions,
         "panel_name": panel.name_for_people,
     }

@@ -28,6 +28,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "create_study": "Make a study from its file.",
         "members": "Say who may do what in a study, and change it.",
         "amend_study": "Replace a study's file with a changed one, and give the reason.",
+        "test_copy": "Make, renew or delete a study's test copy, or the address of a preview.",
+        "dry_run": "Fill every figure and table of a study's test copy with simulated people.",
         "screens": "Write every screen of a study to files, for instance for an ethics board.",
     },
     "Its stages": {

@@ -30,8 +30,8 @@ class QuestionReportAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         studies = rights.visible(request.user, Study.objects.all(), Right.READ_ANSWERS)
-        if slug := request.GET.get("study"):
-            studies = studies.filter(slug=slug)
+        slug = request.GET.get("study")
+        studies = studies.filter(slug=slug) if slug else studies.filter(test_of__isnull=True)
         counted = reports_by_question(studies)
         return super().changelist_view(request, {**(extra_context or {}), "reported": counted})
 

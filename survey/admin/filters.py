@@ -32,15 +32,44 @@ class KnownValueFilter(admin.SimpleListFilter):
 
 def study_filter(field: str = "study") -> type[KnownValueFilter]:
     class StudyFilter(KnownValueFilter):
+        """Without a study, the list is of all but test copies; a test copy is chosen by the address of its page."""
+
         title = "study"
         parameter_name = "study"
         path = f"{field}__slug"
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
             studies = rights.visible(request.user, Study.objects.order_by("slug"), model_admin.right)
-            return [(slug, slug) for slug in studies.values_list("slug", flat=True)]
+            rows = list(studies.values_list("pk", "slug", "test_of"))
+            self.copies = [pk for pk, _slug, original in rows if original is not None]
+            chosen = request.GET.get("study")
+            return [(slug, slug) for _pk, slug, original in rows if original is None or slug == chosen]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            found = super().queryset(request, queryset)
+            # By their keys: a list of answers would otherwise join the studies of all of them.
+            return found.exclude(**{f"{field}__in": self.copies}) if found is queryset and self.copies else found
 
     return StudyFilter
+
+
+class TestCopyFilter(admin.SimpleListFilter):
+    """Test copies are in no list of studies, unless somebody asks for them."""
+
+    __test__ = False  # Its name would make pytest collect it.
+    title = "kind"
+    parameter_name = "copies"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("only", "Test copies")]
+
+    def choices(self, changelist: Any) -> Any:
+        first, *others = super().choices(changelist)
+        yield {**first, "display": "Studies"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(test_of__isnull=self.value() != "only")
 
 
 def stage_filter(field: str = "stage") -> type[KnownValueFilter]:
@@ -51,8 +80,8 @@ def stage_filter(field: str = "stage") -> type[KnownValueFilter]:
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
             stages = rights.visible(request.user, Stage.objects.order_by("study__slug", "index"), model_admin.right)
-            if slug := request.GET.get("study"):
-                stages = stages.filter(study__slug=slug)
+            slug = request.GET.get("study")
+            stages = stages.filter(study__slug=slug) if slug else stages.filter(study__test_of__isnull=True)
             rows = stages.values_list("pk", "study__slug", "index")
             return [(str(pk), f"{name} stage {index}") for pk, name, index in rows]
 
@@ -68,8 +97,8 @@ def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
             studies = rights.visible(request.user, Study.objects.order_by("slug"), model_admin.right)
-            if slug := request.GET.get("study"):
-                studies = studies.filter(slug=slug)
+            slug = request.GET.get("study")
+            studies = studies.filter(slug=slug) if slug else studies.filter(test_of__isnull=True)
             known = {
                 f"{condition.factor}={level}": None
                 for study in studies.filter(is_blind=False).exclude(stored_config__conditions=[])

@@ -30,7 +30,7 @@ class LinksForm(forms.Form):
     def __init__(self, *args: Any, user: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         field: Any = self.fields["study"]
-        studies = Study.objects.filter(stored_config__panel__kind=links.KIND).order_by("slug")
+        studies = Study.objects.real().filter(stored_config__panel__kind=links.KIND).order_by("slug")
         field.queryset = rights.visible(user, studies, Right.MAKE_LINKS)
 
 

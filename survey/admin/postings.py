@@ -7,18 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet, Sum
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.urls import URLPattern, path
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState
-from survey.exceptions import HunchError
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
-from survey.panels import money, postings, reconciliation, submissions
+from survey.panels import money, posting_checks, postings, reconciliation, submissions
 from survey.panels.asking import can_ask, state_of
 from survey.panels.postings import Move
 from survey.panels.reconciliation import Action, Reconciliation
@@ -27,6 +25,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay
 
+from .drafting import DraftingPages, may_draft
 from .filters import deferred_study, study_filter
 from .sums import sum_error
 
@@ -45,10 +44,11 @@ class PostingAction:
     is_offered: Callable[[Posting, Reconciliation], bool]
     run: Callable[[Posting, Any], str]
     costs: Callable[[Posting, Reconciliation], int] | None = None
+    is_for_good: bool = False
 
     @property
     def is_final(self) -> bool:
-        return self.costs is not None
+        return self.costs is not None or self.is_for_good
 
 
 def _read(posting: Posting, user: Any) -> str:
@@ -119,6 +119,18 @@ ACTIONS = (
         _change(Move.START),
     ),
     PostingAction(
+        "stop",
+        "Stop",
+        "The panel ends the study for good: it sends nobody else, and cannot be started again.",
+        Right.RECRUIT,
+        "stop",
+        lambda posting, _found: (
+            posting.published_at is not None and state_of(posting) not in (PostingState.COMPLETED, PostingState.UNKNOWN)
+        ),
+        _change(Move.STOP),
+        is_for_good=True,
+    ),
+    PostingAction(
         "approve",
         "Approve those who finished",
         "Everybody who finished here and waits for review is approved and gets the reward.",
@@ -154,7 +166,7 @@ OUTCOMES = {"paid": "It was paid", "not-paid": "It was not paid"}
 
 
 @admin.register(Posting)
-class PostingAdmin(ReadOnlyAdmin):
+class PostingAdmin(DraftingPages):
     """A posting's page is its reconciliation."""
 
     right = Right.SEE_POSTINGS
@@ -207,6 +219,9 @@ class PostingAdmin(ReadOnlyAdmin):
             cap=posting.study.config.panel.spending_cap,
             pay=hourly_pay(posting.study),
             problem=panels.find(posting.panel).problem,
+            checks=_checks_of(posting),
+            may_add_places=self._may_add_places(request, posting),
+            may_draft_again=not posting.external_id and may_draft(request.user, posting.study),
             leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
             may_recruit=rights.may(request.user, Right.RECRUIT, posting.study_id),
@@ -288,17 +303,16 @@ class PostingAdmin(ReadOnlyAdmin):
             error=error,
         )
 
-    def _require(self, request: HttpRequest, right: Right, posting: Posting) -> None:
-        rights.require(request.user, right, posting.study_id)
-        if not self.has_view_permission(request, posting):
-            raise PermissionDenied
-
-    def _act(self, request: HttpRequest, posting: Posting, label: str, act: Callable[[], str]) -> HttpResponse:
-        try:
-            messages.success(request, act())
-        except HunchError as exc:
-            messages.error(request, f"{label}: {exc.message}")
-        return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[posting.pk]))
+    def _may_add_places(self, request: HttpRequest, posting: Posting) -> bool:
+        client = panels.find(posting.panel).client
+        return (
+            bool(posting.external_id)
+            and client is not None
+            and can_ask(posting.panel)
+            and client.can("set_places")
+            and state_of(posting) != PostingState.COMPLETED
+            and rights.may(request.user, Right.SPEND, posting.study_id)
+        )
 
     def _may(self, request: HttpRequest, action: PostingAction, posting: Posting, found: Reconciliation) -> bool:
         client = panels.find(posting.panel).client
@@ -311,19 +325,12 @@ class PostingAdmin(ReadOnlyAdmin):
             and action.is_offered(posting, found)
         )
 
-    def _posting(self, request: HttpRequest, pk: Any) -> Posting:
-        rows = self.visible_to(request.user, Posting.objects.select_related("study__bank", "stage__study"))
-        posting: Posting | None = rows.filter(pk=pk).first() if str(pk).isdecimal() else None
-        if posting is None:
-            raise Http404
-        return posting
 
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/posting/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )
+def _checks_of(posting: Posting) -> list[posting_checks.PostingCheck]:
+    """What stands between a draft and its publishing; nothing once it was published."""
+    if posting.published_at is not None:
+        return []
+    return posting_checks.checks(posting.stage, places=posting.places, reward=posting.reward)
 
 
 @admin.register(Submission)

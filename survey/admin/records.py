@@ -114,7 +114,7 @@ class TokenForm(forms.Form):
     def __init__(self, *args: Any, user: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         field: Any = self.fields["studies"]
-        field.queryset = rights.visible(user, Study.objects.order_by("slug"))
+        field.queryset = rights.visible(user, Study.objects.real().order_by("slug"))
 
 
 @admin.register(ApiToken)

@@ -37,10 +37,11 @@ from survey.services.stages.progress import stage_progress
 from survey.services.studies.outdated import file_problems
 
 from . import downloads, estimates, jobs, leaderboard, study_page
-from .filters import deferred_study, study_filter
-from .report_pages import ReportPages
+from .drafting import may_draft
+from .filters import TestCopyFilter, deferred_study, study_filter
 from .study_file import file_facts
 from .study_making import StudyMakingPages
+from .test_copies import TestCopyPages
 
 State = Stage.State
 LISTS = (
@@ -201,10 +202,11 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(StudyMakingPages, ReportPages):
+class StudyAdmin(StudyMakingPages, TestCopyPages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
+    list_filter = (TestCopyFilter,)
     list_select_related = ("bank", "created_by")
     deferred = ("source_text", "stored_config")
     search_fields = ("slug", "title")
@@ -253,13 +255,14 @@ class StudyAdmin(StudyMakingPages, ReportPages):
         return self._page(
             request,
             "page.html",
-            title=study.title,
+            title=f"{study.title} (test copy)" if study.is_test else study.title,
             study=study,
             addresses=study_page.addresses(study, root),
             codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
             reports=found.quick.reports if found else [],
             earlier=study_page.earlier_stages(context["live"]),
             **context,
+            may_draft=may_draft(request.user, study),
             **file_facts(study, request.user),
             files=_files(study, request.user),
             file_problems=[] if context["instrument_problem"] else file_problems(study),
@@ -393,7 +396,9 @@ def _files(study: Study, user: Any) -> list[str]:
     names = []
     if instruments.is_known(study.instrument) and rights.may(user, Right.EXPORT, study.pk):
         names = ["answers.csv", *(extra.name for extra in contents.file_heads(study)), "codebook.md"]
-    owes = panels.of_study(study).pays_from_a_list and rights.may(user, Right.SEE_POSTINGS, study.pk)
+    owes = (
+        panels.of_study(study).pays_from_a_list and not study.is_test and rights.may(user, Right.SEE_POSTINGS, study.pk)
+    )
     return [*names, owed_list.FILE] if owes else names
 
 
@@ -403,7 +408,7 @@ def _export(study: Study, name: str, *, with_pay: bool) -> Any:
         return files.answers_csv(study)
     if name == "codebook.md":
         return iter([codebook.codebook_page(study)])
-    if name == owed_list.FILE and panels.of_study(study).pays_from_a_list:
+    if name == owed_list.FILE and panels.of_study(study).pays_from_a_list and not study.is_test:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
     extra = contents.file_named(study, name, with_pay=with_pay)
     return None if extra is None else csv_lines.csv_lines(extra.columns, extra.rows)

@@ -159,7 +159,7 @@ class StudyFilePages(ReadOnlyAdmin):
 
     def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
         """The study with that key, for a page that needs the right in it. Whoever is no member finds none."""
-        study = self.visible_to(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
+        study = self.visible_to(request.user, Study.objects.select_related("bank", "test_of")).filter(pk=pk).first()
         if study is None:
             raise Http404
         rights.require(request.user, right, study.pk)
@@ -176,9 +176,9 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
     may_edit = rights.may(user, Right.EDIT, study.pk)
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": may_read and (may_amend or (study.locked_at is None and may_edit)),
+        "may_amend": not study.is_test and may_read and (may_amend or (study.locked_at is None and may_edit)),
         "may_edit": may_edit,
-        "may_duplicate": may_read and rights.may_make_studies(user),
+        "may_duplicate": not study.is_test and may_read and rights.may_make_studies(user),
         "may_unblind": may_unblind,
         "file_text": blinding.shown_file(study, study.source_text),
         "retention_until": study.config.data.retention_until,

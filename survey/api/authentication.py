@@ -32,7 +32,8 @@ class ApiTokenAuthentication(BaseAuthentication):
         if token.expires_at <= now:
             raise AuthenticationFailed(_("The token has expired: make a new one."))
         if not token.for_all_studies:
-            rights.limit(token.user, token.studies.values_list("pk", flat=True))
+            pairs = token.studies.values_list("pk", "test_copy")  # A token for a study is one for its test copy.
+            rights.limit(token.user, [key for pair in pairs for key in pair if key is not None])
         # Updated at most once a minute: a client that pages through an export must not cause a write for every page.
         if token.last_used_at is None or (now - token.last_used_at).total_seconds() > 60:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

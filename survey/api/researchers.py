@@ -112,13 +112,22 @@ class ResearcherView(APIView):
 
 
 class StudyList(ResearcherView):
+    filters = ("test_copies",)
+
     @extend_schema(
         operation_id="studies",
+        parameters=[
+            OpenApiParameter("test_copies", OpenApiTypes.BOOL, description="`true`: the test copies of your studies.")
+        ],
         responses={200: StudySerializer(many=True), **errors(400, 401, 403, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request) -> Response:
-        """The studies that you are a member of, the newest first."""
+        """The studies that you are a member of, the newest first. Test copies are listed where they are asked for."""
+        wanted = request.query_params.get("test_copies", "false")
+        if wanted not in ("true", "false"):
+            raise ValidationError({"test_copies": ["Write true or false."]})
+        studies = Study.objects.filter(test_of__isnull=wanted == "false").select_related("bank")
         return Response(
             [
                 StudySerializer(
@@ -132,7 +141,7 @@ class StudyList(ResearcherView):
                         "url": request.build_absolute_uri(study.get_absolute_url()),
                     }
                 ).data
-                for study in rights.visible(request.user, Study.objects.select_related("bank"))
+                for study in rights.visible(request.user, studies)
             ]
         )
 

@@ -18,7 +18,7 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
-from survey.services.sittings import comments, enrolment, entry
+from survey.services.sittings import comments, enrolment, entry, previews
 from survey.services.sittings.answering import answer_by_token
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
@@ -41,6 +41,7 @@ from .serializers import (
     step_data,
 )
 
+PREVIEW_HEADER = "X-Hunch-Preview"  # For front ends of others, to try themselves out in a test copy.
 TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
 REFUSED_BODIES = (413, 415)  # Wherever a body is sent: it may be too large, or not JSON.
 
@@ -86,7 +87,7 @@ class StudyInfo(RespondentView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """What people may know before they take part, including the consent text."""
-        study = _study(slug)
+        study = _study(slug, request)
         language = language_of(study, request.query_params.get("language", ""))
         config = study.config_in(language)
         consent, panel = config.consent, panels.of_study(study)
@@ -127,7 +128,7 @@ class SittingBegin(RespondentView):
     )
     def post(self, request: Request, slug: str) -> Response:
         """Store consent and begin a sitting, or find the one that this person began."""
-        study = _study(slug)
+        study = _study(slug, request)
         language = request.data.get("language") if isinstance(request.data, Mapping) else None
         language = language_of(study, language if isinstance(language, str) else "")
         with translation.override(language):
@@ -148,7 +149,12 @@ class SittingBegin(RespondentView):
             raise refusal
         try:
             sitting = entry.begin(
-                study, visitor, address=client_address(request), language=language, simulated=_is_simulated(request)
+                study,
+                visitor,
+                address=client_address(request),
+                language=language,
+                simulated=_is_simulated(request),
+                levels=_levels(request, study),
             )
         except EntryRefused as refused:
             if refused.code == "full" and not is_open:
@@ -252,14 +258,24 @@ def language_of(study: Study, wanted: str) -> str:
     return wanted or languages[0]
 
 
-def _study(slug: str) -> Study:
+def _study(slug: str, request: Request) -> Study:
     """
     Raises:
-        NotFound: there is no such study, or it was never open.
+        NotFound: there is no such study, it was never open, or it is a test copy and the request is not for that.
     """
     study = enrolment.study_of(slug)
-    enrolment.refuse_before_opening(study)
+    enrolment.refuse_before_opening(study, invited=_is_simulated(request) or _invited(request, study) is not None)
     return study
+
+
+def _invited(request: Request, study: Study) -> previews.Preview | None:
+    """The preview of the study's test copy whose secret the request shows, as the address of a preview has it."""
+    return previews.read(study, request.headers.get(PREVIEW_HEADER, "")) if study.is_test else None
+
+
+def _levels(request: Request, study: Study) -> Mapping[str, str] | None:
+    invited = _invited(request, study)
+    return invited.levels if invited else None
 
 
 def _is_simulated(request: Request) -> bool:
@@ -307,9 +323,14 @@ def _without_consent() -> FieldErrors:
 def _ending(study: Study, outcome: str) -> dict[str, str]:
     """What the pages, too, show to people of whom nothing is stored."""
     code = study.completion_code(outcome)
-    return {"completion_code": code, "completion_url": study.config.panel.address_after(outcome, code)}
+    return {"completion_code": code, "completion_url": _address_after(study, outcome, code)}
+
+
+def _address_after(study: Study, outcome: str, code: str) -> str:
+    """Where the panel takes people back; from a test copy nobody goes there."""
+    return "" if study.is_test else study.config.panel.address_after(outcome, code)
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = sitting.stage.study.config.panel.address_after(step.outcome, step.code)
+    address = _address_after(sitting.stage.study, step.outcome, step.code)
     return step_data(step, completion_url=address)

@@ -3,9 +3,13 @@
 A submission's id is stored only as a keyed hash and in encrypted form. Money is in whole cents or pence.
 """
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+
+from survey.exceptions import StateRefused
 
 from .sitting import Respondent
 from .study import Stage, Study
@@ -73,6 +77,11 @@ class Posting(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stage} at {self.panel}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self._state.adding and self.study.is_test:
+            raise StateRefused(f"{self.study.slug} is a test copy and is never posted: post the study itself")
+        super().save(*args, **kwargs)
 
     @property
     def committed(self) -> int:

@@ -202,6 +202,19 @@ class ConditionLevel(models.Model):
         return f"{self.factor}={self.level}"
 
 
+class ChosenLevels(models.Model):
+    """Levels that whoever walks through a test copy has chosen. They take the place of a draw."""
+
+    sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="chosen_levels")
+    levels = models.JSONField(default=dict, help_text="Factor to level.")
+
+    class Meta:
+        verbose_name_plural = "chosen levels"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{factor}={level}" for factor, level in self.levels.items()) or "none"
+
+
 class AssignmentCondition(models.Model):
     """The level of a factor that one item of a sitting was given, with its chance and seed."""
 

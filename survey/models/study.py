@@ -15,10 +15,23 @@ from .question import Bank
 
 # The study file, as text and checked. A page leaves both in the database: `Study.config` knows the file by its hash.
 FILE_FIELDS = ("stored_config", "source_text")
+TEST_ENDING = "_test"  # Of the short name of a test copy. A study file's has no underscore.
 UNIFORM_BY_CHOICE = "uniform_by_choice"  # In a stage's manifest: why it does not draw as the study file says.
 
 
+class StudyRows(models.QuerySet["Study"]):
+    def real(self) -> "StudyRows":
+        """Without test copies: what lists, looks after the site and other studies' figures are about."""
+        return self.filter(test_of__isnull=True)
+
+
 class Study(models.Model):
+    """A study, or the test copy of one.
+
+    A test copy is a study of its own, with its own stages, places and people: so no query of capacity, training,
+    estimates or pay has to tell test people from real ones. Its short name cannot be that of a study file.
+    """
+
     slug = models.SlugField(max_length=80, unique=True)
     title = models.CharField(max_length=200)
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="studies")
@@ -40,6 +53,17 @@ class Study(models.Model):
     is_blind = models.BooleanField(default=False, help_text="Nobody sees conditions until an owner unblinds it.")
     unblinded_at = models.DateTimeField(null=True, blank=True)
 
+    test_of = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="test_copy",
+        help_text="The study that this is the test copy of; empty for a study.",
+    )
+
+    objects = StudyRows.as_manager()
+
     was_opened: bool  # Not a column: `enrolment.study_of` reads it with the row.
 
     class Meta:
@@ -56,6 +80,12 @@ class Study(models.Model):
                 | Q(locked_at__isnull=False) & ~Q(locked_sha256=""),
                 name="study_locked_with_a_hash",
             ),
+            # No study file can take such a name, and no copy another one.
+            models.CheckConstraint(
+                condition=Q(test_of__isnull=True) & ~Q(slug__endswith=TEST_ENDING)
+                | Q(test_of__isnull=False, slug__endswith=TEST_ENDING),
+                name="study_test_copy_by_its_name",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -63,6 +93,10 @@ class Study(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("frontend:welcome", args=[self.slug])
+
+    @property
+    def is_test(self) -> bool:
+        return self.test_of_id is not None
 
     @cached_property
     def config(self) -> StudyConfig:

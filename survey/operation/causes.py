@@ -15,12 +15,18 @@ from survey.services.base.leases import WAITS
 from . import audit_checks, site_health
 from .alerting import Cause, Trouble
 from .pausing import subject_of
+from .studies import of_studies
 
 MOST = 50  # rows of a cause; more say nothing new
 
 
 def failed_steps(now: datetime) -> Iterator[Trouble]:
-    rows = JobStep.objects.filter(state=JobStep.State.FAILED).select_related("stage__study").defer("result", "error")
+    rows = (
+        of_studies(JobStep.objects)
+        .filter(state=JobStep.State.FAILED)
+        .select_related("stage__study")
+        .defer("result", "error")
+    )
     for step in rows.order_by("-pk")[:MOST]:
         # Not the error itself: an exception's words may hold what a person wrote.
         message = (
@@ -104,8 +110,8 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
 
 def waiting_steps(now: datetime) -> Iterator[Trouble]:
     """Work that does not begin, since its files cannot be stored or a cluster is away: nothing else would tell."""
-    rows = JobStep.objects.filter(state=JobStep.State.QUEUED, error__startswith=WAITS).select_related("stage__study")
-    for step in rows.defer("result").order_by("pk")[:1]:
+    rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED, error__startswith=WAITS)
+    for step in rows.select_related("stage__study").defer("result").order_by("pk")[:1]:
         message = (
             f"{step} waits, since files cannot be stored or HUNCH_COMPUTE does not answer, and the study does not go "
             "on. Run hunch doctor, and read why on the study's page. Then it goes on by itself."
@@ -119,7 +125,7 @@ def broken_parts(now: datetime) -> Iterator[Trouble]:
 
 
 def _open_stages() -> QuerySet[Stage]:
-    return Stage.objects.filter(state=Stage.State.OPEN).select_related("study").order_by("pk")
+    return of_studies(Stage.objects).filter(state=Stage.State.OPEN).select_related("study").order_by("pk")
 
 
 def _has_room() -> Exists:

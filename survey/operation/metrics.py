@@ -31,6 +31,7 @@ from survey.models import (
 from survey.panels.postings import postings_in
 
 from . import audit_checks, site_health
+from .studies import of_studies
 
 __all__ = ["CONTENT_TYPE_LATEST", "exposition"]
 
@@ -73,9 +74,9 @@ def _people() -> Iterator[Metric]:
 def _work(now: datetime) -> Iterator[Metric]:
     yield _counted("hunch_steps", "Steps between two stages.", JobStep.objects, "kind", "state")
     yield _counted("hunch_collections", "Collections of answers of language models.", AnswerCollection.objects, "state")
-    queued = JobStep.objects.filter(state=JobStep.State.QUEUED).aggregate(first=Min("created_at"))["first"]
+    queued = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED).aggregate(first=Min("created_at"))["first"]
     yield _age("hunch_oldest_queued_step_seconds", "Age of the step that waits longest.", queued, now)
-    running = JobStep.objects.filter(state=JobStep.State.RUNNING)
+    running = of_studies(JobStep.objects).filter(state=JobStep.State.RUNNING)
     ages = running.aggregate(begun=Min("started_at"), heard=Min("heartbeat_at"), lease=Min("lease_until"))
     yield _age(
         "hunch_longest_running_step_seconds", "How long the longest step runs, training above all.", ages["begun"], now
@@ -136,6 +137,7 @@ def _queue_lengths() -> Iterable[tuple[str, int]]:
 
 
 def _rows(rows: Any, *names: str) -> Iterable[Any]:
+    rows = of_studies(rows)
     return rows.order_by().values_list(*names).annotate(n=Count("pk")) if names else [(rows.count(),)]
 
 

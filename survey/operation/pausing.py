@@ -15,6 +15,7 @@ from survey.panels.asking import client_of, state_meant
 from survey.panels.postings import postings_in
 
 from .alerting import Cause, Trouble
+from .studies import of_studies
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def under_way() -> list[Recruitment]:
             "pk", "study_id", "study__slug", "panel", "external_id"
         )
     ]
-    for stage in Stage.objects.filter(state=Stage.State.OPEN).select_related("study").order_by("pk"):
+    for stage in of_studies(Stage.objects).filter(state=Stage.State.OPEN).select_related("study").order_by("pk"):
         kind = panels.of_study(stage.study)
         if kind.pays_from_a_list:
             found.append(Recruitment(stage.study_id, stage.study.slug, stage.study.config.panel.kind))

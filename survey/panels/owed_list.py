@@ -56,6 +56,8 @@ def owed_list(study: Study) -> list[OwedLine]:
     Raises:
         StateRefused: the study's panel is asked instead, or nobody is paid.
     """
+    if study.is_test:
+        raise StateRefused(f"{study.slug} is a test copy: nobody in it is paid")
     panel = panels.get(study.config.panel.kind)
     if not panel.pays_from_a_list:
         why = "nobody is paid" if panel.is_open else "its panel is asked instead: reconcile, pay_bonuses"

@@ -85,6 +85,7 @@ def draft(
         PanelError: the panel did not take it, or cannot be reached.
     """
     study = stage.study
+    refuse_without_real_people(study)
     panel = study.config.panel
     if panels.get(panel.kind).client is None:
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.kind}" and has no panel that it could be posted at')
@@ -115,10 +116,10 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     Raises:
         StateRefused: somebody else drafts it just now, or a draft with other places or pay may be at the panel.
     """
-    study = locked_study(stage.study)
+    study = _locked_for_real_people(stage.study)
     panel = study.config.panel
     made = {
-        "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
+        "places": places or places_of(stage),
         "reward": reward or panel.reward,
         "screen_outs": panel.screen_outs,
         "currency": panel.currency,
@@ -233,12 +234,12 @@ def adopt(
         PanelError: the panel does not know it.
     """
     study = stage.study
+    refuse_without_real_people(study)
     panel = study.config.panel
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
     with transaction.atomic():
-        locked_stage(stage.pk)  # Lock the stage before the study, as everywhere.
-        locked_study(study)
+        _locked_for_real_people(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
         state = found.state[:40]
@@ -417,6 +418,37 @@ def _remember(posting: Posting, state: str, **done: Any) -> None:
     """Take over the state in the panel's answer; an answer without one leaves it."""
     said = {"state": state[:40]} if state else {}
     Posting.objects.filter(pk=posting.pk).update(changed_at=timezone.now(), **said, **done)
+
+
+def _locked_for_real_people(study: Study) -> Study:
+    """The study's row, locked. Its stages are locked before it, as everywhere: no simulated person begins meanwhile,
+    and none begins once the posting is there.
+
+    Raises:
+        StateRefused: as `refuse_without_real_people`.
+    """
+    list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
+    refuse_without_real_people(study)
+    return locked_study(study)
+
+
+def places_of(stage: Stage) -> int:
+    """How many places are offered where nobody says how many: as the study file says, or as many as are free."""
+    return stage.study.config.panel.places or free_booklets(stage).count() or stage.config.sittings
+
+
+def refuse_without_real_people(study: Study) -> None:
+    """
+    Raises:
+        StateRefused: nobody real may be sent to this study: it is a test copy, or simulated people took part in it.
+    """
+    if study.is_test:
+        raise StateRefused(f"{study.slug} is a test copy and is never posted: post the study itself")
+    if study.respondents.filter(is_simulated=True).exists():
+        raise StateRefused(
+            f"simulated people have taken part in {study.slug}, and their answers count there: make a new study for "
+            "real people, and try it out in its test copy"
+        )
 
 
 def _refuse_without_draft(posting: Posting) -> None:

@@ -190,7 +190,7 @@ def hashes_needed(study: Study) -> str:
         return f"stage {unfinished.index} is {unfinished.state}: the hashes bar a second participation"
     others = [
         other.slug
-        for other in Study.objects.exclude(pk=study.pk).only("slug", "stored_config", "source_sha256")
+        for other in Study.objects.real().exclude(pk=study.pk).only("slug", "stored_config", "source_sha256")
         if study.slug in other.config.panel.exclude_people_of
         and other.stages.exclude(state=Stage.State.FROZEN).exists()
     ]
@@ -255,7 +255,7 @@ def _still_to_pay(study: Study, people: Sequence[int]) -> set[int]:
 def past_their_term() -> Sequence[tuple[Study, int]]:
     """Studies past the day until which their data was to be kept, and how many people's ids they still have."""
     found = []
-    for study in Study.objects.filter(respondents__panel_identity__isnull=False).distinct():
+    for study in Study.objects.real().filter(respondents__panel_identity__isnull=False).distinct():
         if is_over(study):
             found.append((study, PanelIdentity.objects.filter(study=study).count()))
     return found

@@ -27,7 +27,7 @@ def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
         StateRefused: the bank has no questions for the study.
     """
     made = copy.copy(study)
-    made.pk, made._state.adding = None, True
+    made.pk, made._state.adding, made.test_of = None, True, None
     made.slug = f"screens-{secrets.token_hex(8)}"
     made.save()
     CompletionCode.objects.bulk_create(

@@ -25,6 +25,8 @@ PDF_SECONDS = 300
 # What is removed or replaced in a file: it cannot link to other pages or send anything.
 CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<script\b.*?</script>", re.DOTALL), ""),
+    # A script shows the slider, and is not in the file.
+    (re.compile(r"(<\w+\b[^>]*\bdata-track\b[^>]*?) hidden\b"), r"\1"),
     (re.compile(r'<link rel="icon"[^>]*>'), ""),
     (re.compile(r'<link rel="stylesheet"[^>]*>'), f'<link rel="stylesheet" href="../{STYLE}">'),
     (re.compile(r'<input type="hidden"[^>]*>'), ""),

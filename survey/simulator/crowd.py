@@ -20,12 +20,14 @@ from survey.exceptions import StateRefused
 from survey.models import Sitting, Study
 from survey.services.base.seeds import derive
 from survey.services.sittings.capacity import admitting_stage
+from survey.services.sittings.enrolment import why_no_simulated_people
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 
 from .crowd_report import Before, CrowdReport, report_on
 from .habits import NONE, Rates, habits_of, stray_scanners
 from .journey import LEFT, Journey
 from .loopback import loopback_url
+from .own_site import OwnSite
 from .routes import ROUTES
 from .scanners import scan
 from .visitors import Person, SimulationError, open_client, queries
@@ -56,6 +58,7 @@ class Crowd:
         rates: the shares of people who leave, come back, hurry and click twice, and of programs that only read; 0 by
             default.
         pace: seconds that people look at a page on average; 0 by default.
+        site: what answers them; by default the server at `base_url`.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Crowd:
         *,
         study: Study,
         respondents: int,
-        base_url: str,
+        base_url: str = "",
         seed: int | None = None,
         null: bool = False,
         through: str = "pages",
@@ -71,13 +74,17 @@ class Crowd:
         same_in_every_stage: bool = False,
         rates: Rates = NONE,
         pace: float = 0.0,
+        site: OwnSite | None = None,
     ) -> None:
         """
         Raises:
             HunchError: the address does not lead to this machine.
-            StateRefused: no stage is open.
+            StateRefused: no stage is open, or the study has a posting or real people.
         """
-        self.base_url = loopback_url(base_url)
+        if why := why_no_simulated_people(study):
+            raise StateRefused(why)
+        self._site = site
+        self.base_url = loopback_url(base_url) if site is None else site.base_url
         self.slug = study.slug
         self.concurrency = concurrency
         self.pace = pace
@@ -192,15 +199,18 @@ class Crowd:
     def _visit(self, person: Person, *, leaves_before: int | None = None) -> str:
         # A link identifies them in any browser. Without a link, only what the first browser received identifies them.
         cookies = None if person.panel_ids else person.cookies
-        with open_client(self.base_url, cookies) as client:
+        with self._browser(cookies) as client:
             route = self._route(client=client, slug=self.slug, ids=person.panel_ids or person.kept)
             journey = Journey(route=route, person=person, go_on=lambda: not self._stop.is_set(), pace=self.pace)
             outcome = journey.run(leaves_before=leaves_before)
             person.cookies, person.kept = client.cookies, route.ids
             return outcome
 
+    def _browser(self, cookies: httpx.Cookies | None = None) -> httpx.Client:
+        return open_client(self.base_url, cookies, transport=None if self._site is None else self._site.transport())
+
     def _scan(self, ids: Mapping[str, str]) -> None:
-        with open_client(self.base_url) as client:
+        with self._browser() as client:
             requests = scan(client=client, slug=self.slug, ids=ids)
         with _COUNTING:
             self.read += requests

@@ -159,8 +159,14 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Client:
-    """One browser with its own cookies, or with those of a closed one. It uses no proxy and visits only this host."""
+def open_client(
+    base_url: str, cookies: httpx.Cookies | None = None, *, transport: httpx.BaseTransport | None = None
+) -> httpx.Client:
+    """One browser with its own cookies, or with those of a closed one. It uses no proxy and visits only this host.
+
+    Args:
+        transport: what answers in the place of a server.
+    """
     home = urlsplit(base_url).netloc
 
     def stay_at_home(request: httpx.Request) -> None:
@@ -170,7 +176,8 @@ def open_client(base_url: str, cookies: httpx.Cookies | None = None) -> httpx.Cl
     return httpx.Client(
         base_url=base_url,
         cookies=cookies,
-        headers={entry.SIMULATED_HEADER: entry.simulated_mark()},
+        headers={entry.SIMULATED_HEADER: entry.simulated_mark(), "Referer": f"{base_url}/"},
+        transport=transport,
         follow_redirects=True,
         trust_env=False,
         verify=_certificates(),

@@ -86,6 +86,7 @@ OWN_PARAMETERS = (
     "parameters",
     "language",
     "link",
+    "preview",
     "step",
     "screen",
     "prolific_token",

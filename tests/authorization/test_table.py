@@ -110,6 +110,7 @@ FILLED = {
     ("admin/survey/study/<int:pk>/export/", "name"): "answers.csv",
     ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
+    ("admin/survey/study/<int:pk>/try/copy/", "what"): "renew",
     ("admin/survey/posting/<int:pk>/do/", "name"): "pay",
     ("admin/survey/job/ask/", "kind"): "export",
     ("admin/survey/job/<int:pk>/files/", "name"): "cast-export.zip",

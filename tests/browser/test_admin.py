@@ -66,7 +66,7 @@ def test_every_page_that_a_link_leads_to_opens_without_a_complaint(researcher: V
         if researcher.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             researcher.problems.append(f"wider than 1280 px: {address}")
         waiting += researcher.page.evaluate(LINKS)
-    for page in ("leaderboard", "estimates", "budget", "amend"):
+    for page in ("leaderboard", "estimates", "budget", "amend", "try"):
         assert any(kind.endswith(f"/{page}/") for kind in known), page
     assert len(known) > 40
     assert researcher.problems == []

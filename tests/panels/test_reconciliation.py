@@ -10,7 +10,7 @@ from survey.contracts import panels
 from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
-from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
+from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting
 from survey.panels import postings, reconciliation, submissions
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
@@ -169,7 +169,8 @@ def test_the_panels_two_spellings_are_one() -> None:
 def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeProlific) -> None:
     stranger = PanelIds("prolific", "made-up", posting.external_id, "made-up-too")
     begin_sitting(study=posting.study, ids=stranger)
-    begin_sitting(study=posting.study, ids=PanelIds("prolific", "robot", "s", "x"), simulated=True)
+    robot = begin_sitting(study=posting.study, ids=PanelIds("prolific", "robot", "s", "x"))
+    Respondent.objects.filter(sittings=robot).update(is_simulated=True)  # As before postings kept them out.
     found = finding(posting)
     assert found.submission is None and found.judgement.action == Action.LOOK
     assert "made-up" not in f"{found.who} {found.judgement.sentence}"

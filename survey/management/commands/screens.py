@@ -4,13 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.utils import timezone
-
 from survey.console.command import HunchCommand
-from survey.exceptions import HunchError, StateRefused
-from survey.printed_screens.copying import open_copy
-from survey.printed_screens.files import find_browser, print_pdf, write_screens
-from survey.printed_screens.walking import Walk, undone
+from survey.printed_screens.files import find_browser
+from survey.printed_screens.printing import print_screens
 from survey.services.studies import finding
 
 
@@ -32,23 +28,8 @@ class Command(HunchCommand):
         self, *args: Any, slug: str, out: Path, language: list[str], pdf: bool, browser: str, **options: Any
     ) -> None:
         study = finding.find_study(slug)
-        if study.is_blind:
-            raise StateRefused(f"{slug} is blind, and its screens are named by condition: unblind it first")
-        known = study.config.languages
-        if strangers := [code for code in language if code not in known]:
-            raise HunchError(f"--language: {slug} is not in {', '.join(strangers)}; it is in {', '.join(known)}")
         printer = find_browser(browser) if pdf else ""
-        walks = []
-        with undone():
-            stage, kinds = open_copy(study)
-            for code in dict.fromkeys(language or known):
-                self.stderr.write(f"walking through {slug} in {code}")
-                walk = Walk(stage=stage, kinds=kinds, language=code)
-                walk.run()
-                walks.append(walk)
-        count = write_screens(study, walks, out, now=timezone.now())
-        self.stdout.write(f"wrote {count} screens; begin at {out / 'index.html'}")
-        for walk in walks if printer else ():
-            target = out / f"screens-{walk.language}.pdf"
-            print_pdf(printer, out / walk.language / "all.html", target)
+        written = print_screens(study, out, languages=language, browser=printer, say=self.stderr.write)
+        self.stdout.write(f"wrote {written.count} screens; begin at {out / 'index.html'}")
+        for target in written.pdfs:
             self.stdout.write(f"wrote {target}")

@@ -6,6 +6,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
+from survey.services.stages import test_stages
 from survey.services.studies import finding
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
 
@@ -25,6 +26,11 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--respondents", type=int, required=True, metavar="N")
+        parser.add_argument(
+            "--test",
+            action="store_true",
+            help="send them through the study's test copy, which is made or renewed where that is needed, and opened",
+        )
         parser.add_argument("--base-url", default="http://127.0.0.1:8000", metavar="URL", help="a loopback address")
         parser.add_argument("--concurrency", type=int, default=4, metavar="K", help="people at a time")
         parser.add_argument("--seed", type=int, metavar="S", help="for the people; default: the study's")
@@ -53,6 +59,7 @@ class Command(HunchCommand):
         null: bool,
         through: str,
         pace: float,
+        test: bool,
         **options: Any,
     ) -> None:
         for name, value in (("--respondents", respondents), ("--concurrency", concurrency)):
@@ -60,8 +67,12 @@ class Command(HunchCommand):
                 raise HunchError(f"{name}: {value} is not 1 or more")
         if not 0 <= pace <= LONGEST_LOOK:
             raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
+        study = finding.find_study(slug)
+        if test:
+            study = test_stages.open_copy(study, via="simulate").study
+            slug = study.slug
         crowd = Crowd(
-            study=finding.find_study(slug),
+            study=study,
             respondents=respondents,
             base_url=base_url,
             seed=seed,

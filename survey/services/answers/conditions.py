@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError
-from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Stage, Study
+from survey.models import Assignment, AssignmentCondition, ChosenLevels, ConditionLevel, Sitting, Stage, Study
 from survey.services.answers import blinding
 from survey.services.answers.joining import KnownRows, hand_rows
 from survey.services.base.seeds import derive
@@ -34,14 +34,16 @@ def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int)
 def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     """Draw a sitting's levels. Needs the stage's lock: its arrivals give the sitting's position in the blocks."""
     drawn = []
-    for condition in _of(sitting.config, "sitting"):
+    conditions = _of(sitting.config, "sitting")
+    chosen = _chosen(sitting, conditions)
+    for condition in conditions:
         level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
         drawn.append(
             ConditionLevel(
                 sitting=sitting,
                 factor=condition.factor,
-                level=level,
-                probability=1 / len(condition.levels),
+                level=chosen.get(condition.factor, level),
+                probability=1.0 if condition.factor in chosen else 1 / len(condition.levels),
                 seed=seed,
             )
         )
@@ -71,6 +73,7 @@ def draw_for_items(given: Sequence[GivenSlot], sitting: Sitting, *, booklet: int
     conditions = _of(sitting.config, "item")
     if not conditions:
         return
+    chosen = _chosen(sitting, conditions)
     inside = {one.slot for one in given}
     drawn = []
     for condition in conditions:
@@ -84,12 +87,20 @@ def draw_for_items(given: Sequence[GivenSlot], sitting: Sitting, *, booklet: int
                 AssignmentCondition(
                     assignment_id=one.assignment,
                     factor=condition.factor,
-                    level=level,
-                    probability=1 / len(condition.levels),
+                    level=chosen.get(condition.factor, level),
+                    probability=1.0 if condition.factor in chosen else 1 / len(condition.levels),
                     seed=seed,
                 )
             )
     AssignmentCondition.objects.bulk_create(drawn)
+
+
+def _chosen(sitting: Sitting, conditions: Sequence[ConditionConfig]) -> Mapping[str, str]:
+    """The levels that whoever walks through a test copy has chosen; nothing elsewhere."""
+    if not conditions or not sitting.stage.study.is_test:
+        return {}
+    found = ChosenLevels.objects.filter(sitting=sitting).values_list("levels", flat=True).first() or {}
+    return {one.factor: found[one.factor] for one in conditions if found.get(one.factor) in one.levels}
 
 
 def _of(config: StudyConfig, per: str) -> list[ConditionConfig]:

@@ -29,7 +29,9 @@ NAMES_SHOWN = 10
 
 def waiting_stage(bank_id: int) -> Stage | None:
     """A stage between its candidates and its plan: its candidates name questions by position among the unflagged."""
-    waiting = CandidateSet.objects.filter(stage__study__bank=bank_id, stage__state=Stage.State.DRAFT)
+    waiting = CandidateSet.objects.filter(
+        stage__study__bank=bank_id, stage__study__test_of__isnull=True, stage__state=Stage.State.DRAFT
+    )
     found = waiting.select_related("stage__study").first()
     return found.stage if found else None
 

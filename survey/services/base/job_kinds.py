@@ -21,8 +21,10 @@ from survey.models import Study
 from .rights import Right
 
 KINDS: Mapping[str, str] = {
+    "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
     "package": "survey.services.results.package.building.KIND",
+    "screens": "survey.printed_screens.job.KIND",
 }
 
 Progress = Callable[[int, int, str], None]

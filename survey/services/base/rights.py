@@ -100,6 +100,10 @@ SPENDING = frozenset({Right.SEE_POSTINGS, Right.SPEND, Right.PAY})
 """What `may_spend` adds to any role."""
 
 
+_OF_TEST_COPY = frozenset({Right.SEE, Right.READ_ANSWERS, Right.EXPORT, Right.RUN})
+"""What is left of a role's rights in the study's test copy, which has neither postings nor members of its own."""
+
+
 # Who may what
 
 
@@ -152,10 +156,14 @@ def limit(user: Any, studies: Iterable[int]) -> None:
 
 def _memberships(user: Any) -> Mapping[int, frozenset[Right]]:
     """Study to rights. Read once for each object, which lives as long as its request."""
-    known: Mapping[int, frozenset[Right]] | None = getattr(user, "_study_rights", None)
+    known: dict[int, frozenset[Right]] | None = getattr(user, "_study_rights", None)
     if known is None:
-        rows = StudyMembership.objects.filter(user=user.pk).order_by().values_list("study", "role", "may_spend")
-        known = {study: RIGHTS[role] | (SPENDING if spends else frozenset()) for study, role, spends in rows}
+        rows = StudyMembership.objects.filter(user=user.pk).order_by()
+        known = {}
+        for study, copy, role, spends in rows.values_list("study", "study__test_copy", "role", "may_spend"):
+            known[study] = RIGHTS[role] | (SPENDING if spends else frozenset())
+            if copy is not None:
+                known[copy] = RIGHTS[role] & _OF_TEST_COPY
         user._study_rights = known
     return known
 

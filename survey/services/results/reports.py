@@ -34,6 +34,7 @@ from survey.contracts.reports import (
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
+from survey.models.study import TEST_ENDING
 from survey.services.answers.conditions import in_words, pairs_of
 from survey.services.base import auditing, rights
 from survey.services.base.csv_lines import csv_lines
@@ -213,10 +214,10 @@ def choices_of(study: Study, entry: ReportEntry, argument: Argument, *, reader: 
 
 
 def _seen(slugs: Sequence[str], reader: Any) -> list[str]:
-    """Those of the studies that the reader may see."""
+    """Those of the studies that the reader may see. A test copy is never another study's other study."""
     if reader is None:
-        return list(slugs)
-    known = set(rights.visible(reader, Study.objects.filter(slug__in=slugs)).values_list("slug", flat=True))
+        return [slug for slug in slugs if not slug.endswith(TEST_ENDING)]
+    known = set(rights.visible(reader, Study.objects.real().filter(slug__in=slugs)).values_list("slug", flat=True))
     return [slug for slug in slugs if slug in known]
 
 

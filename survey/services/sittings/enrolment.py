@@ -2,7 +2,7 @@
 
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +17,10 @@ from survey.exceptions import EntryRefused, NotFound
 from survey.models import (
     Assignment,
     Booklet,
+    ChosenLevels,
     Consent,
     PanelIdentity,
+    Posting,
     Respondent,
     Sitting,
     Slot,
@@ -102,16 +104,18 @@ def study_of(slug: str) -> Study:
     return study
 
 
-def refuse_before_opening(study: Study) -> None:
-    """Strangers do not learn which studies are being prepared: a study that was never open is not there for them.
+def refuse_before_opening(study: Study, *, invited: bool = False) -> None:
+    """Strangers do not learn which studies are being prepared: a study that was never open is not there for them. A
+    test copy never is.
 
     Args:
         study: as `study_of` gave it.
+        invited: to a test copy, by a signed address of it or as a simulated person.
 
     Raises:
-        NotFound: no stage of it was ever open. The same as if there were no such study.
+        NotFound: no stage of it was ever open, or it is a test copy. The same as if there were no such study.
     """
-    if not study.was_opened:
+    if not (invited if study.is_test else study.was_opened):
         raise unknown_study()
 
 
@@ -199,6 +203,7 @@ def begin_sitting(
     simulated: bool = False,
     browser: str = "",
     address: str = "",
+    levels: Mapping[str, str] | None = None,
 ) -> Sitting:
     """Store consent and begin. Repeated by the same person and submission, it returns the same sitting; `is_new` says
     which of the two it was.
@@ -206,6 +211,7 @@ def begin_sitting(
     Args:
         browser: the secret of the person's browser, if they came by one.
         address: the network address of a person who may be made up; empty for others, who are not counted.
+        levels: of a test copy's conditions, chosen by who walks through it; the others are drawn.
 
     Raises:
         EntryRefused: closed, full, the person took part under another submission, or too many began from there.
@@ -213,7 +219,8 @@ def begin_sitting(
     # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
     stage = count_arrival(study)
     panel, respondent = panels.of_study(study), Respondent(study=study, is_simulated=simulated)
-    panel_decides = type(panel).admit is not Panel.admit  # It is asked before there is a row of the person.
+    # It is asked before there is a row of the person. Of who walks through a test copy it knows nothing.
+    panel_decides = type(panel).admit is not Panel.admit and (simulated or not study.is_test)
     may_begin = False
     if stage is not None:
         sql, values = _may_begin(stage, study, ids)
@@ -227,6 +234,8 @@ def begin_sitting(
     if stage is None:
         raise _closed()
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
+    if simulated and (why := why_no_simulated_people(study)):
+        raise EntryRefused(why, code="not_for_simulated_people")
     refuse_people_of_others(study, ids)
     if not may_begin:
         raise _full()
@@ -257,6 +266,8 @@ def begin_sitting(
             given_at=now,
         )
     )
+    if levels and study.is_test:
+        ChosenLevels.objects.create(sitting=sitting, levels=dict(levels))
     draw_for_sitting(sitting, stage)
     if sitting.current_block.kind == "items":
         if not claim_booklet(sitting, now=now):
@@ -264,6 +275,19 @@ def begin_sitting(
         update(sitting, "booklet")
     sitting.is_new = True
     return sitting
+
+
+def why_no_simulated_people(study: Study) -> str:
+    """Why simulated people may not take part in this study itself; empty if they may. Where one begins, it is asked
+    under the stage's lock, which a posting takes too before it is drafted or published."""
+    if study.is_test:
+        return ""
+    instead = f"run simulate {study.slug} --test, which sends them through its test copy"
+    if Posting.objects.filter(study=study).exists():
+        return f"{study.slug} has a posting: simulated people would take real people's places; {instead}"
+    if Respondent.objects.filter(study=study, is_simulated=False).exists():
+        return f"real people have taken part in {study.slug}, and simulated answers would be among theirs; {instead}"
+    return ""
 
 
 def _may_begin(stage: Stage, study: Study, ids: PanelIds) -> Expression:

@@ -71,6 +71,8 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     Raises:
         FileErrors: the file is not one that a study could be created from.
     """
+    if study.is_test:
+        raise StateRefused(f"{study.slug} is a test copy: amend the study itself, then renew its test copy")
     new = checked_study(text=text, source_name=source_name, instead_of=study, reader=by)
     # Parse both again: a key that a later release added then counts with its default, not as a change.
     before = study.config.model_dump(mode="json", warnings=not study.config.problems)

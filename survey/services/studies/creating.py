@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from pydantic import BaseModel, ValidationError
 
 from predictors.errors import PredictorError
@@ -133,7 +134,8 @@ def _taken(slug: str) -> str:
 
 def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None, reader: Any) -> None:
     """Other studies and the bank that the file names. What the file named before may stay."""
-    studies, before = Study.objects.all(), instead_of.config.panel.exclude_people_of if instead_of else []
+    studies: QuerySet[Study] = Study.objects.real()
+    before = instead_of.config.panel.exclude_people_of if instead_of else []
     if reader is not None:
         studies = rights.visible(reader, studies)
         banks = rights.visible_banks(reader)

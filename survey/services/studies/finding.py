@@ -11,7 +11,7 @@ def find_study(slug: str) -> Study:
     """
     study = Study.objects.select_related("bank").filter(slug=slug).first()
     if study is None:
-        slugs = list(Study.objects.values_list("slug", flat=True)[:10])
+        slugs = list(Study.objects.real().values_list("slug", flat=True)[:10])
         raise NotFound(f"no study is called {slug!r}; there are: {', '.join(slugs) or 'none yet'}")
     return study
 

@@ -167,6 +167,8 @@ def _refuse_last_owner(member: StudyMembership) -> None:
 
 
 def _lock(study: Study) -> None:
+    if study.is_test:
+        raise StateRefused(f"{study.slug} is a test copy: its members are those of the study itself")
     Study.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=study.pk)
 
 

@@ -199,6 +199,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
         CompletionCode.objects.get(outcome="completed"), code=CompletionCode.objects.get(outcome="study_full").code
     ),
     "study_locked_with_a_hash": lambda w: change(w.stage.study, locked_sha256=""),
+    "study_test_copy_by_its_name": lambda w: change(w.stage.study, slug="cast_test"),
     "amendment_has_a_reason": lambda w: change(w.a(Amendment), reason=""),
     "amendment_changes_the_file": lambda w: change(w.a(Amendment), new_sha256="0" * 64),
     "sitting_withdrawn_is_not_live": lambda w: change(w.sitting, withdrawn_at=timezone.now()),
@@ -398,6 +399,7 @@ FURTHER: dict[str, list[Callable[[World], Any]]] = {
         lambda w: double(w.a(AssignmentCondition), level="another", probability=0.25, seed=99),
     ],
     "study_locked_with_a_hash": [lambda w: change(w.stage.study, locked_at=None)],
+    "study_test_copy_by_its_name": [lambda w: change(w.stage.study, test_of=w.stage.study)],
     "stage_past_draft_has_a_plan": [
         lambda w, state=state: change(w.stage, state=state, plan_sha256="", snapshot_sha256="s")
         for state in ("planned", "paused", "closing", "frozen")

@@ -14,6 +14,7 @@ from survey.models import EntryLink
 from survey.printed_screens import copying, walking
 from survey.printed_screens.walking import MOST_COMBINATIONS, chosen_combinations, undone
 from survey.services.base import keys
+from survey.services.studies import test_copies
 from survey.study_file import StudyConfig
 from tests import cast
 
@@ -255,3 +256,18 @@ def test_very_many_combinations_are_shown_one_factor_at_a_time() -> None:
     chosen = chosen_combinations(config)
     assert MOST_COMBINATIONS < 3**6 and len(chosen) == 1 + 6 * 2
     assert len(chosen_combinations(config.model_copy(update={"conditions": config.conditions[:2]}))) == 9
+
+
+def test_the_slider_is_printed_although_a_script_shows_it(written: Written) -> None:
+    tracks = [
+        found
+        for path in (written / "en").glob("*.html")
+        for found in re.findall(r"<\w+[^>]*data-track[^>]*>", path.read_text())
+    ]
+    assert tracks and not [track for track in tracks if "hidden" in track]
+
+
+def test_the_screens_of_a_test_copy_are_those_of_the_study(tmp_path: Path) -> None:
+    copy = test_copies.make_copy(cast.study(**SHORT))
+    call_command("screens", copy.slug, out=tmp_path)
+    assert (tmp_path / "index.html").exists()

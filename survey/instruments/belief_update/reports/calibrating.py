@@ -46,7 +46,7 @@ class HumanCalibration:
 
 def people_studies(study: Study) -> list[Study]:
     """Studies in which people answered questions of the same bank themselves."""
-    others = Study.objects.filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
+    others = Study.objects.real().filter(bank=study.bank_id).exclude(pk=study.pk).order_by("slug")
     return list(others.filter(instrument=OwnAnswers.name))
 
 

@@ -54,6 +54,10 @@ def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
     """The codebook as Markdown."""
     files = textwrap.fill(f"{FILES} {instruments.of_study(study).codebook_note}", width=120)
     lines = [CODEBOOK_PREFACE.format(instrument=study.instrument, files=files)]
+    if study.is_test:
+        lines.append(
+            "This is an export of a test copy: nobody in it took part in a study (`is_test` is 1 in each row).\n"
+        )
     if levels:
         lines.append(f"Only answers under {in_words(levels)} are in answers.csv and in the instrument's own files.\n")
     current = ""

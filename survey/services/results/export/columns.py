@@ -267,6 +267,11 @@ AFTER = (
 )
 
 
+# The last column of every table of a test copy's export. The study's own export has no such column.
+IS_TEST = Column("is_test", "0 or 1", "1: the row comes from the test copy of a study. Nothing in it was measured.")
+
+
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    return [*(core.column for core in BEFORE), *instruments.of_study(study).columns, *(c.column for c in AFTER)]
+    columns = [*(core.column for core in BEFORE), *instruments.of_study(study).columns, *(c.column for c in AFTER)]
+    return [*columns, IS_TEST] if study.is_test else columns

@@ -9,6 +9,7 @@ from survey.exceptions import NotFound
 from survey.models import Assignment, Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
+from survey.services.results.export.columns import IS_TEST
 from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
@@ -45,8 +46,16 @@ def _with_reports(study: Study, own: Iterable[ExtraFile], levels: Mapping[str, s
     names = set(RESERVED)
     for file in own:
         names.add(file.name)
-        yield file
-    yield from reports.export_files(study, levels, names)
+        yield _marked(study, file)
+    for file in reports.export_files(study, levels, names):
+        yield _marked(study, file)
+
+
+def _marked(study: Study, file: ExtraFile) -> ExtraFile:
+    """With a column that says so, if it is of a test copy."""
+    if not study.is_test:
+        return file
+    return ExtraFile(file.name, (*file.columns, IS_TEST), ((*row, True) for row in file.rows))
 
 
 def file_heads(study: Study) -> Iterable[ExtraFile]:

@@ -126,7 +126,8 @@ def values_of(row: ExportRow, study: Study) -> list[Any]:
         instrument.export_values(row.assignment) if row.assignment else [None] * len(instrument.columns)
     )
     own = shown_values(study, [column.name for column in instrument.columns], own, instrument.telling_columns)
-    return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
+    values = [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
+    return [*values, True] if study.is_test else values
 
 
 def answer_rows(

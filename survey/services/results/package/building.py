@@ -76,6 +76,11 @@ CROISSANT_CONTEXT: dict[str, Any] = {
 
 
 def _check(study: Study, given: Given) -> None:
+    if study.is_test and given.one("audience") == PUBLIC:
+        raise HunchError(
+            f"audience: {study.slug} is a test copy, in which nothing was measured: take internal, or the study itself",
+            code="invalid",
+        )
     if (doi := given.one("doi")) and not DOI.fullmatch(doi):
         raise HunchError(f"doi: {doi!r} is no DOI; write it as 10.5281/zenodo.1234567", code="invalid")
     if not re.fullmatch(r"\d+\.\d+\.\d+", given.one("version"), re.ASCII):

@@ -17,7 +17,7 @@ from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.banks import importing as question_banks
-from survey.services.studies import finding
+from survey.services.studies import finding, test_copies
 
 from ...reports.alignment_files import read_questions, read_sample
 from ...reports.calibrating import people_studies
@@ -138,7 +138,9 @@ class Command(ReportCommand):
 def _people_study(study: Study, named: str | None) -> list[str]:
     """The named study, which must exist; else the only one in which people answer questions of the bank."""
     if named is not None:
-        return [finding.find_study(named).slug]
+        people = finding.find_study(named)
+        test_copies.refuse_copy(people, "gives no figure beside another study's")
+        return [people.slug]
     there = people_studies(study)
     return [there[0].slug] if len(there) == 1 else []
 

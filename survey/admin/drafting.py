@@ -1,0 +1,275 @@
+"""Pages that make a posting: drafting one at the panel, taking up one that was made there, and offering more places."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from survey.contracts import panels
+from survey.exceptions import HunchError
+from survey.models import Posting, Stage, Study
+from survey.panels import money, posting_checks, postings
+from survey.panels.addresses import public_root
+from survey.panels.asking import can_ask
+from survey.read_only_admin import ReadOnlyAdmin
+from survey.services.base import rights
+from survey.services.base.rights import Right
+from survey.services.sittings.hourly_pay import hourly_pay
+
+from .sums import sum_error
+
+MOST_PLACES = 100_000
+MOST_CENTS = 1_000_000
+
+
+class StageForm(forms.Form):
+    """Which stage people are sent to."""
+
+    stage = forms.TypedChoiceField(label="Stage", coerce=int)
+
+    def __init__(self, study: Study, data: Mapping[str, Any] | None = None, **options: Any) -> None:
+        super().__init__(data, **options)
+        self.stages = {
+            stage.index: stage
+            for stage in study.stages.select_related("study__bank").order_by("index")
+            if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN)
+        }
+        field: Any = self.fields["stage"]
+        field.choices = [(index, f"{index}, {stage.get_state_display()}") for index, stage in self.stages.items()]
+
+    @property
+    def chosen(self) -> Stage:
+        return self.stages[self.cleaned_data["stage"]]
+
+
+class DraftForm(StageForm):
+    places = forms.IntegerField(min_value=1, max_value=MOST_PLACES, help_text="More can be added later, never fewer.")
+    reward = forms.IntegerField(
+        min_value=1,
+        max_value=MOST_CENTS,
+        help_text="For each person, in cents or pence.",
+    )
+    root = forms.RegexField(
+        r"^https?://[^\s/?#]+/?$",
+        label="Address of this server",
+        help_text="Scheme and host under which people reach it, such as https://study.example.org.",
+        error_messages={"invalid": "Write scheme and host alone, such as https://study.example.org."},
+    )
+
+
+class AdoptForm(StageForm):
+    external_id = forms.CharField(
+        max_length=64, strip=True, label="The panel's id", help_text="Of the study, as its page at the panel shows it."
+    )
+
+
+class PlacesForm(forms.Form):
+    more = forms.IntegerField(min_value=1, max_value=MOST_PLACES, label="Places to add")
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a draft would be, before the panel is asked: whether it could be published, and what it may cost."""
+
+    checks: list[posting_checks.PostingCheck]
+    cents: int
+    committed: int
+    cap: int | None
+    pay: Any
+
+    @property
+    def stops(self) -> int:
+        return sum(bool(one.problem) and one.stops for one in self.checks)
+
+
+def outlook_of(stage: Stage, *, places: int, reward: int) -> Outlook:
+    study = stage.study
+    return Outlook(
+        checks=posting_checks.checks(stage, places=places, reward=reward),
+        cents=posting_checks.cost_of(study, places, reward),
+        committed=money.committed(study),
+        cap=study.config.panel.spending_cap,
+        pay=hourly_pay(study, reward=reward),
+    )
+
+
+def may_draft(user: Any, study: Study) -> bool:
+    """Whether the user is offered to post the study."""
+    has_client = panels.of_study(study).client is not None
+    return has_client and not study.is_test and rights.may(user, Right.RECRUIT, study.pk)
+
+
+class PostingPages(ReadOnlyAdmin):
+    """What all pages of postings share."""
+
+    def _require(self, request: HttpRequest, right: Right, posting: Posting) -> None:
+        rights.require(request.user, right, posting.study_id)
+        if not self.has_view_permission(request, posting):
+            raise PermissionDenied
+
+    def _act(self, request: HttpRequest, posting: Posting, label: str, act: Callable[[], str]) -> HttpResponse:
+        try:
+            messages.success(request, act())
+        except HunchError as exc:
+            messages.error(request, f"{label}: {exc.message}")
+        return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[posting.pk]))
+
+    def _posting(self, request: HttpRequest, pk: Any) -> Posting:
+        rows = self.visible_to(request.user, Posting.objects.select_related("study__bank", "stage__study"))
+        posting: Posting | None = rows.filter(pk=pk).first() if str(pk).isdecimal() else None
+        if posting is None:
+            raise Http404
+        return posting
+
+    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+        return TemplateResponse(
+            request,
+            f"admin/survey/posting/{template}",
+            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
+        )
+
+
+class DraftingPages(PostingPages):
+    """Mixed into the postings' admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("draft/<int:study>/", wrap(self.draft_view), name="survey_posting_draft"),
+            path("adopt/<int:study>/", wrap(self.adopt_view), name="survey_posting_adopt"),
+            path("<int:pk>/places/", wrap(self.places_view), name="survey_posting_places"),
+            *super().get_urls(),
+        ]
+
+    def draft_view(self, request: HttpRequest, study: int) -> HttpResponse:
+        """The first button says what would happen; only the second one makes the draft. Nobody sees it at the panel
+        until somebody who may spend publishes it."""
+        found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
+        first = self._next_stage(found)
+        panel = found.config.panel
+        initial = {
+            "stage": first.index if first else None,
+            "places": postings.places_of(first) if first else None,
+            "reward": panel.reward,
+            "root": public_root(),
+        }
+        form = DraftForm(found, request.POST if request.method == "POST" else None, initial=initial)
+        outlook, problem = None, ""
+        if request.method == "POST" and form.is_valid():
+            places, reward = form.cleaned_data["places"], form.cleaned_data["reward"]
+            if "draft" in request.POST:
+                try:
+                    made = postings.draft(
+                        form.chosen,
+                        places=places,
+                        reward=reward,
+                        root=form.cleaned_data["root"].rstrip("/"),
+                        by=request.user,
+                        via="admin",
+                    )
+                except HunchError as exc:
+                    problem = exc.message
+                else:
+                    messages.success(request, f"The draft is at the panel, with {made.places} places.")
+                    return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[made.pk]))
+            outlook = outlook_of(form.chosen, places=places, reward=reward)
+        elif request.method != "POST" and first is not None and panel.reward is not None:
+            outlook = outlook_of(first, places=int(initial["places"] or 0), reward=panel.reward)
+        return self._page(
+            request,
+            "draft.html",
+            title=f"Draft a posting of {found.slug}",
+            study=found,
+            form=form,
+            outlook=outlook,
+            problem=problem,
+            currency=panel.currency,
+            panel=panels.of_study(found),
+            can_be_asked=can_ask(panel.kind),
+            is_over=first is None,
+        )
+
+    def adopt_view(self, request: HttpRequest, study: int) -> HttpResponse:
+        """Take up a study that somebody made on the panel's own pages."""
+        found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
+        first = self._next_stage(found)
+        initial = {"stage": first.index if first else None}
+        form = AdoptForm(found, request.POST if request.method == "POST" else None, initial=initial)
+        if request.method == "POST" and form.is_valid():
+            try:
+                made = postings.adopt(form.chosen, form.cleaned_data["external_id"], by=request.user, via="admin")
+            except HunchError as exc:
+                form.add_error("external_id", exc.message)
+            else:
+                messages.success(request, "The panel's study is a posting now.")
+                return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[made.pk]))
+        return self._page(
+            request,
+            "adopt.html",
+            title=f"Take up a study of the panel for {found.slug}",
+            study=found,
+            form=form,
+            panel=panels.of_study(found),
+            can_be_asked=can_ask(found.config.panel.kind),
+            is_over=first is None,
+        )
+
+    def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Offer more places. The first button says what they cost; only whoever then types the sum offers them."""
+        posting = self._posting(request, pk)
+        self._require(request, Right.SPEND, posting)
+        form = PlacesForm(request.POST if request.method == "POST" else None)
+        cents, error = None, ""
+        if request.method == "POST" and form.is_valid():
+            more = form.cleaned_data["more"]
+            cents = more * posting.reward
+            error = sum_error(request, cents, posting.currency) if "add" in request.POST else ""
+            if "add" in request.POST and not error:
+                return self._act(request, posting, "More places", lambda: _more_places(posting, more, request.user))
+        return self._page(
+            request,
+            "places.html",
+            title=f"More places: {posting}",
+            posting=posting,
+            form=form,
+            cents=cents,
+            error=error,
+            committed=money.committed(posting.study),
+            cap=posting.study.config.panel.spending_cap,
+        )
+
+    def _study(self, request: HttpRequest, pk: int) -> Study:
+        found = rights.visible(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
+        if found is None:
+            raise Http404
+        rights.require(request.user, Right.RECRUIT, found.pk)
+        return found
+
+    @staticmethod
+    def _next_stage(study: Study) -> Stage | None:
+        over = (Stage.State.CLOSING, Stage.State.FROZEN)
+        return study.stages.select_related("study__bank").exclude(state__in=over).order_by("index").first()
+
+
+def _without_a_panel(study: Study) -> str:
+    """Why the study can never be posted; empty if it can."""
+    if study.is_test:
+        return "This is a test copy, which is never posted. Post the study itself."
+    panel = panels.of_study(study)
+    if panel.client is None:
+        return f'The study file says panel.kind = "{panel.name}", which has no panel that the study could be posted at.'
+    return ""
+
+
+def _more_places(posting: Posting, more: int, user: Any) -> str:
+    return f"It has {postings.add_places(posting, more, by=user, via='admin').places} places now."
