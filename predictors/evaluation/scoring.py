@@ -229,7 +229,7 @@ class TextScore:
             raise PredictorError(f"log_probabilities: shape {values.shape}; give one number a token.")
         read = values[~np.isnan(values)]
         if (read > 0).any():
-            raise PredictorError("log_probabilities: one is above 0, which no probability has; give natural logarithms.")
+            raise PredictorError("log_probabilities: one is above 0; give natural logarithms of probabilities.")
         if words < 0 or characters < 0:
             raise PredictorError("words, characters: must not be negative.")
         possible = read[np.isfinite(read)]
@@ -380,7 +380,7 @@ def text_intervals(
 
 
 def percentile_interval(values: Floats, level: float) -> tuple[float, float] | None:
-    """The middle share `level` of the values, infinite ones counted as largest; None where half of them are undefined."""
+    """The middle share `level` of the values, infinite ones the largest; None where more than half are undefined."""
     defined = np.sort(values[~np.isnan(values)])
     if not len(defined) or 2 * len(defined) < len(values):
         return None
