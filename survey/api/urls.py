@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import researchers, respondents
+from . import readings, researchers, respondents
 
 app_name = "api"
 urlpatterns = [
@@ -16,6 +16,7 @@ urlpatterns = [
     path("studies/<slug:slug>/reports/<slug:name>/", researchers.ReportOfStudy.as_view(), name="report"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
+    path("readings/", readings.ReadingList.as_view(), name="readings"),
     path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),
     path("sitting/left/", respondents.LeftScreens.as_view(), name="sitting-left"),
     path("sitting/report/", respondents.QuestionReports.as_view(), name="sitting-report"),

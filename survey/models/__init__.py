@@ -20,6 +20,7 @@ from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
+from .reading import NgramModel, QuestionText, Reading
 from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
@@ -71,6 +72,7 @@ __all__ = [
     "Leased",
     "Look",
     "ModelAnswer",
+    "NgramModel",
     "PanelIdentity",
     "Payment",
     "PaymentBatch",
@@ -79,6 +81,8 @@ __all__ = [
     "PredictorRun",
     "Question",
     "QuestionReport",
+    "QuestionText",
+    "Reading",
     "RecoveryCodes",
     "Respondent",
     "Response",

@@ -11,7 +11,7 @@ from predictors.readings import Detail, Text, parse_source
 from predictors.readings.completions import CompletionReader, places_of
 from predictors.readings.reading import make_tokens, without_gaps
 from predictors.readings.windows import windows_of
-from tests.predictors.fake_endpoint import FakeEndpoint, Raw, fake_endpoint, refusal
+from tests.predictors.fake_endpoint import FakeEndpoint, Raw, refusal, running
 from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
 
 TEXTS = [
@@ -244,7 +244,7 @@ def test_tokens_that_do_not_spell_the_text_are_noticed(strings):
 
 @pytest.fixture
 def endpoint():
-    with fake_endpoint() as fake:
+    with running() as fake:
         yield fake
 
 
