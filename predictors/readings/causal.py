@@ -82,7 +82,7 @@ class CausalReader:
         tokenizer, self._model = _loaded(checkpoint, folder, gguf)
         self._model = self._model.to(self.device).eval()
         self._tokenizer = tokenizer.backend_tokenizer
-        self._begin = _begin_of_text(tokenizer)
+        self._begin = _begin_of_text(tokenizer, known=self._model.get_input_embeddings().weight.shape[0])
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # A text that holds "</s>" means these letters.
@@ -359,9 +359,12 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _begin_of_text(tokenizer: Any) -> int | None:
-    """The token that this model puts before every text; None where it has none."""
-    if tokenizer.bos_token_id is not None:
+def _begin_of_text(tokenizer: Any, *, known: int) -> int | None:
+    """The token that this model puts before every text; None where it has none.
+
+    A tokenizer may name one by default that is beyond the `known` tokens of the model: then it is not the model's own.
+    """
+    if tokenizer.bos_token_id is not None and tokenizer.bos_token_id < known:
         return int(tokenizer.bos_token_id)
     with_it = tokenizer.backend_tokenizer.encode("a", add_special_tokens=True)
     return int(with_it.ids[0]) if with_it.special_tokens_mask[:1] == [1] else None

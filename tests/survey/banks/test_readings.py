@@ -258,7 +258,7 @@ def test_training_texts_give_a_ratio_and_are_noticed_in_the_test(tmp_path, capsy
     call_command("perplexity", test, model=["ngram:heart"], train=train)
     assert "overfitted" in capsys.readouterr().err
     call_command("perplexity", train, model=["ngram:heart"], train=train)
-    assert "1 of the 1 test texts are training texts too" in capsys.readouterr().err
+    assert "1 of the 1 test texts are training texts" in capsys.readouterr().err
 
 
 def test_a_bank_is_read_by_task(capsys):
