@@ -5,12 +5,11 @@ vocabulary, the column of each next token. Loading the model does not count on e
 Rounds alternate in one process; medians are reported, of wall and of processor seconds. The numbers of both sides are
 compared token by token.
 
-    python benchmarks/reading_speed.py [--texts 200] [--rounds 5] [--threads 2] [--model FOLDER] [--device auto]
+    python benchmarks/reading_speed.py [--texts 200] [--words 12] [--rounds 5] [--model FOLDER] [--device auto]
 
 Without --model a causal model with random weights is made (4 layers of 256, a vocabulary of 30,522 with the bundled
-tokenizer): its speed does not depend on what the weights are. The texts are questions of 4 to 136 words
-(`../shared/data/questions.csv`, or random words of similar length), and every tenth is several of them in a row. The last
-line is JSON.
+tokenizer): its speed does not depend on what the weights are. The texts are words of questions in a row
+(`../shared/data/questions.csv`, or random words), of log-normal lengths. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ LONGEST = 512
 
 
 def mixed_texts(count: int, median_words: float) -> list[Text]:
-    """Texts whose lengths are log-normal: of a median of 12 words, two thirds have 5 to 27, and one in fifty over 60."""
+    """Texts of log-normal lengths: with a median of 12 words, two thirds have 5 to 27 and one in fifty more than 60."""
     rng = np.random.default_rng(0)
     words = " ".join(question_texts(longest=None)).split()
     lengths = np.clip(rng.lognormal(np.log(median_words), 0.8, count), 3, 300).astype(int)

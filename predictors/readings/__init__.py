@@ -4,7 +4,7 @@ A reader knows no estimator and nothing of the survey. Importing this package lo
 and transformers are imported by `predictors.readings.causal`, on first use.
 """
 
-from predictors.readings.reading import NO_DETAIL, READING_VERSION, Detail, Reader, Text, TextReading
+from predictors.readings.reading import NO_DETAIL, READING_VERSION, Detail, Text, TextReader, TextReading
 from predictors.readings.sources import SCHEMES, Source, parse_source
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "READING_VERSION",
     "SCHEMES",
     "Detail",
-    "Reader",
     "Source",
     "Text",
+    "TextReader",
     "TextReading",
     "parse_source",
 ]

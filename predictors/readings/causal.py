@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +107,7 @@ class CausalReader:
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
-        """As in `Reader`. Without a begin-of-text token the first token of a text is not read, and is NaN."""
+        """As in `TextReader`. Without a begin-of-text token the first token of a text is not read, and is NaN."""
         done = 0
         rng = torch.Generator().manual_seed(detail.seed)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
@@ -323,6 +324,10 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
 
     if gguf is None:
         check_causal(checkpoint, read_config(checkpoint, folder))
+    elif find_spec("gguf") is None:
+        raise CheckpointError(
+            f"model: {checkpoint} is a GGUF file, which needs the package gguf: pip install 'hunch[gguf]'."
+        )
     options: dict[str, Any] = {"gguf_file": gguf} if gguf else {"use_safetensors": True}
     try:
         with without_bars():
@@ -337,12 +342,6 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
                 output_loading_info=True,
                 **options,
             )
-    except ImportError as exc:
-        if gguf is None:
-            raise
-        raise CheckpointError(
-            f"model: {checkpoint} is a GGUF file, which needs the package gguf: pip install 'hunch[gguf]'."
-        ) from exc
     except Exception as exc:  # transformers, safetensors and gguf raise a dozen kinds for damaged or unknown models
         raise CheckpointError(
             f"model: {checkpoint} cannot be used as a causal language model ({type(exc).__name__}: "

@@ -38,7 +38,7 @@ class CompletionReader:
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
-        """As in `Reader`.
+        """As in `TextReader`.
 
         Raises:
             EndpointError: the server cannot be reached, refuses a text, or lists no log-probabilities of it. The

@@ -67,7 +67,7 @@ class OrderLine:
     train: TextScore
 
 
-class NgramModel:
+class NgramReader:
     """An n-gram model. `vocabulary` has <unk> and END, which are predicted, and the beginning, which is not.
 
     Raises:
@@ -87,7 +87,7 @@ class NgramModel:
     @classmethod
     def train(
         cls, texts: Sequence[str], *, order: int, unit: str = "word", smoothing: str = "kneser_ney"
-    ) -> NgramModel:
+    ) -> NgramReader:
         """Count the units of n texts.
 
         Raises:
@@ -214,7 +214,7 @@ class NgramModel:
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
-        """As in `Reader`; the last token of each text is its END."""
+        """As in `TextReader`; the last token of each text is its END."""
         if detail.is_wanted:
             raise PredictorError("top, samples: an n-gram model does not list what it expected; leave them out.")
         tokenizer = self.tokenizer
@@ -272,7 +272,7 @@ class NgramModel:
                 np.save(file, np.stack(level).astype("<i8"), allow_pickle=False)
 
     @classmethod
-    def load(cls, folder: Path) -> NgramModel:
+    def load(cls, folder: Path) -> NgramReader:
         """Read back what `save` wrote.
 
         Raises:
@@ -312,8 +312,8 @@ class _Table(NamedTuple):
         return cls(
             counts.astype(np.float64),
             counts - discount,
-            np.bincount(context, weights=counts, minlength=size),
-            np.bincount(context, weights=discount, minlength=size),
+            np.bincount(context, weights=counts.astype(np.float64), minlength=size).astype(np.float64),
+            np.bincount(context, weights=discount, minlength=size).astype(np.float64),
         )
 
 

@@ -104,12 +104,13 @@ class TextReading:
         return [text[start:end] for start, end in zip(self.tokens["start"], self.tokens["end"], strict=True)]
 
 
-class Reader(Protocol):
-    """What reads texts.
+class TextReader(Protocol):
+    """What reads texts."""
 
-    source: SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
-    reads a text always alike.
-    """
+    @property
+    def source(self) -> str:
+        """SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
+        reads a text always alike."""
 
     source: str
 

@@ -56,7 +56,7 @@ class ReadingSerializer(serializers.Serializer[Any]):
     language_model = serializers.CharField()
     text_sha256 = serializers.CharField(help_text="Of the text in UTF-8, without markup.")
     characters = serializers.IntegerField()
-    source = serializers.CharField(help_text="What read it.")
+    source = serializers.CharField(help_text="What read it.")  # type: ignore[assignment]
     tokenizer_sha256 = serializers.CharField(help_text="Tokens of other tokenizers do not compare.")
     reads_end = serializers.BooleanField(help_text="Whether the last token is the end of the text.")
     code_version = serializers.CharField()

@@ -10,8 +10,7 @@ from django.db import IntegrityError, transaction
 
 from predictors import readings
 from predictors.errors import PredictorError
-from predictors.readings.ngrams import NgramModel as Model
-from predictors.readings.ngrams import OrderLine, units_of
+from predictors.readings.ngrams import NgramReader, OrderLine, units_of
 from survey.exceptions import HunchError, NotFound
 from survey.models import NgramModel
 from survey.services.base import files
@@ -61,7 +60,7 @@ def train(
     if not kept:
         learnt, kept = _parted(learnt, unit)
     try:
-        model = Model.train(learnt, order=order, unit=unit, smoothing=smoothing)
+        model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing)
         lines = model.overfitting(learnt, kept)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
@@ -98,14 +97,14 @@ def _parted(texts: Sequence[str], unit: str) -> tuple[list[str], list[str]]:
         return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], kept
     if len(texts) != 1:
         return list(texts), []
-    _units, starts, _ends = units_of(texts[0], unit) if unit in ("word", "character") else ([], [], [])
+    _units, starts, _ends = units_of(texts[0], unit)
     if len(starts) < TEST_SHARE:
         return list(texts), []
     cut = int(starts[len(starts) - len(starts) // TEST_SHARE])
     return [texts[0][:cut]], [texts[0][cut:]]
 
 
-def load(name: str) -> Model:
+def load(name: str) -> NgramReader:
     """The model that was stored under a name.
 
     Raises:
@@ -117,6 +116,6 @@ def load(name: str) -> Model:
         known = ", ".join(NgramModel.objects.values_list("name", flat=True)[:10]) or "none"
         raise NotFound(f"no n-gram model is called {name!r}; there are: {known}; train_ngram makes one")
     try:
-        return Model.load(files.folder_of(row.files))
+        return NgramReader.load(files.folder_of(row.files))
     except (ValueError, FileNotFoundError) as exc:
         raise HunchError(f"ngram:{name}: {exc}") from exc

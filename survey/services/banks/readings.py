@@ -15,7 +15,7 @@ from django.db import transaction
 
 from predictors.endpoints import Endpoint
 from predictors.errors import PredictorError
-from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Reader, Source, Text, TextReading
+from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Source, Text, TextReader, TextReading
 from predictors.readings.sources import ENDPOINT, FILE, LOCAL
 from survey.exceptions import HunchError
 from survey.models import Bank, LanguageModel, QuestionText, Reading
@@ -107,7 +107,7 @@ def read(
     return Readings(source, [found[sha256] for sha256 in hashes], before, unused)
 
 
-def _reader_of(source: Source) -> Reader:
+def _reader_of(source: Source) -> TextReader:
     if source.scheme == LOCAL:
         from predictors.readings.causal import CausalReader
 
