@@ -112,8 +112,6 @@ class TextReader(Protocol):
         """SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
         reads a text always alike."""
 
-    source: str
-
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:

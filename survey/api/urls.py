@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import readings, researchers, respondents
+from . import jobs, readings, researchers, respondents
 
 app_name = "api"
 urlpatterns = [
@@ -14,9 +14,14 @@ urlpatterns = [
     path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
     path("studies/<slug:slug>/reports/", researchers.ReportList.as_view(), name="reports"),
     path("studies/<slug:slug>/reports/<slug:name>/", researchers.ReportOfStudy.as_view(), name="report"),
+    path("studies/<slug:slug>/reports/<slug:name>/files/", researchers.ReportFiles.as_view(), name="report-files"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
     path("readings/", readings.ReadingList.as_view(), name="readings"),
+    path("studies/<slug:slug>/jobs/", jobs.JobList.as_view(), name="jobs"),
+    path("studies/<slug:slug>/job-kinds/", jobs.JobKinds.as_view(), name="job-kinds"),
+    path("jobs/<int:number>/", jobs.JobOne.as_view(), name="job"),
+    path("jobs/<int:number>/files/<str:name>", jobs.JobFile.as_view(), name="job-file"),
     path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),
     path("sitting/left/", respondents.LeftScreens.as_view(), name="sitting-left"),
     path("sitting/report/", respondents.QuestionReports.as_view(), name="sitting-report"),

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from survey.exceptions import HunchError
+from survey.exceptions import FieldErrors, HunchError
 
 from .tables import Column
 
@@ -90,6 +90,49 @@ def _number(name: str, text: str, lowest: float, highest: float) -> float:
     return value
 
 
+class ArgumentErrors(FieldErrors):
+    """Arguments that are not accepted, one line for each."""
+
+    status = 400
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(errors)
+        self.message = "\n".join(f"{name}: {message}" for name, messages in errors.items() for message in messages)
+
+
+def check_arguments(
+    name: str,
+    arguments: Sequence[Argument],
+    given: Mapping[str, Sequence[str]],
+    *,
+    choices_of: Callable[[Argument], Sequence[str]],
+) -> Given:
+    """Every argument of what is called `name`, given or by default. Empty texts count as not given.
+
+    Raises:
+        ArgumentErrors: some are unknown, missing or given too often; every such problem.
+    """
+    known = {argument.name: argument for argument in arguments}
+    there_are = ", ".join(known) or "none"
+    problems: dict[str, list[str]] = {
+        unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in given if unknown not in known
+    }
+    found = Given()
+    for argument in arguments:
+        texts = tuple(text for text in given.get(argument.name, ()) if text)
+        if any("\x00" in text for text in texts):  # No database can look for it.
+            problems.setdefault(argument.name, []).append("holds a character that cannot be used")
+        if len(texts) > 1 and not argument.many:
+            problems.setdefault(argument.name, []).append(f"give it once, not {len(texts)} times")
+        if not texts and argument.required:
+            there = "" if argument.choices is None else f"; there are: {', '.join(choices_of(argument)) or 'none'}"
+            problems.setdefault(argument.name, []).append(f"name {argument.help}{there}")
+        found[argument.name] = texts or ((argument.default,) if argument.default else ())
+    if problems:
+        raise ArgumentErrors(problems)
+    return found
+
+
 @dataclass(frozen=True)
 class Linked:
     """A cell that is about a row of the database: a page links it to that row."""
@@ -164,6 +207,27 @@ class Findings:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Intake:
+    """Files that a report takes back, such as what people coded. `help` says which, in a sentence or two.
+
+    `largest`: bytes of one file; `most`: files at once.
+    """
+
+    title: str
+    help: str
+    largest: int = 512 * 1024
+    most: int = 5
+
+
+@dataclass(frozen=True)
+class TakenFile:
+    """A file as it was sent; `name` without a folder."""
+
+    name: str
+    content: bytes
+
+
 class Report(ABC):
     """One report. A subclass is imported when somebody asks for it."""
 
@@ -171,6 +235,18 @@ class Report(ABC):
     # The tables that every export of a study includes, by name with their columns: the codebook lists these before
     # anything is made. Such a table is made without arguments, or only with `condition` if the report has it.
     exported: ClassVar[Mapping[str, Sequence[Column]]] = {}
+
+    # Which files it takes back, by its page and the API; None: none.
+    intake: ClassVar[Intake | None] = None
+
+    def take(self, study: "Study", files: Sequence[TakenFile]) -> str:
+        """Check all files, then store what they hold; called in a transaction, with the study's row locked. Returns a
+        sentence on what was stored. Only reports with an `intake` need it.
+
+        Raises:
+            HunchError: a file cannot be used; names file, line and field. Nothing is stored then.
+        """
+        raise NotImplementedError
 
     def obstacle(self, study: "Study") -> str:
         """Why this study has no such report now, in a sentence that says what to do; empty if it has one. Every list of

@@ -10,6 +10,7 @@ from .checks import AttentionAnswer, DataChoice, QuestionReport
 from .door import DoorCount
 from .estimate import StoredEstimate
 from .exclusion import Exclusion
+from .job import Job
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
@@ -21,7 +22,7 @@ from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
 from .reading import NgramModel, QuestionText, Reading
-from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
+from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
 from .sitting import (
@@ -66,6 +67,7 @@ __all__ = [
     "Exclusion",
     "FormAnswer",
     "Item",
+    "Job",
     "JobStep",
     "KeyFingerprint",
     "LanguageModel",
@@ -77,6 +79,7 @@ __all__ = [
     "Payment",
     "PaymentBatch",
     "Posting",
+    "PostingPart",
     "PracticeAnswer",
     "PredictorRun",
     "Question",

@@ -32,6 +32,7 @@ from survey.models import (
     EntryLink,
     Evaluation,
     Item,
+    Job,
     JobStep,
     LanguageModel,
     ModelAnswer,
@@ -190,6 +191,7 @@ def one_row_of_everything(study: Study, superuser: User) -> None:
     )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     EntryLink.objects.create(study=study, number=1, token_hash="0" * 64, created_by=superuser)
+    Job.objects.create(study=study, kind="export", asked_by=superuser, asked_sha256="0" * 64)
 
 
 @pytest.fixture
@@ -232,6 +234,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
             booklet=booklet,
             position=1,
         )
+        Job.objects.create(study=twin, kind="export", asked_by=user, asked_sha256="0" * 64)
         EntryLink.objects.create(study=twin, number=1, token_hash=f"{number + 1:064}", created_by=owner)
         respondent = Respondent.objects.create(study=twin)
         store_identity(respondent=respondent, ids=panel_ids(number))

@@ -7,16 +7,30 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.cache import cache
+from django.db import DatabaseError, transaction
 from django.db.models import Subquery
 
 from survey.contracts import instruments
 from survey.contracts.instruments import InstrumentMissing
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, ReportEntry, ReportFile, Table
+from survey.contracts.reports import (
+    Argument,
+    ArgumentErrors,
+    Findings,
+    Given,
+    Layout,
+    Report,
+    ReportEntry,
+    ReportFile,
+    Table,
+    TakenFile,
+    check_arguments,
+)
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
@@ -59,16 +73,6 @@ CORE = (
         applies=lambda study: study.config.pilots > 0,
     ),
 )
-
-
-class ArgumentErrors(FieldErrors):
-    """Arguments that the report does not accept, one line for each."""
-
-    status = 400
-
-    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(errors)
-        self.message = "\n".join(f"{name}: {message}" for name, messages in errors.items() for message in messages)
 
 
 class ReportBroken(HunchError):
@@ -345,29 +349,9 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
     Raises:
         ArgumentErrors: some are unknown, missing or given too often; every such problem.
     """
-    known = {argument.name: argument for argument in report.arguments}
-    there_are = ", ".join(known) or "none"
-    problems: dict[str, list[str]] = {
-        name: [f"{entry.name} has no such argument; there are: {there_are}"] for name in given if name not in known
-    }
-    found = Given()
-    for name, argument in known.items():
-        texts = tuple(text for text in given.get(name, ()) if text)
-        if any("\x00" in text for text in texts):  # No database can look for it.
-            problems.setdefault(name, []).append("holds a character that cannot be used")
-        if len(texts) > 1 and not argument.many:
-            problems.setdefault(name, []).append(f"give it once, not {len(texts)} times")
-        if not texts and argument.required:
-            there = (
-                ""
-                if argument.choices is None
-                else f"; there are: {', '.join(choices_of(study, entry, argument)) or 'none'}"
-            )
-            problems.setdefault(name, []).append(f"name {argument.help}{there}")
-        found[name] = texts or ((argument.default,) if argument.default else ())
-    if problems:
-        raise ArgumentErrors(problems)
-    return found
+    return check_arguments(
+        entry.name, report.arguments, given, choices_of=lambda argument: choices_of(study, entry, argument)
+    )
 
 
 def pages_arguments(
@@ -388,6 +372,41 @@ def pages_arguments(
         elif argument.required:
             filled[argument.name] = choices_of(study, entry, argument, reader=reader)[:1]
     return {name: texts for name, texts in filled.items() if texts}
+
+
+def take(study: Study, name: str, files: Sequence[TakenFile], *, by: Any = None, via: str = "command") -> str:
+    """Have a report take files back, all of them or none, and record it in the audit. Returns what was stored, in a
+    sentence.
+
+    Raises:
+        NotFound: the study has no report of that name, or the report takes no files.
+        HunchError: there is an obstacle, or too many files, a file is too large, or what it holds cannot be used.
+        ReportBroken: it fails because of a bug in it.
+    """
+    entry, report = load(study, name)
+    intake = report.intake
+    if intake is None:
+        raise NotFound(f"{name}: this report takes no files")
+    if obstacle := _obstacle(entry, report, study):
+        raise StateRefused(obstacle)
+    if not 1 <= len(files) <= intake.most:
+        raise FieldErrors({"files": [f"choose 1 to {intake.most} files, not {len(files)}"]})
+    for file in files:
+        if len(file.content) > intake.largest:
+            message = f"{file.name[:60]}: has {len(file.content):,} bytes, and {intake.largest:,} are taken; split it"
+            raise FieldErrors({"files": [message]})
+    try:
+        with transaction.atomic():
+            Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+            message = report.take(study, files)
+            # Names of files may name people, and the audit names nobody.
+            taken = [{"bytes": len(file.content), "sha256": sha256(file.content).hexdigest()} for file in files]
+            auditing.record("take_report_files", study, by=by, via=via, report=name, files=taken)
+    except (HunchError, DatabaseError):
+        raise
+    except Exception as exc:
+        raise _fault(entry, exc, "cannot take files") from exc
+    return message
 
 
 def record_reading(

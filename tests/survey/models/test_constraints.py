@@ -30,6 +30,7 @@ from survey.models import (
     Erasure,
     Evaluation,
     FormAnswer,
+    Job,
     JobStep,
     LanguageModel,
     Look,
@@ -39,6 +40,7 @@ from survey.models import (
     Payment,
     PaymentBatch,
     Posting,
+    PostingPart,
     PracticeAnswer,
     PredictorRun,
     Question,
@@ -160,6 +162,7 @@ def one_row_of_everything() -> World:
     Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
     step = JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
     StoredEstimate.objects.create(study=stage.study, asked={}, asked_sha256="0" * 64)
+    Job.objects.create(study=stage.study, kind="export", asked_sha256="0" * 64)
     seen = {"value": 0.4, "standard_error": 0.05, "low": 0.2, "high": 0.6}
     Look.objects.create(stage=stage, number=1, at=now, answers_until=now, people=30, answers=90, reached=True, **seen)
     ScoringPart.objects.create(step=step, predictor_run=run, rows=b"", count=1, input_sha256="0" * 64)
@@ -176,6 +179,11 @@ def double(row: models.Model, **values: Any) -> None:
         field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key
     }
     type(row)._default_manager.create(**{**fields, **values})
+
+
+def two_parts(w: World) -> None:
+    for _ in range(2):
+        PostingPart.objects.create(posting=w.a(Posting), panel="prolific", external_id="one")
 
 
 def other_pseudonym(w: World) -> int:
@@ -236,6 +244,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "predictor_run_role_known": lambda w: change(w.a(PredictorRun), role="rival"),
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
     "posting_once_a_panel_study": lambda w: double(w.a(Posting), internal_name="two"),
+    "posting_part_once_a_panel": two_parts,
     "posting_reward_at_least_1": lambda w: change(w.a(Posting), reward=0),
     "posting_places_at_least_1": lambda w: change(w.a(Posting), places=0),
     "posting_pending_known": lambda w: change(w.a(Posting), pending="burn", pending_at=w.a(Submission).read_at),
@@ -267,6 +276,10 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "answer_collection_replies_at_least_1": lambda w: change(w.a(AnswerCollection), replies=0),
     "answer_collection_tokens_at_least_1": lambda w: change(w.a(AnswerCollection), max_tokens=0),
     "answer_collection_cap_needs_prices": lambda w: change(w.a(AnswerCollection), cost_cap=1),
+    "job_once_while_it_waits": lambda w: double(w.a(Job), key="other"),
+    "job_state_known": lambda w: change(w.a(Job), state="lost"),
+    "job_running_has_a_lease": lambda w: change(w.a(Job), state="running"),
+    "job_done_expires": lambda w: change(w.a(Job), state="done"),
     "job_step_once_an_input": lambda w: double(w.a(JobStep)),
     "job_step_state_known": lambda w: change(w.a(JobStep), state="lost"),
     "job_step_running_has_a_lease": lambda w: change(w.a(JobStep), state="running"),

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0025_fractions_and_uniform_pairs'),
+        ('survey', '0027_posting_parts'),
     ]
 
     operations = [
