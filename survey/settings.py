@@ -392,6 +392,8 @@ HUNCH_GENERIC_SECRET = read_shared_secret("HUNCH_GENERIC_SECRET")  # with which 
 
 HUNCH_PAUSE_AFTER_MINUTES = read_number("HUNCH_PAUSE_AFTER_MINUTES", default=5, lowest=0, highest=1440)
 HUNCH_NO_ARRIVALS_MINUTES = read_number("HUNCH_NO_ARRIVALS_MINUTES", default=60, lowest=0, highest=10080)
+# At most so often is the picture of a running study made, however many look at it.
+HUNCH_LIVE_SECONDS = read_number("HUNCH_LIVE_SECONDS", default=5, lowest=0, highest=3600)
 HUNCH_CAP_ALERT_PERCENT = read_number("HUNCH_CAP_ALERT_PERCENT", default=90, lowest=1, highest=101)
 HUNCH_DISK_ALERT_MB = read_number("HUNCH_DISK_ALERT_MB", default=2048, lowest=0, highest=1_000_000)
 HUNCH_ALERT_REPEAT_HOURS = read_number("HUNCH_ALERT_REPEAT_HOURS", default=6, lowest=1, highest=168)
@@ -482,6 +484,7 @@ TEMPLATES = [
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [Path(__file__).parent / "templates"],  # Ours before those of Django's admin.
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -563,6 +566,8 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays 
 DATA_UPLOAD_MAX_NUMBER_FILES = 5
 HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and whoever is not logged in: a form has a few hundred bytes
 HUNCH_MAX_ADMIN_BODY = MEGABYTE  # the largest form is the one with a study file, whose letters a form writes longer
+# A file with a bank. It is kept until it is confirmed, or for an hour.
+HUNCH_MAX_UPLOAD_BODY = 20 * MEGABYTE
 
 # A working day after the log-in, whatever was done since. Only researchers log in.
 SESSION_COOKIE_AGE = 12 * 3600

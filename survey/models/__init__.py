@@ -3,6 +3,7 @@
 Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
 """
 
+from .account import FirstAccountLink
 from .alert import Alert, WatchRecord
 from .amendment import Amendment
 from .audit import ApiToken, AuditEntry, AuditSeal
@@ -14,6 +15,7 @@ from .job import Job
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .live import LiveSnapshot
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
@@ -39,6 +41,7 @@ from .sitting import (
     Sitting,
 )
 from .study import CompletionCode, Stage, Study
+from .upload import Upload
 from .withdrawal import Withdrawal
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "Erasure",
     "Evaluation",
     "Exclusion",
+    "FirstAccountLink",
     "FormAnswer",
     "Item",
     "Job",
@@ -72,6 +76,7 @@ __all__ = [
     "KeyFingerprint",
     "LanguageModel",
     "Leased",
+    "LiveSnapshot",
     "Look",
     "ModelAnswer",
     "NgramModel",
@@ -105,6 +110,7 @@ __all__ = [
     "Submission",
     "Task",
     "UnfinishedScreen",
+    "Upload",
     "WatchRecord",
     "WebhookEvent",
     "Withdrawal",

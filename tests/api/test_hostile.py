@@ -161,7 +161,8 @@ def researchers_views() -> dict[str, Any]:
     return {
         path.replace("<slug:", "{").replace(">", "}"): view
         for path, view in views.items()
-        if issubclass(view, researchers.ResearcherView)
+        # An address that only takes files has no filters.
+        if issubclass(view, researchers.ResearcherView) and hasattr(view, "get")
     }
 
 

@@ -99,6 +99,7 @@ def routes(patterns: Any = None, before: str = "") -> Iterator[str]:
 
 # By the beginning of an address and the name in it: what stands there. The longest beginning that fits counts.
 FILLED = {
+    ("admin/survey/sitting/", "name"): "ask-back",
     ("", "slug"): "cast",
     ("hooks/", "panel"): "prolific",
     ("admin/r/", "rest"): "1/1/",
@@ -114,6 +115,9 @@ FILLED = {
     ("admin/survey/job/<int:pk>/files/", "name"): "cast-export.zip",
     ("api/v1/jobs/", "name"): "cast-export.zip",
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
+    ("admin/desk/", "group"): "banks",
+    ("admin/first-account/", "secret"): "no-such-address",
+    ("admin/survey/bank/upload/", "pk"): MISSING,
 }
 # What a name stands for, and how it leads to the study.
 BY_NAME: dict[str, tuple[type[Model], str]] = {

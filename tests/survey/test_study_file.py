@@ -85,12 +85,24 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "part", "nth", "expected"),
     [
-        ("seed = 1", "seed = 1\nsede = 2", "sede", 1, "sede: unknown key; the keys here are bank, blocks"),
+        (
+            "seed = 1",
+            "seed = 1\nsede = 2",
+            "sede",
+            1,
+            'sede: unknown key; did you mean "seed"? The keys here are bank, blocks',
+        ),
         ("sittings = 4\n\n", "sitings = 4\n\n", "sitings", 1, "stages.1.sitings: unknown key"),
         ('kind = "epsilon_greedy"', 'kind = "epsilon_greedy"\neps = 1', "eps = 1", 1, "stages.2.design.eps: unknown"),
-        ('slug = "good"', 'slug = "Not Good"', "slug", 1, "slug: String should match"),
-        ("seed = 1", "seed = -1", "seed", 1, "seed: Input should be greater than or equal to 0 (it is -1)"),
-        ("seed = 1", 'seed = "one"', "seed", 1, "seed: Input should be a valid integer"),
+        (
+            'slug = "good"',
+            'slug = "Not Good"',
+            "slug",
+            1,
+            "slug: write small letters, digits and single hyphens",
+        ),
+        ("seed = 1", "seed = -1", "seed", 1, "seed: must be 0 or more (it is -1)"),
+        ("seed = 1", 'seed = "one"', "seed", 1, "seed: write a whole number, without quotes (it is 'one')"),
         ('title = "A good study"\n', "", "slug", 1, "title: is missing: add it"),
         (
             'options = ["right", "wrong"]\n[[',
@@ -100,10 +112,22 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
             "blocks.2.checks.1.options",
         ),
         ('name = "two"', 'name = "one"', "[[blocks]]", 2, "blocks.2: two entries have the same name"),
-        ('name = "two"', 'name = "Two!"', "Two!", 1, "blocks.2.checks.2.name: String should match"),
+        (
+            'name = "two"',
+            'name = "Two!"',
+            "Two!",
+            1,
+            "blocks.2.checks.2.name: write small letters, digits and _",
+        ),
         ('name = "two"', 'name = "step"', '"step"', 1, "blocks.2.checks.2.name: this name is used by the pages"),
         ('kind = "end"', 'kind = "debriefing"\ntext = "x"', "[[blocks]]", 1, "blocks: exactly one block of kind"),
-        ('kind = "items"', 'kind = "items"\ntext = 5', "text = 5", 1, "blocks.3.text: Input should be a valid string"),
+        (
+            'kind = "items"',
+            'kind = "items"\ntext = 5',
+            "text = 5",
+            1,
+            "blocks.3.text: write a text in quotes (it is 5)",
+        ),
         (
             "sittings = 4\n\n",
             "sittings = 4\ntrain = false\n\n",
@@ -151,14 +175,14 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
             "seed = 1\n[roles]\nholdout = 1.0\n",
             "holdout",
             1,
-            "roles.holdout: Input should be less than 1",
+            "roles.holdout: must be less than 1 (it is 1.0)",
         ),
         (
             "seed = 1\n",
             "seed = 1\n[roles]\ncontrol_kinds = []\n",
             "control_kinds",
             1,
-            "roles.control_kinds: List should",
+            "roles.control_kinds: has 0 entries; at least 1 are needed",
         ),
         (
             'kind = "epsilon_greedy"',
@@ -281,7 +305,8 @@ def keys(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, str, st
         default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
         yield table or "top", name, default
         for inner in models_in(field.annotation):
-            yield from keys(inner, f"{table}.{name}".lstrip("."))
+            if inner is not model:  # A group of filters holds filters.
+                yield from keys(inner, f"{table}.{name}".lstrip("."))
 
 
 def documented() -> set[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ from survey.contracts import instruments
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, Problem, StateRefused
 from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
+from survey.services.answers import blinding
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 
@@ -72,7 +73,7 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     """
     new = checked_study(text=text, source_name=source_name, instead_of=study, reader=by)
     # Parse both again: a key that a later release added then counts with its default, not as a change.
-    before = study.config.model_dump(mode="json")
+    before = study.config.model_dump(mode="json", warnings=not study.config.problems)
     before["instrument"]["options"] = instruments.of_study(study).options.model_dump(mode="json")
     changes = list(_changes(before, new.stored_config))
     world = _World.of(study)
@@ -82,11 +83,34 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     return Proposal(study, new, changes, refusals)
 
 
-def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = None, via: str = "command") -> Amendment:
+class FileChanged(StateRefused):
+    """Somebody else has changed the file since it was read. Nothing was written."""
+
+
+class FileLocked(StateRefused):
+    """The file was locked meanwhile, and whoever changes it may not amend."""
+
+
+def amend(
+    study: Study,
+    *,
+    text: str,
+    source_name: str,
+    reason: str,
+    by: Any = None,
+    via: str = "command",
+    read_sha256: str = "",
+    only_unlocked: bool = False,
+) -> Amendment:
     """Replace a study's file with a new one.
+
+    Args:
+        read_sha256: of the file that the new one was made from; empty: whichever is in force.
+        only_unlocked: refuse where the file is locked by now.
 
     Raises:
         FileErrors: the file cannot be used, or changes keys that may not be changed; lists each of them.
+        FileChanged: another file is in force than the one that was read.
         StateRefused: the reason is missing, or nothing is changed.
     """
     if not reason.strip():
@@ -95,6 +119,10 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
         # Lock stages before the study, as everywhere: nobody may plan, open or begin by a file that is being replaced.
         list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
         study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+        if read_sha256 and study.source_sha256 != read_sha256:
+            raise FileChanged("Somebody else has changed the file since you opened it; nothing was saved.")
+        if only_unlocked and study.locked_at is not None:
+            raise FileLocked("The first main stage was opened meanwhile, which locks the file; nothing was saved.")
         proposal = propose(study, text=text, source_name=source_name, by=by)
         if proposal.changes_nothing:
             raise StateRefused(f"{source_name}: this is the file that the study has already; nothing changes")
@@ -128,9 +156,12 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
 
 
 def _replace(study: Study, new: Study) -> None:
-    for name in ("title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"):
+    replaced = ["title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"]
+    if study.unblinded_at is None:
+        replaced.append("is_blind")
+    for name in replaced:
         setattr(study, name, getattr(new, name))
-    study.save(update_fields=["title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"])
+    study.save(update_fields=replaced)
     wanted = len(new.config.stages)
     drafts = study.stages.filter(state=State.DRAFT)
     drafts.filter(index__gt=wanted).delete()
@@ -222,6 +253,8 @@ class _World:
         top = change.path[0]
         if top == "stages":
             return self._stage(change)
+        if change.path == ("blind",) and change.old:
+            return "the conditions stay hidden until an owner unblinds the study (hunch unblind)"
         if top == "bank" or change.path[:2] == ("instrument", "kind"):
             return "items were drawn from it: make a new study" if self.planned else ""
         if change.path[:2] == ("panel", "kind"):
@@ -294,7 +327,8 @@ def _file_rows(study: Study) -> Iterator[Sequence[Any]]:
     for number, made in enumerate(study.amendments.select_related("actor").order_by("pk"), start=1):
         who = made.actor.get_username() if made.actor else None
         start = [number, made.at.isoformat(), who, made.reason, made.was_locked, made.old_sha256, made.new_sha256]
-        for change in made.changes or [{"key": None, "old": None, "new": None}]:
+        changes = blinding.shown_changes(study, made.changes)
+        for change in changes or [{"key": None, "old": None, "new": None}]:
             yield [*start, change["key"], _json(change["old"]), _json(change["new"])]
 
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0027_posting_parts'),
+        ('survey', '0029_studio'),
     ]
 
     operations = [
