@@ -124,6 +124,15 @@ class ChatReply:
 
 
 @dataclass(frozen=True)
+class PromptTokens:
+    """The tokens of a prompt as a server lists them: what each looks like, and its natural log-probability given all
+    before it, None where it has none. They may go on after the prompt with a token that was made."""
+
+    strings: tuple[str, ...]
+    log_probabilities: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
 class _Request(Generic[Answer]):
     """A body for one path, and how its reply is read. `read` raises KeyError, TypeError and so on where it cannot."""
 
@@ -226,6 +235,20 @@ class Endpoint:
         """
         requests = (_Request("/chat/completions", call.body(), _read_chat) for call in calls)
         return self._each(requests, len(calls), progress, "answers received")
+
+    def prompt_tokens(
+        self, *, model: str, texts: Sequence[str], progress: Progress | None = None
+    ) -> Generator[tuple[int, PromptTokens | EndpointError], None, None]:
+        """The number of each text with its tokens and their log-probabilities, or its error, as they come.
+
+        It asks for a completion of one token that repeats the prompt (`echo`) with log-probabilities. A server that
+        does not list those of the prompt gives an error that is permanent.
+
+        Raises:
+            Stopped: `progress` returned False.
+        """
+        requests = (_prompt_request(model, text) for text in texts)
+        return self._each(requests, len(texts), progress, "texts read")
 
     def embeddings(
         self,
@@ -546,6 +569,21 @@ def _read_usage(payload: dict[str, Any]) -> Usage:
     counts = {name: value for name, value in usage.items() if type(value) is int} if isinstance(usage, dict) else {}
     completion = counts.get("completion_tokens", 0)
     return Usage(counts.get("prompt_tokens", counts.get("total_tokens", completion) - completion), completion)
+
+
+def _prompt_request(model: str, text: str) -> _Request[PromptTokens]:
+    body = {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+
+    def read(payload: dict[str, Any]) -> PromptTokens:
+        listed = payload["choices"][0].get("logprobs") or {}
+        strings, values = listed.get("tokens") or [], listed.get("token_logprobs") or []
+        if not strings or len(strings) != len(values):
+            raise ValueError("it lists no log-probabilities of the prompt")
+        if not all(isinstance(one, str) for one in strings):
+            raise ValueError("a token is no text")
+        return PromptTokens(tuple(strings), tuple(None if one is None else min(float(one), 0.0) for one in values))
+
+    return _Request("/completions", body, read)
 
 
 def _embeddings_request(

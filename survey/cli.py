@@ -69,6 +69,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "collect_answers": "Ask a language model the questions of a bank.",
         "import_answers": "Load answers of language models from a file.",
         "import_replies": "Load whole replies of language models from a file.",
+        "perplexity": "Say how well language models predict texts.",
+        "train_ngram": "Train an n-gram model from texts.",
         "alignment": "Say whether language models perform as people expect.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },

@@ -272,6 +272,15 @@ def browser(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def human_data() -> Path:
+    """The folder with public data of people, which are not part of this repository."""
+    folder = Path(settings.HUNCH_STUDY_DATA) / "human"
+    if not (folder / "README.md").is_file():
+        pytest.skip(f"{NOT_TESTED}public data of people: HUNCH_STUDY_DATA names no folder with human/README.md")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def study_data() -> Path:
     """The folder with the data of the study."""
     folder = Path(settings.HUNCH_STUDY_DATA)

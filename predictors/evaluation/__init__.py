@@ -17,22 +17,28 @@ from predictors.evaluation.metrics import (
     negative_log_likelihood,
     parts_by_outcome,
 )
+from predictors.evaluation.scoring import LogScore, TextScore, TrainTest, log_score, text_intervals
 
 __all__ = [
     "METRICS",
     "METRIC_TITLES",
     "OVERALL",
     "PARTS_BY_OUTCOME",
+    "LogScore",
+    "TextScore",
+    "TrainTest",
     "area_under_curve",
     "auc_by_group",
     "calibration",
     "count_log_likelihood",
     "evaluate",
     "evaluate_with_intervals",
+    "log_score",
     "negative_log_likelihood",
     "paired_difference",
     "parts_by_outcome",
     "rank_curve",
     "roc_curve",
     "rows_by_rank",
+    "text_intervals",
 ]

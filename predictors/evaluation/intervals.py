@@ -144,10 +144,7 @@ def _resampled(
     level: float,
 ) -> dict[Metric, dict[str, NDArray[np.float64]]]:
     """Each metric in each part for every column of probabilities: (columns, samples), NaN where not defined."""
-    if samples < 1:
-        raise PredictorError(f"samples: {samples} is not 1 or more.")
-    if not 0 < level < 1:
-        raise PredictorError(f"level: {level} is not between 0 and 1; use 0.95 for 95 %.")
+    _check_resampling(samples, level)
     rows = [checked(labels, column, sample_weight) for column in columns]
     n = len(rows[0].labels)
     codes = _codes(cluster, n)
@@ -213,6 +210,26 @@ class _Cell:
         below -= negative
         wins = np.einsum("ij,ij->i", positive, below)
         return _ratio(wins, positive.sum(axis=1) * all_negative)
+
+
+def resampled_counts(
+    cluster: Cluster | None, n: int, rng: np.random.Generator, samples: int, level: float = 0.95
+) -> Iterator[NDArray[np.float64]]:
+    """How often each of n rows is in each resample, in blocks (b, n); clusters as in `evaluate_with_intervals`.
+
+    Raises:
+        PredictorError: a cluster of another length; samples below 1 or level outside (0, 1).
+    """
+    _check_resampling(samples, level)
+    if n:
+        yield from _counts(_codes(cluster, n), n, rng, samples)
+
+
+def _check_resampling(samples: int, level: float) -> None:
+    if samples < 1:
+        raise PredictorError(f"samples: {samples} is not 1 or more.")
+    if not 0 < level < 1:
+        raise PredictorError(f"level: {level} is not between 0 and 1; use 0.95 for 95 %.")
 
 
 def _codes(cluster: Cluster | None, n: int) -> list[NDArray[np.int64]]:

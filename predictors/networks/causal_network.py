@@ -20,7 +20,7 @@ from predictors.pairs import Pair
 from predictors.prompts import ANSWERS, change_prompt
 from predictors.settings import CausalLmSettings
 
-from .checkpoints import Checkpoint, read_checkpoint
+from .checkpoints import read_checkpoint
 from .encoder import compute_dtype, device_of
 from .text import fair_lengths
 
@@ -156,7 +156,7 @@ class CausalNetwork:
     def save(self, folder: Path, adaptation: str) -> None:
         """Write the model, a checkpoint like any other, or its adapter alone; either with the tokenizer."""
         if adaptation == "full":
-            with _without_bars():
+            with without_bars():
                 self.model.save_pretrained(folder / MODEL_FOLDER)
             self.tokenizer.tokenizer.save(str(folder / MODEL_FOLDER / TOKENIZER_FILE))
             return
@@ -195,7 +195,7 @@ def pretrained(settings: CausalLmSettings) -> CausalNetwork:
     """
     device = device_of(settings.device)
     checkpoint = read_checkpoint(settings.checkpoint)
-    _check_causal(settings.checkpoint, checkpoint)
+    check_causal(settings.checkpoint, checkpoint.config)
     model = _loaded(checkpoint.folder, settings, device)
     digest = checkpoint_digest(checkpoint.folder) if settings.adaptation == "lora" else ""
     return CausalNetwork(checkpoint.tokenizer, model, settings, device, digest)
@@ -230,7 +230,7 @@ def _loaded(folder: Path, settings: CausalLmSettings, device: torch.device) -> A
 
     held_in = torch.float32 if settings.adaptation == "full" else compute_dtype(settings.bfloat16, device)
     try:
-        with _without_bars():
+        with without_bars():
             model, report = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=held_in, trust_remote_code=False, use_safetensors=True, output_loading_info=True
             )
@@ -243,7 +243,7 @@ def _loaded(folder: Path, settings: CausalLmSettings, device: torch.device) -> A
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
+def without_bars() -> Iterator[None]:
     """Keep transformers from drawing progress bars between those of the caller."""
     from transformers.utils import logging
 
@@ -256,14 +256,13 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _check_causal(name: str, checkpoint: Checkpoint) -> None:
+def check_causal(name: str, config: dict[str, Any]) -> None:
     """Refuse models that see both sides of a word: transformers would load a BERT as a causal model without a word."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    config = checkpoint.config
     kind = config.get("model_type")
     causal = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
     built_as = config.get("architectures") or [causal]

@@ -41,10 +41,7 @@ def read_checkpoint(name: str) -> Checkpoint:
         CheckpointError: it is missing, damaged, not in safetensors, or its hub is out of reach.
     """
     folder = locate(name)
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
-        raise CheckpointError(f"checkpoint: {name} has no readable config.json; is it a transformers model?") from exc
+    config = read_config(name, folder)
     if not any(folder.glob("*.safetensors")):
         raise CheckpointError(
             f"checkpoint: {name} holds no safetensors; other formats are not loaded. "
@@ -61,6 +58,19 @@ def read_checkpoint(name: str) -> Checkpoint:
     if "embeddings.word_embeddings.weight" not in weights:
         raise CheckpointError(f"checkpoint: {name} calls itself a BERT but lacks its weights.")
     return Checkpoint(folder, config, tokenizer, weights)
+
+
+def read_config(name: str, folder: Path) -> dict[str, Any]:
+    """The configuration of the checkpoint `name` in `folder`.
+
+    Raises:
+        CheckpointError: there is none, or it cannot be read.
+    """
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise CheckpointError(f"checkpoint: {name} has no readable config.json; is it a transformers model?") from exc
+    return config
 
 
 def is_plain_bert(config: dict[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.read_only_admin import ReadOnlyAdmin
 from survey.services.banks import columns, tables, uploads
 from survey.services.banks.columns import ColumnChoice
-from survey.services.banks.tables import Reading
+from survey.services.banks.tables import TableReading
 from survey.services.base import rights
 
 ROWS_SHOWN = 8
@@ -181,9 +181,9 @@ def shown(problems: Any) -> list[str]:
     return FileErrors(problems, shown=PROBLEMS_SHOWN).lines if problems else []
 
 
-def _reading(posted: Any) -> Reading | None:
+def _reading(posted: Any) -> TableReading | None:
     given = {name: posted.get(name, "") for name in ("encoding", "delimiter", "sheet")}
-    return Reading(**given) if any(given.values()) else None
+    return TableReading(**given) if any(given.values()) else None
 
 
 def _choice(posted: Any) -> ColumnChoice | None:

@@ -11,15 +11,17 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from predictors.evaluation.scoring import TextScore, in_words
+from predictors.readings import TextReading
 from survey.exceptions import HunchError
-from survey.models import AnswerCollection, LanguageModel, ModelAnswer
+from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import collecting
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
 State = AnswerCollection.State
-ASKED_ONCE = {"replies": 1, "temperature": 0.0}  # What an empty field means.
+ASKED_ONCE = {"replies": 1, "temperature": 0.0, "max_tokens": None}  # What an empty field means.
 
 
 @admin.register(LanguageModel)
@@ -80,6 +82,39 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
         return format_html_join("", '<pre class="hunch-text">{}</pre>', [(one,) for one in replies]) or "–"
 
 
+@admin.register(Reading)
+class ReadingAdmin(ReadOnlyAdmin):
+    list_display = ("text", "language_model", "source", "token_count", "characters", "created_at")
+    list_filter = (("language_model", admin.RelatedOnlyFieldListFilter),)
+    list_select_related = ("language_model",)
+    deferred = ("tokens",)
+    search_fields = ("=text_sha256",)
+    search_help_text = "By the hash of the text."
+    fields = (
+        *("language_model", "source", "text_sha256", "characters", "token_count", "reads_end", "log_score"),
+        *("tokenizer_sha256", "source_sha256", "code_version", "created_at"),
+    )
+    readonly_fields = ("log_score",)
+
+    @admin.display(description="text", ordering="text_sha256")
+    def text(self, reading: Reading) -> str:
+        return reading.text_sha256[:12]
+
+    @admin.display(description="bits a character")
+    def log_score(self, reading: Reading) -> str:
+        tokens = reading.token_array
+        found = TextReading(tokens, reading.tokenizer_sha256, reading.reads_end)
+        score = TextScore.of(found.log_probabilities, words=0, characters=reading.characters)
+        return in_words(score.bits_per_character, 3)
+
+
+@admin.register(NgramModel)
+class NgramModelAdmin(ReadOnlyAdmin):
+    list_display = ("name", "order", "unit", "smoothing", "vocabulary_size", "states", "train_texts", "created_at")
+    list_filter = ("unit", "smoothing")
+    search_fields = ("name",)
+
+
 class CollectionForm(forms.ModelForm):
     """The service that sets a collection up does the checks, so that form and command refuse the same things."""
 
@@ -92,6 +127,12 @@ class CollectionForm(forms.ModelForm):
         super().__init__(*args, **options)
         for name in ASKED_ONCE:
             self.fields[name].required = False
+        self.initial["max_tokens"] = None
+        self.fields[
+            "max_tokens"
+        ].help_text = (
+            f"Of a reply; left empty: {collecting.MAX_TOKENS}, in a bank without keys {collecting.MAX_TOKENS_FREE}."
+        )
         field: Any = self.fields["bank"]
         field.queryset = rights.visible_banks(self.user, Right.RUN)
 

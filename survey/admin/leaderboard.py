@@ -112,20 +112,21 @@ def _shown(line: LeaderboardLine, learning: Learning) -> dict[str, Any]:
         "line": line,
         "counted": WEIGHTINGS.get((line.answers, line.weighting), "–"),
         "figures": [
-            _cell(found)
+            cell
             for metric in shown_metrics(learning)
-            for found in (
-                *(line.figures[metric.name][part.name] for part in learning.parts),
-                line.difference[metric.name][all_answers(learning)],
+            for cell in (
+                *(_cell(line.figures[metric.name][part.name], in_bits=metric.is_log_score) for part in learning.parts),
+                _cell(line.difference[metric.name][all_answers(learning)]),
             )
         ],
     }
 
 
-def _cell(figure: MetricValue) -> tuple[str, str]:
-    """A figure and its interval in words."""
+def _cell(figure: MetricValue, *, in_bits: bool = False) -> tuple[str, str, str]:
+    """A figure, its interval, and the same figure in bits if it is a log score, in words."""
     if figure.value is None:
-        return "–", ""
+        return "–", "", ""
+    bits = f"{figure.bits:.3f} bits" if in_bits else ""
     if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}", ""
-    return f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}"
+        return f"{figure.value:.3f}", "", bits
+    return f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}", bits

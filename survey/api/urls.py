@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import jobs, researchers, respondents
+from . import jobs, readings, researchers, respondents
 
 app_name = "api"
 urlpatterns = [
@@ -17,6 +17,7 @@ urlpatterns = [
     path("studies/<slug:slug>/reports/<slug:name>/files/", researchers.ReportFiles.as_view(), name="report-files"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
+    path("readings/", readings.ReadingList.as_view(), name="readings"),
     path("studies/<slug:slug>/jobs/", jobs.JobList.as_view(), name="jobs"),
     path("studies/<slug:slug>/job-kinds/", jobs.JobKinds.as_view(), name="job-kinds"),
     path("jobs/<int:number>/", jobs.JobOne.as_view(), name="job"),

@@ -169,7 +169,7 @@ class Metric:
     """A figure that judges predictors. `name` is its key in `Learning.evaluate`'s result.
 
     `head` stands over a column of it, the name in capitals unless another is given. `chance` says what a predictor that
-    knows nothing has, such as "a coin toss has 0.5".
+    knows nothing has, such as "a coin toss has 0.5". `is_log_score`: it is in nats, and people see it in bits too.
     """
 
     name: str
@@ -177,6 +177,7 @@ class Metric:
     highest_first: bool
     head: str = ""
     chance: str = ""
+    is_log_score: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "head", self.head or self.name.upper())

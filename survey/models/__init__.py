@@ -23,6 +23,7 @@ from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
+from .reading import NgramModel, QuestionText, Reading
 from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
@@ -80,6 +81,7 @@ __all__ = [
     "LiveSnapshot",
     "Look",
     "ModelAnswer",
+    "NgramModel",
     "PanelIdentity",
     "Payment",
     "PaymentBatch",
@@ -89,6 +91,8 @@ __all__ = [
     "PredictorRun",
     "Question",
     "QuestionReport",
+    "QuestionText",
+    "Reading",
     "RecoveryCodes",
     "Respondent",
     "Response",

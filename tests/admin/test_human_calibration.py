@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from typing import Any
 
 import pytest
@@ -62,6 +63,8 @@ def test_the_page_shows_figure_and_table_and_the_study_leads_to_it(beliefs: Stud
     page = as_superuser.get(address).content.decode()
     assert "hunch-figure" in page and "12 beliefs, 3 people answering" in page
     assert "100.0 %" in page and "30-70 %" in page
+    # A belief of 90 % that comes true has perplexity 1 / 0.9; of the two models one does what was foreseen.
+    assert "perplexity of people" in page and "1.111 to 1.111" in page
     assert "&lt;b&gt;always&lt;/b&gt;" in page and "<b>always</b>" not in page
     assert page.count("<section") == page.count("</section")
 
@@ -105,10 +108,9 @@ def test_only_who_may_see_the_study_sees_it(beliefs: Study, django_user_model: A
 def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:
     query = {"people_study": "people", "model": ["never", "<b>always</b>"], "condition": "answerer=model"}
     found = reader().get(API, query).json()["data"]
-    expected = human_calibration(
-        beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"]
-    ).as_json()
-    assert found == expected
+    expected = human_calibration(beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"])
+    perplexity = json.loads(json.dumps([line.as_json() for line in expected.expectations]))
+    assert found == {**expected.as_json(), "perplexity": perplexity}
     assert len(found["points"]) == 6 and found["points"][1]["accuracy"] is None
 
 

@@ -42,6 +42,8 @@ def rows(client: Client, study: Study, query: str = "") -> list[str]:
 def test_it_shows_each_predictor_with_its_figures_and_intervals(judged: Study, as_researcher: Client) -> None:
     body = as_researcher.get(address(judged)).content.decode()
     assert rows(as_researcher, judged) == ["bert", "same_task"]
+    # The log score stands in bits beside: 1 - 0.7 nats.
+    assert "0.433 bits" in body and body.count("bits</small>") == 2
     assert "0.900" in body and "0.800 to 1.000" in body and "sampled, weighted" in body and "(baseline)" in body
 
 

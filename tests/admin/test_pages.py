@@ -1,7 +1,9 @@
 """Every page of the admin opens, in few queries, changes nothing, and names nobody."""
 
+import io
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -14,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from predictors.readings.reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
@@ -33,6 +36,7 @@ from survey.models import (
     JobStep,
     LanguageModel,
     ModelAnswer,
+    NgramModel,
     PanelIdentity,
     Payment,
     PaymentBatch,
@@ -40,6 +44,7 @@ from survey.models import (
     PredictorRun,
     Question,
     QuestionReport,
+    Reading,
     Respondent,
     Response,
     Sitting,
@@ -54,6 +59,7 @@ from survey.models import (
     WebhookEvent,
     Withdrawal,
 )
+from survey.services.banks import readings
 from survey.services.base.auditing import actor_of
 from survey.services.sittings.identities import seal, store_identity
 from survey.services.stages import jobs, lifecycle
@@ -79,6 +85,34 @@ def ask_a_language_model(name: str, bank: Bank) -> None:
     model = LanguageModel.objects.create(name=name)
     AnswerCollection.objects.create(language_model=model, bank=bank, model=name)
     ModelAnswer.objects.create(language_model=model, question=bank.questions.get(position=0), correct=True)
+    read_a_text(model, bank)
+
+
+def read_a_text(model: LanguageModel, bank: Bank) -> None:
+    readings.note_bank(bank)
+    content = io.BytesIO()
+    np.save(content, make_tokens([0], [3], [-1.5]))
+    Reading.objects.create(
+        language_model=model,
+        text_sha256=readings.text_hash(bank.questions.get(position=0).plain),
+        characters=3,
+        source="local:m",
+        source_sha256="0" * 64,
+        tokenizer_sha256="1" * 64,
+        token_count=1,
+        tokens=content.getvalue(),
+        code_version="1",
+    )
+    NgramModel.objects.create(
+        name=f"ngram-{model.pk}",
+        order=2,
+        unit="word",
+        smoothing="none",
+        vocabulary_size=3,
+        states=1,
+        train_texts=1,
+        input_sha256="0" * 64,
+    )
 
 
 def answer_a_question(response: Response, item: Item, question: Question) -> None:

@@ -81,6 +81,7 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
         ("answers", "/api/v1/studies/cast/answers/"),
         ("reports", "/api/v1/studies/cast/reports/"),
         ("leaderboard", "/api/v1/studies/cast/leaderboard/"),
+        ("readings", "/api/v1/readings/?text_id=q1"),
         ("estimates", "/api/v1/studies/cast/estimates/"),
         ("report", "/api/v1/studies/cast/reports/alignment/"),
     ):

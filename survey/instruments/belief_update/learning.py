@@ -17,7 +17,13 @@ class BeliefLearning(Learning):
     """`threshold`: a change counts if it exceeds this, in points; None without a study."""
 
     metrics = (
-        Metric("nll", "Negative log likelihood", highest_first=False, chance="a coin toss has 0.693"),
+        Metric(
+            "nll",
+            "Negative log likelihood",
+            highest_first=False,
+            chance="a coin toss has 0.693",
+            is_log_score=True,
+        ),
         Metric("auc", "Area under the ROC curve", highest_first=True, chance="a coin toss has 0.5"),
     )
     parts = (

@@ -32,7 +32,7 @@ class Command(HunchCommand):
         parser.add_argument("--questions", type=int, metavar="N", help="only this many questions, drawn at random")
         parser.add_argument("--seed", type=int, default=0, help="of the random draw")
         parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
-        parser.add_argument("--max-tokens", type=int, default=5, metavar="N", help="the most of a reply (the paper: 5)")
+        parser.add_argument("--max-tokens", type=int, metavar="N", help="the most of a reply (5; without keys 512)")
         parser.add_argument("--replies", type=int, default=1, metavar="R", help="how often each question is asked (1)")
         parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the replies (0)")
         parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
@@ -48,7 +48,7 @@ class Command(HunchCommand):
         questions: int | None,
         seed: int,
         concurrency: int,
-        max_tokens: int,
+        max_tokens: int | None,
         replies: int,
         temperature: float,
         price_in: Decimal | None,
@@ -91,7 +91,7 @@ class Command(HunchCommand):
 
     def _report(self, ended: AnswerCollection) -> None:
         answers = ModelAnswer.objects.filter(language_model=ended.language_model, question__bank=ended.bank)
-        unread = answers.filter(stated="", request_sha256__gt="").count()
+        unread = answers.filter(stated="", request_sha256__gt="").exclude(question__answer="").count()
         grades = answers.by_question().values()
         right, total = sum(grades), len(grades)
         cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"

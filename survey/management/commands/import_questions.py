@@ -95,7 +95,7 @@ class Command(HunchCommand):
     ) -> None:
         """A table of any kind, by the same code as the page that takes uploads."""
         chosen = formats.filters_of("csv", max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
-        reading = tables.Reading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
+        reading = tables.TableReading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
         named = columns.said(options["column"], numbered=options["number"], task=options["task"])
         read = tables.read_path(path, reading)
         if read.said != PLAIN or options["look"]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
+from survey.console.text_tables import decimal, table
 from survey.contracts.instruments import Metric
 from survey.exceptions import HunchError
 from survey.services.answers.conditions import in_words, read_condition
@@ -55,8 +55,15 @@ class Command(HunchCommand):
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return
         heads = [metric.head for metric in metrics]
-        titles = [*heads, *(f"{head} - main" for head in heads)]
-        header = [*HEADER, *(cell for title in titles for cell in (title, "95 %"))]
+        header = [
+            *HEADER,
+            *(
+                title
+                for metric in metrics
+                for title in (metric.head, "95 %", *(["bits"] if metric.is_log_score else []))
+            ),
+            *(title for head in heads for title in (f"{head} - main", "95 %")),
+        ]
         self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in lines]))
         self.stdout.write("")
         self.stdout.write(" ".join(metric.hint for metric in metrics))
@@ -66,12 +73,12 @@ class Command(HunchCommand):
 
 
 def _row(line: LeaderboardLine, part: str, metrics: Sequence[Metric]) -> list[str]:
-    figures = [
-        cell
-        for found in (line.figures, line.difference)
-        for metric in metrics
-        for cell in _cells(found[metric.name][part])
-    ]
+    figures: list[str] = []
+    for metric in metrics:
+        figure = line.figures[metric.name][part]
+        figures += [*_cells(figure), *([decimal(figure.bits, 3)] if metric.is_log_score else [])]
+    for metric in metrics:
+        figures += _cells(line.difference[metric.name][part])
     evaluated = [_known(line.evaluated_on), line.answers or "-", line.weighting or "-", _known(line.n)]
     return [line.predictor, line.run.role, str(line.trained_after), *evaluated, *figures]
 

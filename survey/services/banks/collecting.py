@@ -50,8 +50,20 @@ INSTRUCTIONS = {
 Progress = Callable[[AnswerCollection], None]
 
 
+# Of a reply, where nobody says otherwise: an answer with a key is short (the paper's 5), a free reply is not.
+MAX_TOKENS, MAX_TOKENS_FREE = 5, 512
+
+
+def has_keys(bank: Bank) -> bool:
+    """Whether questions of the bank have a key, so that replies to them can be judged."""
+    return bank.questions.exclude(answer="").filter(flag=Question.Flag.NONE).exists()
+
+
 def prompt_for(question: Question) -> str:
-    """What a language model is asked: the question as a reader sees it, and the form of the answer."""
+    """What a language model is asked: the question as a reader sees it, and the form of the answer. A text without a
+    key is a prompt as it stands."""
+    if not question.answer:
+        return question.plain
     return f"{question.plain}\n\n{INSTRUCTIONS[kind_of(question.answer)]}\nAnswer:"
 
 
@@ -71,7 +83,7 @@ def create_collection(
     name: str = "",
     limit: int | None = None,
     seed: int = 0,
-    max_tokens: int = 5,
+    max_tokens: int | None = None,
     replies: int = 1,
     temperature: float = 0,
     concurrency: int = 8,
@@ -84,12 +96,19 @@ def create_collection(
 ) -> AnswerCollection:
     """Set up a collection; nothing is asked yet.
 
+    In a bank with keys the questions with a key are asked, and replies are judged. In a bank without any key, all texts
+    are prompts, and replies are stored as they come.
+
     Args:
+        max_tokens: the most of a reply; without it 5 where there are keys, else 512.
         hold: the caller runs it at once, so the workers leave it alone for a while.
 
     Raises:
         HunchError: a field is wrong, or the name has answers that were collected in a different way; says the fix.
     """
+    judged = has_keys(bank)
+    if max_tokens is None:
+        max_tokens = MAX_TOKENS if judged else MAX_TOKENS_FREE
     _check(model=model, name=name, limit=limit, max_tokens=max_tokens, replies=replies, concurrency=concurrency)
     _check_chance(model=model, replies=replies, temperature=temperature)
     prices = (price_in, price_out, cost_cap)
@@ -97,8 +116,6 @@ def create_collection(
         raise HunchError(f"price and cost cap: give amounts between 0 and {MOST_MONEY:,}")
     if cost_cap is not None and (price_in is None or price_out is None):
         raise HunchError("cost cap: needs the prices of a million tokens sent and of a million tokens returned")
-    if not bank.questions.exclude(answer="").filter(flag=Question.Flag.NONE).exists():
-        raise HunchError(f"bank: {bank} has no question with a key, so that no answer could be checked")
     with transaction.atomic():
         language_model, _created = LanguageModel.objects.get_or_create(name=name or model)
         collection = AnswerCollection(
@@ -166,8 +183,10 @@ def _refuse_mixed_answers(collection: AnswerCollection) -> None:
 
 
 def questions_of(collection: AnswerCollection) -> list[Question]:
-    """The questions of a collection: those with a key and no flag, or a number of them, drawn with its seed."""
-    questions = list(collection.bank.questions.filter(flag=Question.Flag.NONE).exclude(answer="").order_by("position"))
+    """The questions of a collection: those with a key and no flag, or a number of them, drawn with its seed. All texts
+    without a flag where none has a key."""
+    unflagged = collection.bank.questions.filter(flag=Question.Flag.NONE).order_by("position")
+    questions = list(unflagged.exclude(answer="")) or list(unflagged)
     if collection.limit is None or collection.limit >= len(questions):
         return questions
     chosen = np.random.default_rng(collection.seed).choice(len(questions), collection.limit, replace=False)
@@ -359,7 +378,6 @@ class _Run:
     def _store(self, asked: _Asked, responses: Sequence[str]) -> None:
         """An answer of one reply or of several: what most of them state, and the share that is right."""
         key, text = asked.question.answer, asked.question.text
-        verdicts = [check_answer(response, key, question=text) for response in responses]
         # PostgreSQL cannot store the character 0.
         kept = [response.replace("\0", "\N{REPLACEMENT CHARACTER}") for response in responses]
         answer = ModelAnswer(
@@ -367,11 +385,13 @@ class _Run:
             question=asked.question,
             response=kept[0],
             replies=kept if len(kept) > 1 else [],
-            stated=Counter(verdict.stated for verdict in verdicts).most_common(1)[0][0],
-            reason=next((verdict.reason for verdict in verdicts if verdict.reason), ""),
             request_sha256=asked.digest,
         )
-        answer.grade(sum(bool(verdict.correct) for verdict in verdicts) / len(verdicts))
+        if key:
+            verdicts = [check_answer(response, key, question=text) for response in responses]
+            answer.stated = Counter(verdict.stated for verdict in verdicts).most_common(1)[0][0]
+            answer.reason = next((verdict.reason for verdict in verdicts if verdict.reason), "")
+            answer.grade(sum(bool(verdict.correct) for verdict in verdicts) / len(verdicts))
         self.pending.append(answer)
 
     def _keep(self, asked: _Asked, reply: ChatReply) -> None:

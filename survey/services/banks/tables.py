@@ -55,7 +55,7 @@ CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f]")
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableReading:
     """How to read a file, where somebody says it; empty: find out."""
 
     encoding: str = ""
@@ -71,7 +71,7 @@ class ReadTable:
     header_line: int
     header: list[str]
     rows: list[tuple[int, list[str]]]
-    reading: Reading
+    reading: TableReading
     said: str
     """How it was read, for people."""
     sheets: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class ReadTable:
     """Whether another encoding would give other letters."""
 
 
-def read_path(path: Path | str, reading: Reading | None = None) -> ReadTable:
+def read_path(path: Path | str, reading: TableReading | None = None) -> ReadTable:
     """
     Raises:
         FileErrors: it cannot be read; with every problem.
@@ -94,7 +94,7 @@ def read_path(path: Path | str, reading: Reading | None = None) -> ReadTable:
     return read(content, file, reading)
 
 
-def read(content: bytes, file: str, reading: Reading | None = None) -> ReadTable:
+def read(content: bytes, file: str, reading: TableReading | None = None) -> ReadTable:
     """
     Args:
         file: what the file is called in messages.
@@ -102,7 +102,7 @@ def read(content: bytes, file: str, reading: Reading | None = None) -> ReadTable
     Raises:
         FileErrors: it is no table, or one that is too large; with every problem.
     """
-    reading = reading or Reading()
+    reading = reading or TableReading()
     if len(content) > LARGEST_FILE:
         raise _refused(file, None, too_large(len(content)))
     if not content.strip():
@@ -126,7 +126,7 @@ def _refused(file: str, line: int | None, message: str, field: str = "file") -> 
 # Texts
 
 
-def _read_text(content: bytes, file: str, reading: Reading) -> ReadTable:
+def _read_text(content: bytes, file: str, reading: TableReading) -> ReadTable:
     text, encoding, is_guess = _decoded(content, file, reading.encoding)
     problems = [
         Problem(file, number, "file", "holds a NUL character: remove it")
@@ -153,7 +153,7 @@ def _read_text(content: bytes, file: str, reading: Reading) -> ReadTable:
         f"{ENCODINGS.get(encoding, encoding)}, fields separated by {DELIMITERS.get(delimiter, repr(delimiter))}{ends}"
     )
     return ReadTable(
-        file, header_line, header, rows, Reading(encoding=encoding, delimiter=delimiter), said, is_guess=is_guess
+        file, header_line, header, rows, TableReading(encoding=encoding, delimiter=delimiter), said, is_guess=is_guess
     )
 
 
@@ -289,7 +289,7 @@ def _refuse_too_many(file: str, rows: int, cells: int) -> None:
 # Spreadsheets
 
 
-def _read_spreadsheet(content: bytes, file: str, reading: Reading) -> ReadTable:
+def _read_spreadsheet(content: bytes, file: str, reading: TableReading) -> ReadTable:
     _refuse_strange_archives(content, file)
     from openpyxl import load_workbook  # Not needed by most files, and costs time to load.
 
@@ -325,7 +325,7 @@ def _read_spreadsheet(content: bytes, file: str, reading: Reading) -> ReadTable:
     rows = [(line, _padded(values, width)) for line, values in rows]
     which = f"sheet {wanted!r}" + (f" of {len(names)}" if len(names) > 1 else "")
     said = f"an Excel file, {which}"
-    return ReadTable(file, header_line, header, rows, Reading(sheet=wanted), said, sheets=names)
+    return ReadTable(file, header_line, header, rows, TableReading(sheet=wanted), said, sheets=names)
 
 
 def _padded(values: list[str], width: int) -> list[str]:

@@ -20,7 +20,7 @@ from . import columns, tables
 from .alike import Alike, alike
 from .columns import ColumnChoice
 from .importing import BANK_NAME, Problems, QuestionRow, checked_rows, import_rows
-from .tables import Reading, ReadTable
+from .tables import ReadTable, TableReading
 
 KEPT = timedelta(hours=1)
 MOST_KEPT = 3  # files of one person; the oldest go
@@ -104,7 +104,7 @@ class BankProposal:
 
 
 def propose(
-    content: bytes, name: str, *, reading: Reading | None = None, choice: ColumnChoice | None = None
+    content: bytes, name: str, *, reading: TableReading | None = None, choice: ColumnChoice | None = None
 ) -> BankProposal:
     """What the file would become.
 

@@ -5,7 +5,8 @@ study says where (`RIGHTS`). Superusers may do everything. Commands run with all
 database.
 
 A row belongs to the study that its foreign keys lead to (`path_to_study`). Banks and what belongs to them are shared by
-studies: who is a member of one that uses a bank sees it. What belongs to neither is for superusers.
+studies: who is a member of one that uses a bank sees it. A reading belongs to every bank that holds its text. What
+belongs to neither is for superusers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,8 @@ from survey.models import (
     LanguageModel,
     ModelAnswer,
     Question,
+    QuestionText,
+    Reading,
     Respondent,
     Response,
     Sitting,
@@ -187,7 +190,12 @@ def visible(user: Any, rows: QuerySet[Row], right: Right | None = None) -> Query
         banks = _banks(user, keys, right)
         answers = ModelAnswer.objects.filter(language_model=OuterRef("pk"), question__bank__in=banks)
         asking = AnswerCollection.objects.filter(language_model=OuterRef("pk"), bank__in=banks)
-        return rows.filter(Exists(answers) | Exists(asking))
+        hashes = QuestionText.objects.filter(question__bank__in=banks).order_by().values("text_sha256")
+        reading = Reading.objects.filter(language_model=OuterRef("pk"), text_sha256__in=hashes)
+        return rows.filter(Exists(answers) | Exists(asking) | Exists(reading))
+    if rows.model is Reading:
+        texts = QuestionText.objects.filter(text_sha256=OuterRef("text_sha256"), question__bank__in=_banks(keys))
+        return rows.filter(Exists(texts))
     if (path := PATHS_TO_BANK.get(rows.model)) is not None:
         return rows.filter(**{f"{path}__in": _banks(user, keys, right)})
     return rows.none()
@@ -207,7 +215,7 @@ def answers_of_visible_banks(user: Any) -> Q:
 
 def is_ruled(model: type[Model]) -> bool:
     """Whether rows of this model belong to studies or to banks."""
-    return path_to_study(model) is not None or model in PATHS_TO_BANK or model is LanguageModel
+    return path_to_study(model) is not None or model in PATHS_TO_BANK or model in (LanguageModel, Reading)
 
 
 def _banks(user: Any, keys: frozenset[int], right: Right) -> Any:
@@ -227,6 +235,7 @@ PATHS_TO_BANK: Mapping[type[Model], str] = {
     Question: "bank",
     ModelAnswer: "question__bank",
     AnswerCollection: "bank",
+    QuestionText: "question__bank",
 }
 PERSONAL = {Respondent, Sitting, Assignment, Response}
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from predictors.evaluation.scoring import in_bits
 from survey.contracts import instruments
 from survey.contracts.instruments import Learning, Metric
 from survey.contracts.tables import Column
@@ -35,6 +36,11 @@ class MetricValue:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def bits(self) -> float | None:
+        """A log score in bits; it is stored in nats."""
+        return None if self.value is None else in_bits(self.value)
 
 
 Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from survey.models import CandidateSet, PredictorRun, Stage
+from survey.models import CandidateSet, NgramModel, PredictorRun, Stage
 from survey.services.base import files
 
 
@@ -26,6 +26,9 @@ def needed_files() -> dict[str, str]:
     for stored in CandidateSet.objects.select_related("stage__study").order_by("pk"):
         for sha256 in (stored.file_sha256, stored.shortlist_sha256, stored.drawn_sha256, stored.uniform_sha256):
             found.setdefault(sha256, f"candidates of {stored.stage}")
+    for model in NgramModel.objects.order_by("pk"):
+        for name, sha256 in model.files.items():
+            found.setdefault(sha256, f"{name} of the n-gram model {model}")
     found.pop("", None)
     return found
 

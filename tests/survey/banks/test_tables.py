@@ -11,7 +11,7 @@ from openpyxl import Workbook
 from survey.exceptions import FileErrors
 from survey.services.banks import columns, tables
 from survey.services.banks.columns import ColumnChoice
-from survey.services.banks.tables import Reading
+from survey.services.banks.tables import TableReading
 
 HEADER = ("id", "source", "question", "answer")
 ROWS = [("a:0", "café", "Wie groß ist „groß“?", "1,5"), ("a:1", "café", "Was kostet\ndas?", "2")]
@@ -35,7 +35,7 @@ def workbook(rows: list[Any], *, title: str = "Questions", more: tuple[str, ...]
     return out.getvalue()
 
 
-def refusal(content: bytes, reading: Reading | None = None) -> str:
+def refusal(content: bytes, reading: TableReading | None = None) -> str:
     with pytest.raises(FileErrors) as refused:
         tables.read(content, "bank", reading)
     return refused.value.lines[0]
@@ -73,9 +73,9 @@ def test_only_encodings_without_a_mark_are_a_guess() -> None:
 
 def test_the_reading_can_be_said() -> None:
     content = "id;question\n1;Čaj?\n".encode("cp1250")
-    table = tables.read(content, "b", Reading(encoding="cp1250", delimiter=";"))
+    table = tables.read(content, "b", TableReading(encoding="cp1250", delimiter=";"))
     assert table.rows == [(2, ["1", "Čaj?"])]
-    assert "is not UTF-8: choose another encoding" in refusal(content, Reading(encoding="utf_8"))
+    assert "is not UTF-8: choose another encoding" in refusal(content, TableReading(encoding="utf_8"))
 
 
 def test_lines_are_those_of_the_file_behind_a_line_that_names_the_mark() -> None:
@@ -88,7 +88,9 @@ def test_a_spreadsheet_gives_the_values_as_texts() -> None:
     table = tables.read(content, "bank.xlsx")
     assert table.said == "an Excel file, sheet 'Questions' of 2" and table.sheets == ("Questions", "Notes")
     assert table.rows == [(2, ["1", "algebra", "=", "3"]), (4, ["2", "algebra", "TRUE", ""])]
-    assert refusal(content, Reading(sheet="Nots")) == "bank: sheet: has no sheet 'Nots'; there are: Questions, Notes"
+    assert (
+        refusal(content, TableReading(sheet="Nots")) == "bank: sheet: has no sheet 'Nots'; there are: Questions, Notes"
+    )
 
 
 def test_a_formula_is_refused_at_its_cell_and_never_evaluated() -> None:

@@ -8,7 +8,8 @@ from django.core.management import call_command
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.belief_update.real_evidence import RealOutcomes
 from survey.models import Bank, ModelAnswer
-from survey.services.banks import formats, importing, model_answers
+from survey.services.banks import collecting, formats, importing, model_answers
+from tests.predictors.fake_endpoint import chat, running
 
 pytestmark = pytest.mark.django_db
 
@@ -128,3 +129,33 @@ def test_what_goes_by_right_and_wrong_leaves_unjudged_replies_out(tmp_path: Path
     questions = list(bank.questions.order_by("position"))
     assert [question.external_id for question in outcomes.usable(questions)] == ["p2"]
     assert outcomes.facts() == ["owl", [[1, 1]]]
+
+
+def test_a_model_is_asked_for_free_replies_where_no_text_has_a_key(tmp_path: Path, monkeypatch) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = lambda seen: chat(f"Reply to: {seen.body['messages'][0]['content']}\nand more")
+        collection = collecting.create_collection(bank=bank, model="m")
+        assert collection.max_tokens == collecting.MAX_TOKENS_FREE
+        collecting.run_collection(collection.pk)
+    found = ModelAnswer.objects.order_by("question__position")
+    # The prompt goes out as it stands, and the reply is kept as it came, judged by nobody.
+    assert [answer.response for answer in found] == [
+        "Reply to: Write a loop.\nand more",
+        "Reply to: Sort a list.\nand more",
+    ]
+    assert {(answer.correct, answer.share_correct, answer.stated, answer.reason) for answer in found} == {
+        (None, None, "", "")
+    }
+
+
+def test_several_free_replies_are_all_kept(tmp_path: Path, monkeypatch) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = chat("x" * 50_000)
+        collection = collecting.create_collection(bank=bank, model="m", replies=3, temperature=1, max_tokens=9)
+        ended = collecting.run_collection(collection.pk)
+    assert ended is not None and ended.state == "done" and ended.max_tokens == 9
+    assert [len(answer.replies) for answer in ModelAnswer.objects.all()] == [3, 3]

@@ -35,6 +35,7 @@ from survey.models import (
     LanguageModel,
     Look,
     ModelAnswer,
+    NgramModel,
     PanelIdentity,
     Payment,
     PaymentBatch,
@@ -44,6 +45,7 @@ from survey.models import (
     PredictorRun,
     Question,
     QuestionReport,
+    Reading,
     Response,
     ScoringPart,
     ScreenTiming,
@@ -133,6 +135,19 @@ def one_row_of_everything() -> World:
     bank = stage.study.bank
     AnswerCollection.objects.create(language_model=asked, bank=bank, model="one")
     ModelAnswer.objects.create(language_model=asked, question=bank.questions.get(position=0), correct=True)
+    Reading.objects.create(
+        language_model=asked,
+        text_sha256="0" * 64,
+        characters=1,
+        source="local:m",
+        source_sha256="0" * 64,
+        tokenizer_sha256="0" * 64,
+        token_count=1,
+        tokens=b"x",
+        code_version="1",
+    )
+    counts = {"vocabulary_size": 3, "states": 1, "train_texts": 1, "input_sha256": "0" * 64}
+    NgramModel.objects.create(name="two", order=2, unit="word", smoothing="none", **counts)
     Amendment.objects.create(
         study=stage.study,
         at=now,
@@ -255,6 +270,11 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "door_count_once_a_span": lambda w: double(DoorCount.objects.create(what="a", who="b", until=timezone.now())),
     "webhook_event_state_known": lambda w: change(w.a(WebhookEvent), state="lost"),
     "model_answer_once_a_question": lambda w: double(w.a(ModelAnswer)),
+    "reading_once_a_text": lambda w: double(w.a(Reading), characters=2),
+    "reading_has_tokens": lambda w: change(w.a(Reading), tokens=b""),
+    "ngram_order_between_1_and_5": lambda w: change(w.a(NgramModel), order=6),
+    "ngram_unit_known": lambda w: change(w.a(NgramModel), unit="byte"),
+    "ngram_smoothing_known": lambda w: change(w.a(NgramModel), smoothing="some"),
     "model_answer_share_between_0_and_1": lambda w: change(w.a(ModelAnswer), correct=None, share_correct=1.0),
     "answer_collection_state_known": lambda w: change(w.a(AnswerCollection), state="lost"),
     "answer_collection_running_has_a_lease": lambda w: change(w.a(AnswerCollection), state="running"),

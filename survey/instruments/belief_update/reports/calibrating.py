@@ -18,7 +18,9 @@ from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
+from survey.services.base.seeds import generator
 
+from .expectations import Expectations, expectations
 from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
 from .rows import belief_rows, belief_update_of
 
@@ -27,9 +29,11 @@ PEOPLE, MODELS = "people", "language models"
 
 @dataclass(frozen=True)
 class HumanCalibration:
-    """The lines of figure 7, how many beliefs and people they come from, and notes for the reader."""
+    """The lines of figure 7, how much the same people expected what happened, how many beliefs and people these come
+    from, and notes for the reader."""
 
     lines: tuple[CalibrationLine, ...]
+    expectations: tuple[Expectations, ...]
     beliefs: int
     people: int
     notes: tuple[str, ...]
@@ -81,10 +85,15 @@ def human_calibration(
     chosen = _models(study, models)
     if people is None and not chosen:
         raise StateRefused(f"{study.slug}: neither people nor language models have answered questions of {study.bank}")
+    answerers = [] if people is None else [(PEOPLE, people)]
+    if chosen:
+        answerers.append((MODELS, _answers_of(study, chosen, notes)))
     try:
-        lines = [] if people is None else [calibration(PEOPLE, beliefs, people)]
-        if chosen:
-            lines.append(calibration(MODELS, beliefs, _answers_of(study, chosen, notes)))
+        lines = [calibration(name, beliefs, answers) for name, answers in answerers]
+        expected = [
+            expectations(name, beliefs, answers, rng=generator(study.seed, "perplexity of expectations", name))
+            for name, answers in answerers
+        ]
     except ValueError as exc:
         named = study.slug if people_study is None else f"{study.slug} and {people_study.slug}"
         raise HunchError(f"{named}: {exc}") from exc
@@ -94,6 +103,7 @@ def human_calibration(
         notes.append(f"one language model: the standard errors hold for {chosen[0].name}, not for models at large")
     return HumanCalibration(
         lines=tuple(lines),
+        expectations=tuple(expected),
         beliefs=len(beliefs.posterior),
         people=0 if people is None else len(np.unique(people.answerer)),
         notes=tuple(notes),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from predictors.evaluation.scoring import in_words
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.models import Study
@@ -13,6 +14,8 @@ from survey.services.studies.finding import find_study
 
 from . import calibrating
 from .alignment_report import model_names
+from .expectations import COLUMNS as PERPLEXITY_COLUMNS
+from .expectations import FLOOR, Expectations
 from .figure7 import COLUMNS, CalibrationLine, RegionAccuracy, calibration_rows, calibration_svg
 
 MEANINGS = (
@@ -75,7 +78,7 @@ class CalibrationReport(Report):
                 f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
                 "answering",
             ],
-            tables=[_table(found.lines)],
+            tables=[_table(found.lines), perplexity_table(found.expectations)],
             pictures=[
                 Picture(
                     "figure7",
@@ -86,7 +89,7 @@ class CalibrationReport(Report):
                 )
             ],
             notes=found.notes,
-            data=found.as_json(),
+            data={**found.as_json(), "perplexity": [line.as_json() for line in found.expectations]},
         )
 
 
@@ -100,6 +103,56 @@ def _table(lines: Sequence[CalibrationLine]) -> Table:
         "Standard errors by respondent, question answered and answerer.",
         layouts=[Layout(HEADER, [_cells(line.name, region) for line in lines for region in line.regions])],
     )
+
+
+PERPLEXITY = tuple(
+    Column(name, *meaning)
+    for name, meaning in zip(
+        PERPLEXITY_COLUMNS,
+        (
+            ("text", "Whose answers: people or language models."),
+            ("number", "Posteriors with an answerer that bears on them."),
+            ("number", "Who stated them."),
+            ("number", "Who answered."),
+            ("number", "Perplexity of the stated beliefs; empty where it is infinite."),
+            ("share", "How often somebody was certain and wrong: a belief of 0 or 100 that did not come true."),
+            ("number", f"Perplexity where a belief gives no outcome less than {FLOOR}."),
+            ("number", "Lower end of its 95 % interval, by resampling respondents and questions."),
+            ("number", "Its upper end."),
+            ("number", "The same log score in bits."),
+        ),
+        strict=True,
+    )
+)
+PERPLEXITY_HEADER = (
+    *("answerers", "perplexity", "certain and wrong", f"at floor {FLOOR}", "95 %", "bits", "beliefs", "respondents"),
+)
+
+
+def perplexity_table(lines: Sequence[Expectations]) -> Table:
+    """How surprised people were by what really happened."""
+    rows = [list(line.as_json().values()) for line in lines]
+    return Table(
+        "perplexity",
+        "The perplexity of people's expectations",
+        PERPLEXITY,
+        rows,
+        note="1 is certain and right, 2 is a coin toss. A belief of 0 or 100 that did not come true makes it infinite.",
+        layouts=[Layout(PERPLEXITY_HEADER, [_expected(line) for line in lines])],
+    )
+
+
+def _expected(line: Expectations) -> list[str]:
+    return [
+        line.name,
+        in_words(line.as_stated.perplexity, 3),
+        _percent(line.certain_and_wrong),
+        in_words(line.floored.perplexity, 3),
+        "-" if line.interval is None else f"{line.interval[0]:.3f} to {line.interval[1]:.3f}",
+        in_words(line.floored.bits, 3),
+        str(line.beliefs),
+        str(line.respondents),
+    ]
 
 
 def _cells(name: str, region: RegionAccuracy) -> list[str]:

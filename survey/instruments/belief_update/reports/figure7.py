@@ -94,7 +94,7 @@ class CalibrationLine:
 
 
 @dataclass(frozen=True, eq=False)
-class _Matches:
+class Matches:
     """Every belief with every answerer that matches it: the belief's index, the answerer, the chance that it shows the
     outcome that was shown (1 without fractions), and how right it is on the target."""
 
@@ -115,18 +115,18 @@ def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) ->
     Raises:
         ValueError: no belief, or none that any answerer matches.
     """
-    if not len(beliefs.posterior):
-        raise ValueError("posterior: there is no belief")
-    found = _matched(beliefs, answers)
-    if not len(found.belief):
-        raise ValueError(
-            f"{name}: nobody answered both questions of a pair with the outcome that was shown; the answerers need to "
-            "have answered the belief study's questions, several each"
-        )
+    found = matched(name, beliefs, answers)
     return CalibrationLine(name, tuple(_region(beliefs, found, lower, upper) for lower, upper in REGIONS))
 
 
-def _matched(beliefs: BeliefsAboutOthers, answers: RealAnswers) -> _Matches:
+def matched(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> Matches:
+    """Every belief with every answerer that matches it.
+
+    Raises:
+        ValueError: no belief, or none that any answerer matches.
+    """
+    if not len(beliefs.posterior):
+        raise ValueError("posterior: there is no belief")
     answerers, by = np.unique(answers.answerer, return_inverse=True)
     questions = np.unique(np.concatenate([beliefs.evidence, beliefs.target, answers.question]))
     correct = np.full((len(questions), len(answerers)), np.nan)
@@ -135,7 +135,12 @@ def _matched(beliefs: BeliefsAboutOthers, answers: RealAnswers) -> _Matches:
     asked = correct[np.searchsorted(questions, beliefs.target)]
     chance = np.where(beliefs.outcome[:, None] == 1, seen, 1 - seen)
     belief, column = np.nonzero((np.nan_to_num(chance) > 0) & np.isfinite(asked))
-    return _Matches(
+    if not len(belief):
+        raise ValueError(
+            f"{name}: nobody answered both questions of a pair with the outcome that was shown; the answerers need to "
+            "have answered the belief study's questions, several each"
+        )
+    return Matches(
         belief=belief,
         answerer=answerers[column],
         chance=chance[belief, column],
@@ -149,7 +154,7 @@ def region_of(posterior: Floats, lower: int, upper: int) -> NDArray[np.bool_]:
     return inside
 
 
-def _region(beliefs: BeliefsAboutOthers, found: _Matches, lower: int, upper: int) -> RegionAccuracy:
+def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int) -> RegionAccuracy:
     inside = region_of(beliefs.posterior[found.belief], lower, upper)
     belief, answerer, correct = found.belief[inside], found.answerer[inside], found.correct[inside]
     chance = found.chance[inside]

@@ -1,0 +1,358 @@
+"""N-gram language models of order 1 to 5, over words or characters. Needs numpy alone.
+
+The order counts the predicted unit: order 2 predicts a unit from the one before it. Every text begins with places that
+hold nothing and ends with END, which is predicted and counted like a unit. Units that the training texts lack are read
+as <unk>, which is in the vocabulary.
+
+"none" takes the counts as they are: the maximum likelihood estimate, which gives 0 to what was never seen.
+"kneser_ney" is interpolated modified Kneser-Ney smoothing (Chen and Goodman, "An empirical study of smoothing
+techniques for language modeling", 1998, section 4.1.6), its lowest order interpolated with the uniform distribution.
+Where the counts of counts give no discounts, 0.5, 1 and 1.5 are taken.
+
+Units in a row are places of a trie: a sequence of k units is a number, the key of which is the number of its first
+k - 1 units times the size of the vocabulary, plus its last unit. So counting and looking up are sorting and searching.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.errors import CheckpointError, PredictorError
+from predictors.evaluation.scoring import TextScore, TrainTest, added
+from predictors.pairs import Progress, report
+
+from .reading import NO_DETAIL, Detail, Text, TextReading, make_tokens, without_gaps
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FORMAT = 1
+UNITS = ("word", "character")
+SMOOTHINGS = ("none", "kneser_ney")
+HIGHEST_ORDER = 5
+UNK, END, BEGIN = 0, 1, 2  # Numbers of units; those of the texts follow.
+_SPECIAL = ("<unk>", "END", "BEGIN")
+_FALLBACK = (0.5, 1.0, 1.5)
+_WORD = re.compile(r"\S+")
+
+
+class _Level(NamedTuple):
+    """All sequences of k units: their keys in rising order, how often each was predicted, and by how many different
+    units it was preceded (as often as predicted, if it begins with the beginning of a text)."""
+
+    keys: Ints
+    counts: Ints
+    preceded: Ints
+
+
+@dataclass(frozen=True)
+class OrderLine:
+    """A model of one order on training and test texts, END counted: a row of the textbook's table of overfitting.
+
+    states: different contexts that the training texts hold.
+    """
+
+    order: int
+    states: int
+    scores: TrainTest | None
+    train: TextScore
+
+
+class NgramReader:
+    """An n-gram model. `vocabulary` has <unk> and END, which are predicted, and the beginning, which is not.
+
+    Raises:
+        PredictorError: an order, unit or smoothing that there is not.
+    """
+
+    def __init__(self, *, order: int, unit: str, smoothing: str, vocabulary: Sequence[str]) -> None:
+        _check(order, unit, smoothing)
+        self.order, self.unit, self.smoothing = order, unit, smoothing
+        self.vocabulary = list(vocabulary)
+        self._number = {one: place for place, one in enumerate(self.vocabulary)}
+        self._levels: list[_Level] = []
+        self._tables: dict[tuple[int, bool], _Table] = {}
+
+    # Learning
+
+    @classmethod
+    def train(
+        cls, texts: Sequence[str], *, order: int, unit: str = "word", smoothing: str = "kneser_ney"
+    ) -> NgramReader:
+        """Count the units of n texts.
+
+        Raises:
+            PredictorError: a setting that there is not, or no unit in any text.
+        """
+        _check(order, unit, smoothing)
+        cut = [units_of(text, unit)[0] for text in texts]
+        known = sorted({one for units in cut for one in units})
+        if not known:
+            raise PredictorError(f"texts: hold no {unit}; give at least one text that is not empty.")
+        model = cls(order=order, unit=unit, smoothing=smoothing, vocabulary=[*_SPECIAL, *known])
+        model._count([model._numbers(units) for units in cut])
+        return model
+
+    def _numbers(self, units: Sequence[str]) -> Ints:
+        """The units by number, between the beginnings and END."""
+        # "END" in a text is a word like any other, which has the place after the special ones.
+        known = [self._number_of(one) for one in units]
+        return np.array([*[BEGIN] * (self.order - 1), *known, END], dtype=np.int64)
+
+    def _number_of(self, unit: str) -> int:
+        place = self._number.get(unit, UNK)
+        return place if place > BEGIN else UNK
+
+    def _count(self, sequences: Sequence[Ints]) -> None:
+        units = np.concatenate(sequences)
+        predicted = units != BEGIN
+        before = np.zeros(len(units), dtype=np.int64)  # The number of the sequence that ends before each place.
+        ends: list[Ints] = []
+        for k in range(1, self.order + 1):
+            keys, first, place = np.unique(
+                before * len(self.vocabulary) + units, return_index=True, return_inverse=True
+            )
+            place = place.reshape(-1)
+            counts = np.bincount(place[predicted], minlength=len(keys))
+            self._levels.append(_Level(keys, counts, counts))
+            if k > 1:
+                shorter = self._levels[k - 2]
+                # What follows the first unit of each sequence of k, among those of k - 1 units.
+                suffix = ends[-1][first][counts > 0]
+                preceded = np.bincount(suffix, minlength=len(shorter.keys))
+                begins = np.zeros(len(shorter.keys), dtype=bool)
+                begins[ends[-1][_first_of(units, k - 1) == BEGIN]] = True
+                self._levels[k - 2] = shorter._replace(preceded=np.where(begins, shorter.counts, preceded))
+            ends.append(place)
+            before = np.concatenate([[0], place[:-1]])
+
+    # Predicting
+
+    @property
+    def predicted_size(self) -> int:
+        """How many units can come next: the vocabulary without the beginning."""
+        return len(self.vocabulary) - 1
+
+    def states(self, order: int | None = None) -> int:
+        """Different contexts of the training texts at an order (the model's own)."""
+        level = self._levels[(order or self.order) - 1]
+        return len(np.unique(level.keys[level.counts > 0] // len(self.vocabulary)))
+
+    def log_probabilities(self, text: str, *, order: int | None = None) -> Floats:
+        """Of each unit of a text and of END: natural logarithms (n + 1,), -inf where a probability is 0."""
+        units, _starts, _ends = units_of(text, self.unit)
+        return self._log_probabilities(self._numbers(units), order or self.order)
+
+    def _log_probabilities(self, units: Ints, order: int) -> Floats:
+        shown = slice(self.order - 1, None)
+        if self.smoothing == "none":
+            number, context = self._places(units, order)
+            table = self._table(order, adjusted=False)
+            found = np.where(number >= 0, table.counts[number], 0.0)
+            total = np.where(context >= 0, table.total[context], 0.0)
+            share = np.divide(found, total, out=np.zeros(len(units)), where=total > 0)
+            return _logarithms(share[shown])
+        share = np.full(len(units), 1 / self.predicted_size)
+        for k in range(1, order + 1):
+            number, context = self._places(units, k)
+            table = self._table(k, adjusted=k < order)
+            total = np.where(context >= 0, table.total[context], 0.0)
+            seen = total > 0
+            kept = np.where(number >= 0, table.discounted[number], 0.0)
+            left = np.where(context >= 0, table.left[context], 0.0)
+            safe = np.where(seen, total, 1.0)
+            share = np.where(seen, kept / safe + left / safe * share, share)
+        return _logarithms(share[shown])
+
+    def _places(self, units: Ints, order: int) -> tuple[Ints, Ints]:
+        """At each place the number of the last `order` units, and of those but the last; -1 where never seen."""
+        number = np.zeros(len(units), dtype=np.int64)
+        context = number
+        for k in range(1, order + 1):
+            context = np.concatenate([[0 if k == 1 else -1], number[:-1]]) if k > 1 else np.zeros_like(number)
+            keys = self._levels[k - 1].keys
+            wanted = context * len(self.vocabulary) + units
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            number = np.where((context >= 0) & (keys[place] == wanted), place, -1)
+        return number, context
+
+    def _table(self, k: int, *, adjusted: bool) -> _Table:
+        if (k, adjusted) not in self._tables:
+            level = self._levels[k - 1]
+            counts = level.preceded if adjusted else level.counts
+            # The beginning is never predicted.
+            counts = np.where(level.keys % len(self.vocabulary) == BEGIN, 0, counts)
+            size = 1 if k == 1 else len(self._levels[k - 2].keys)
+            self._tables[k, adjusted] = _Table.of(counts, level.keys // len(self.vocabulary), size)
+        return self._tables[k, adjusted]
+
+    # Reading
+
+    @property
+    def tokenizer(self) -> str:
+        """SHA-256 of what cuts a text."""
+        return hashlib.sha256(json.dumps([self.unit, self.vocabulary]).encode()).hexdigest()
+
+    @property
+    def source(self) -> str:
+        """SHA-256 of all that its readings depend on."""
+        found = hashlib.sha256(json.dumps(self._facts(), sort_keys=True).encode())
+        for level in self._levels:
+            for column in level:
+                found.update(column.astype("<i8").tobytes())
+        return found.hexdigest()
+
+    def each(
+        self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
+    ) -> Iterator[tuple[int, TextReading]]:
+        """As in `TextReader`; the last token of each text is its END."""
+        if detail.is_wanted:
+            raise PredictorError("top, samples: an n-gram model does not list what it expected; leave them out.")
+        tokenizer = self.tokenizer
+        for number, one in enumerate(texts):
+            units, starts, ends = units_of(one.text, self.unit)
+            length = len(one.text)
+            starts, ends = without_gaps(starts, ends, length)
+            values = np.minimum(self._log_probabilities(self._numbers(units), self.order), 0.0)
+            tokens = make_tokens(np.append(starts, length), np.append(ends, length), values)
+            yield number, TextReading(tokens, tokenizer, reads_end=True)
+            report(progress, number + 1, len(texts), "texts read")
+
+    def unknown(self, text: str) -> int:
+        """How many units of a text are read as <unk>."""
+        return sum(self._number_of(one) == UNK for one in units_of(text, self.unit)[0])
+
+    def score(self, texts: Sequence[str], *, order: int | None = None) -> TextScore:
+        """What texts cost at an order, END counted as a token of each."""
+        return added(
+            [
+                TextScore.of(
+                    np.minimum(self.log_probabilities(text, order=order), 0.0),
+                    words=len(text.split()),
+                    characters=len(text),
+                )
+                for text in texts
+            ]
+        )
+
+    def overfitting(self, train: Sequence[str], test: Sequence[str]) -> list[OrderLine]:
+        """A line for every order up to the model's own, on its training texts and on others."""
+        lines = []
+        for order in range(1, self.order + 1):
+            of_train = self.score(train, order=order)
+            both = TrainTest(of_train, self.score(test, order=order)) if test else None
+            lines.append(OrderLine(order, self.states(order), both, of_train))
+        return lines
+
+    # Files
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "order": self.order,
+            "unit": self.unit,
+            "smoothing": self.smoothing,
+            "vocabulary": self.vocabulary,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the model into an existing folder: JSON and arrays, never pickled."""
+        (folder / "ngram.json").write_text(json.dumps(self._facts(), ensure_ascii=True), encoding="utf-8")
+        for k, level in enumerate(self._levels, start=1):
+            with (folder / f"level_{k}.npy").open("wb") as file:
+                np.save(file, np.stack(level).astype("<i8"), allow_pickle=False)
+
+    @classmethod
+    def load(cls, folder: Path) -> NgramReader:
+        """Read back what `save` wrote.
+
+        Raises:
+            CheckpointError: a file is missing or damaged, or was written by another version.
+        """
+        try:
+            facts = json.loads((folder / "ngram.json").read_text(encoding="utf-8"))
+            if facts["format"] != FORMAT:
+                raise CheckpointError(
+                    f"n-gram model: its files have format {facts['format']!r}, this version reads {FORMAT}; train it "
+                    "again."
+                )
+            model = cls(**{name: facts[name] for name in ("order", "unit", "smoothing", "vocabulary")})
+            for k in range(1, model.order + 1):
+                with (folder / f"level_{k}.npy").open("rb") as file:
+                    columns = np.load(file, allow_pickle=False)
+                model._levels.append(_Level(*columns.astype(np.int64)))
+        except CheckpointError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError) as exc:
+            raise CheckpointError(f"n-gram model: its files cannot be read ({exc}); train it again.") from exc
+        return model
+
+
+class _Table(NamedTuple):
+    """Counts of one order, and what smoothing needs of them: the counts less their discounts, and by context the sum of
+    the counts and the sum of the discounts."""
+
+    counts: Floats
+    discounted: Floats
+    total: Floats
+    left: Floats
+
+    @classmethod
+    def of(cls, counts: Ints, context: Ints, size: int) -> _Table:
+        discount = np.array([0.0, *_discounts(counts)])[np.minimum(counts, 3)]
+        return cls(
+            counts.astype(np.float64),
+            counts - discount,
+            np.bincount(context, weights=counts.astype(np.float64), minlength=size).astype(np.float64),
+            np.bincount(context, weights=discount, minlength=size).astype(np.float64),
+        )
+
+
+def units_of(text: str, unit: str) -> tuple[list[str], Ints, Ints]:
+    """The words (what stands between white space) or characters of a text, and where each starts and ends."""
+    if unit == "character":
+        places = np.arange(len(text), dtype=np.int64)
+        return list(text), places, places + 1
+    found = list(_WORD.finditer(text))
+    return (
+        [one[0] for one in found],
+        np.array([one.start() for one in found], dtype=np.int64),
+        np.array([one.end() for one in found], dtype=np.int64),
+    )
+
+
+def _first_of(units: Ints, k: int) -> Ints:
+    """The first of the k units that end at each place."""
+    return np.concatenate([np.full(k - 1, BEGIN), units[: len(units) - k + 1]]) if k > 1 else units
+
+
+def _discounts(counts: Ints) -> tuple[float, float, float]:
+    """The three discounts of modified Kneser-Ney smoothing, for counts of 1, of 2, and of 3 or more."""
+    ones, twos, threes, fours = (int(np.count_nonzero(counts == times)) for times in (1, 2, 3, 4))
+    if not (ones and twos and threes and fours):
+        return _FALLBACK
+    y = ones / (ones + 2 * twos)
+    found = (1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes)
+    return found if all(0 < one <= most for one, most in zip(found, (1, 2, 3), strict=True)) else _FALLBACK
+
+
+def _logarithms(shares: Floats) -> Floats:
+    return np.log(shares, out=np.full(len(shares), -np.inf), where=shares > 0)
+
+
+def _check(order: int, unit: str, smoothing: str) -> None:
+    if not 1 <= order <= HIGHEST_ORDER:
+        raise PredictorError(f"order: {order!r} must lie between 1 and {HIGHEST_ORDER}.")
+    if unit not in UNITS:
+        raise PredictorError(f"unit: {unit!r} is not one of {', '.join(UNITS)}.")
+    if smoothing not in SMOOTHINGS:
+        raise PredictorError(f"smoothing: {smoothing!r} is not one of {', '.join(SMOOTHINGS)}.")

@@ -1,0 +1,160 @@
+"""What a reading is, and what every reader gives. Needs numpy alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.errors import PredictorError
+from predictors.evaluation.scoring import TextScore
+from predictors.pairs import Progress
+
+READING_VERSION = "1"
+"""Goes up when the same model and text would be read differently, so that older readings are not mixed in."""
+
+TOKEN = np.dtype([("start", "<i4"), ("end", "<i4"), ("logprob", "<f8")])
+"""A token: its first character, the one after its last, and its natural log-probability; NaN where it was not read."""
+
+
+class Text(NamedTuple):
+    """A text and its name in tables."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What else a reader says at each token: the `top` likeliest tokens there, and `samples` drawn from the whole
+    distribution by a generator of this seed."""
+
+    top: int = 0
+    samples: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("top", self.top), ("samples", self.samples)):
+            if not 0 <= value <= 1000:
+                raise PredictorError(f"{name}: {value!r} must lie between 0 and 1000.")
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self.top or self.samples)
+
+
+NO_DETAIL = Detail()
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """What a model expected at each of n tokens: entropy in nats (n,), NaN where it was not read; the likeliest tokens
+    with their log-probabilities; and tokens that were drawn."""
+
+    entropy: NDArray[np.float64]
+    top: Sequence[Sequence[tuple[str, float]]]
+    samples: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class TextReading:
+    """One text as one model reads it.
+
+    tokens: (n,) of `TOKEN` in order. They cover the text without a gap; tokens that share a character, such as the
+    bytes of one, have the same place. tokenizer: SHA-256 of what cut the text. reads_end: the last token is the end of
+    the text, at the place after its last character.
+    """
+
+    tokens: NDArray[np.void]
+    tokenizer: str
+    reads_end: bool = False
+    distributions: Distributions | None = field(default=None, repr=False)
+
+    @property
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Those of the tokens of the text, without its end: natural logarithms (n,), NaN where not read."""
+        found: NDArray[np.float64] = self.of_text["logprob"]
+        return found
+
+    @property
+    def of_text(self) -> NDArray[np.void]:
+        """The tokens without the end of the text."""
+        return self.tokens[:-1] if self.reads_end else self.tokens
+
+    @property
+    def skips_first(self) -> bool:
+        """Whether the first token was not read, because the model has no token for the beginning of a text."""
+        return bool(len(self.of_text)) and math.isnan(self.of_text[0]["logprob"])
+
+    def score(self, text: str, *, with_end: bool = False) -> TextScore:
+        """What reading this text cost. Words and characters are those of the whole text.
+
+        Args:
+            with_end: the end of the text counts as a token too, where the model predicts it.
+        """
+        values = self.tokens["logprob"] if with_end else self.log_probabilities
+        return TextScore.of(values, words=len(text.split()), characters=len(text))
+
+    def strings(self, text: str) -> list[str]:
+        """What each token covers of the text; empty for its end."""
+        return [text[start:end] for start, end in zip(self.tokens["start"], self.tokens["end"], strict=True)]
+
+
+class TextReader(Protocol):
+    """What reads texts."""
+
+    @property
+    def source(self) -> str:
+        """SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
+        reads a text always alike."""
+
+    def each(
+        self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
+    ) -> Iterator[tuple[int, TextReading]]:
+        """The number of each text and its reading, as they come; `progress` counts texts.
+
+        Raises:
+            PredictorError: a text or the detail cannot be had. Those that came before are whole.
+            Stopped: `progress` returned False.
+        """
+
+
+def make_tokens(
+    starts: Sequence[int] | NDArray[np.int64],
+    ends: Sequence[int] | NDArray[np.int64],
+    log_probabilities: Sequence[float] | NDArray[np.float64],
+) -> NDArray[np.void]:
+    """Tokens from three columns of n values.
+
+    Raises:
+        PredictorError: the columns have different lengths, or a log-probability is above 0.
+    """
+    if not len(starts) == len(ends) == len(log_probabilities):
+        raise PredictorError("tokens: starts, ends and log-probabilities have different lengths.")
+    tokens = np.empty(len(starts), dtype=TOKEN)
+    tokens["start"], tokens["end"], tokens["logprob"] = starts, ends, log_probabilities
+    if (tokens["logprob"] > 0).any():
+        raise PredictorError("logprob: one is above 0; give natural logarithms of probabilities.")
+    return tokens
+
+
+def without_gaps(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Starts and ends (n,) of tokens that cover a text of `length` characters.
+
+    Tokenizers leave out what they do not count as part of a word: blanks before it, or characters that they drop. Each
+    gap goes to the token after it, and what is left at the end to the last one.
+    """
+    if not len(starts):
+        return starts, ends
+    ends = ends.copy()
+    ends[-1] = max(int(ends[-1]), length)
+    reached = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]])
+    starts = np.where(starts > reached, reached, starts)
+    # A token that stands before what is reached shares a character with the one before it.
+    return starts, np.maximum(ends, starts)

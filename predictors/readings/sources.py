@@ -1,0 +1,50 @@
+"""The names of what reads texts: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `file:CSV`. Standard library."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from predictors.errors import PredictorError
+
+LOCAL, ENDPOINT, NGRAM, FILE = "local", "endpoint", "ngram", "file"
+SCHEMES = {
+    LOCAL: "a folder with a Hugging Face causal model, or with one GGUF file",
+    ENDPOINT: "the name of a model on the server that HUNCH_LLM_URL names",
+    NGRAM: "an n-gram model that train_ngram made",
+    FILE: "a CSV file with text_id, start, end, logprob",
+}
+LONGEST = 500
+
+
+class Source(NamedTuple):
+    """What reads, and the name under which tables show it."""
+
+    scheme: str
+    target: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}:{self.target}"
+
+
+def parse_source(text: str) -> Source:
+    """`SCHEME:TARGET`, or `NAME=SCHEME:TARGET` for another name in tables.
+
+    Raises:
+        PredictorError: an unknown scheme, nothing after it, or a name or target that is too long.
+    """
+    name, equals, rest = text.partition("=")
+    if not equals or ":" in name:
+        name, rest = "", text
+    scheme, colon, target = rest.strip().partition(":")
+    if not colon or scheme not in SCHEMES:
+        known = "; ".join(f"{one}: {words}" for one, words in SCHEMES.items())
+        raise PredictorError(f"model: {text[:80]!r} does not say what reads. Write SCHEME:TARGET. {known}.")
+    if not target.strip():
+        raise PredictorError(f"model: {text!r} names nothing after {scheme}:; give {SCHEMES[scheme]}.")
+    if len(target) > LONGEST:
+        raise PredictorError(f"model: has more than {LONGEST} characters.")
+    shown = name.strip() or f"{scheme}:{target.strip()}"
+    if len(shown) > 120:
+        raise PredictorError(f"model: {shown[:60]!r}... is too long for a table; name it: NAME={scheme}:...")
+    return Source(scheme, target.strip(), shown)

@@ -1,0 +1,133 @@
+"""Readings of texts, for researchers: how probable each token of a text was to each language model that read it."""
+
+import math
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from survey.models import QuestionText, Reading
+from survey.services.base import rights
+
+from .researchers import ResearcherView
+from .respondents import errors
+
+MOST = 200  # Readings of one answer: each language model and version that read the text.
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    start = serializers.IntegerField(help_text="Its first character, from 0.")
+    end = serializers.IntegerField(help_text="The character after its last.")
+    logprob = serializers.FloatField(
+        allow_null=True, help_text="Natural logarithm of its probability; null where it was not read, or is impossible."
+    )
+    impossible = serializers.BooleanField(help_text="Whether it had probability 0.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a text of two tokens",
+            value={
+                "language_model": "GPT-2",
+                "text_sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                "characters": 9,
+                "source": "local:/models/gpt2",
+                "tokenizer_sha256": "0b2f3c5d7e9a1c4f6e8d0a2b4c6e8f0a1b3d5f7092a4c6e8d0f2b4a6c8e0d2f4",
+                "reads_end": False,
+                "code_version": "1",
+                "created_at": "2026-11-23T19:00:00Z",
+                "tokens": [
+                    {"start": 0, "end": 3, "logprob": -4.1, "impossible": False},
+                    {"start": 3, "end": 9, "logprob": -7.3, "impossible": False},
+                ],
+            },
+            response_only=True,
+        )
+    ]
+)
+class ReadingSerializer(serializers.Serializer[Any]):
+    """One text as one language model reads it."""
+
+    language_model = serializers.CharField()
+    text_sha256 = serializers.CharField(help_text="Of the text in UTF-8, without markup.")
+    characters = serializers.IntegerField()
+    source = serializers.CharField(help_text="What read it.")  # type: ignore[assignment]
+    tokenizer_sha256 = serializers.CharField(help_text="Tokens of other tokenizers do not compare.")
+    reads_end = serializers.BooleanField(help_text="Whether the last token is the end of the text.")
+    code_version = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    tokens = TokenSerializer(many=True)
+
+
+class ReadingList(ResearcherView):
+    filters = ("text_id", "text_sha256", "bank", "language_model")
+
+    @extend_schema(
+        operation_id="readings",
+        parameters=[
+            OpenApiParameter("text_id", str, description="The id of a text in a bank; or give text_sha256."),
+            OpenApiParameter("text_sha256", str, description="The hash of a text."),
+            OpenApiParameter("bank", str, description="With `text_id`: only this bank, NAME or NAME@VERSION."),
+            OpenApiParameter("language_model", str, description="Only this language model."),
+        ],
+        responses={200: ReadingSerializer(many=True), **errors(400, 401, 403, 429)},
+        tags=["researchers"],
+    )
+    def get(self, request: Request) -> Response:
+        """Readings of one text, the newest first, at most 200: of texts in the banks of your studies."""
+        given = request.query_params
+        if unusable := [name for name in given if "\0" in given[name]]:
+            raise ValidationError({name: [_("Holds a character that no text has.")] for name in unusable})
+        rows = rights.visible(request.user, Reading.objects.select_related("language_model"))
+        if "text_id" in given:
+            texts = rights.visible(request.user, QuestionText.objects.filter(question__external_id=given["text_id"]))
+            name, at, version = given.get("bank", "").partition("@")
+            if name:
+                texts = texts.filter(question__bank__name=name)
+            if at:
+                is_number = version.isdecimal() and version.isascii() and len(version) < 9
+                texts = texts.filter(question__bank__version=int(version)) if is_number else texts.none()
+            rows = rows.filter(text_sha256__in=texts.order_by().values("text_sha256"))
+        elif "bank" in given:
+            raise ValidationError({"bank": [_("Needs text_id: the id of a text in that bank.")]})
+        elif "text_sha256" not in given:
+            raise ValidationError({"text_id": [_("Say which text: give text_id or text_sha256.")]})
+        if "text_sha256" in given:
+            rows = rows.filter(text_sha256=given["text_sha256"])
+        if "language_model" in given:
+            rows = rows.filter(language_model__name=given["language_model"])
+        return Response([_as_json(row) for row in rows.order_by("-pk")[:MOST]])
+
+
+def _as_json(row: Reading) -> dict[str, Any]:
+    tokens = row.token_array
+    return {
+        **ReadingSerializer(
+            {
+                "language_model": row.language_model.name,
+                "text_sha256": row.text_sha256,
+                "characters": row.characters,
+                "source": row.source,
+                "tokenizer_sha256": row.tokenizer_sha256,
+                "reads_end": row.reads_end,
+                "code_version": row.code_version,
+                "created_at": row.created_at,
+                "tokens": [],
+            }
+        ).data,
+        # A serializer for each of thousands of tokens would take most of the time.
+        "tokens": [
+            {
+                "start": start,
+                "end": end,
+                "logprob": value if math.isfinite(value) else None,
+                "impossible": value == -math.inf,
+            }
+            for start, end, value in tokens.tolist()
+        ],
+    }

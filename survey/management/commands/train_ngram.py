@@ -1,0 +1,66 @@
+"""`manage.py train_ngram FILE --order N --name NAME`: train an n-gram model, and show the table of overfitting."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from predictors.evaluation.scoring import in_words
+from predictors.readings.ngrams import SMOOTHINGS, UNITS, OrderLine
+from survey.console.command import HunchCommand
+from survey.console.text_tables import table
+from survey.services.banks import ngrams, text_files
+
+HEADER = ("order", "states", "train perplexity", "test perplexity", "train / test", "impossible in test")
+
+
+class Command(HunchCommand):
+    help = (
+        "Train an n-gram model from texts and store it as ngram:NAME. Prints states and perplexity a token, the end of "
+        "each text counted, on training and test texts for every order up to N."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", metavar="FILE", help="plain text, or CSV with id and text")
+        parser.add_argument("--name", required=True, metavar="NAME", help="letters, digits, - and _")
+        parser.add_argument(
+            "--order", type=int, default=3, metavar="N", help="1 to 5; it counts the predicted unit (3)"
+        )
+        parser.add_argument("--unit", choices=UNITS, default="word")
+        parser.add_argument("--smoothing", choices=SMOOTHINGS, default="kneser_ney", help="none: raw counts")
+        parser.add_argument("--test", metavar="FILE", help="test texts; without it a tenth is kept from the training")
+        parser.add_argument("--lines", action="store_true", help="each line of a plain file is a text")
+
+    def handle(
+        self,
+        *args: Any,
+        path: str,
+        name: str,
+        order: int,
+        unit: str,
+        smoothing: str,
+        test: str | None,
+        lines: bool,
+        **options: Any,
+    ) -> None:
+        texts = text_files.read_texts([path], by_lines=lines)
+        tests = text_files.read_texts([test], by_lines=lines) if test else []
+        found = ngrams.train(texts, name=name, order=order, unit=unit, smoothing=smoothing, test=tests)
+        if found.in_both:
+            self.stderr.write(f"note: {found.in_both} of the {len(found.test)} test texts are training texts too")
+        if not found.test:
+            self.stderr.write("note: too little text to keep a tenth as a test; --test FILE gives test texts")
+        self.stdout.write(table(HEADER, [_row(line) for line in found.lines]))
+        if any(line.scores is not None and line.scores.is_overfitted for line in found.lines):
+            self.stdout.write("overfitted: train perplexity is less than half of test perplexity")
+        self.stdout.write(
+            f"stored ngram:{found.row.name}: order {order}, {unit}s, smoothing {smoothing}, "
+            f"{found.row.vocabulary_size} units with <unk> and END, {found.row.states} states"
+        )
+
+
+def _row(line: OrderLine) -> list[str]:
+    train = in_words(line.train.perplexity_per_token)
+    if line.scores is None:
+        return [str(line.order), str(line.states), train, "-", "-", "-"]
+    test = line.scores.test
+    ratio = in_words(line.scores.ratio) + (" overfitted" if line.scores.is_overfitted else "")
+    return [str(line.order), str(line.states), train, in_words(test.perplexity_per_token), ratio, str(test.infinite)]

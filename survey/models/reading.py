@@ -1,0 +1,94 @@
+"""Readings: how probable each token of a text was to a language model. N-gram models that were trained here."""
+
+import io
+
+import numpy as np
+from django.db import models
+from django.db.models import Q
+
+from .language_model import LanguageModel
+from .question import Question
+
+
+class Reading(models.Model):
+    """One text as a language model reads it, stored once. The text itself is not stored, only its hash.
+
+    Readings are joined to items by the text's hash and the place of the first character.
+    """
+
+    language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="readings")
+    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
+    characters = models.PositiveIntegerField(help_text="Of the text.")
+    source = models.CharField(max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL and so on.")
+    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
+    tokenizer_sha256 = models.CharField(max_length=64, help_text="Of what cut the text into tokens.")
+    token_count = models.PositiveIntegerField()
+    reads_end = models.BooleanField(default=False, help_text="Whether the last token is the end of the text.")
+    tokens = models.BinaryField(help_text="Start, end and natural log-probability of each token, as a .npy file.")
+    code_version = models.CharField(max_length=10)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["text_sha256", "source_sha256", "language_model", "code_version"], name="reading_once_a_text"
+            ),
+            models.CheckConstraint(condition=~Q(tokens=b""), name="reading_has_tokens"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.language_model} on text {self.text_sha256[:12]}"
+
+    @property
+    def token_array(self) -> np.ndarray:
+        """(n,) with the fields start, end and logprob; NaN where a token was not read."""
+        found: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
+        return found
+
+
+class QuestionText(models.Model):
+    """The hash of a question's text as a reader sees it, by which readings find it. There where a bank was read."""
+
+    question = models.OneToOneField(Question, on_delete=models.CASCADE, related_name="text_hash")
+    text_sha256 = models.CharField(max_length=64, db_index=True)
+
+    class Meta:
+        ordering = ["question"]
+
+    def __str__(self) -> str:
+        return f"{self.question}: {self.text_sha256[:12]}"
+
+
+class NgramModel(models.Model):
+    """An n-gram model that `train_ngram` made. Its files lie in the storage, by their hashes."""
+
+    class Unit(models.TextChoices):
+        WORD = "word", "word"
+        CHARACTER = "character", "character"
+
+    class Smoothing(models.TextChoices):
+        NONE = "none", "none"
+        KNESER_NEY = "kneser_ney", "Kneser-Ney"
+
+    name = models.SlugField(max_length=80, unique=True)
+    order = models.PositiveSmallIntegerField(help_text="It counts the predicted unit.")
+    unit = models.CharField(max_length=10, choices=Unit.choices)
+    smoothing = models.CharField(max_length=12, choices=Smoothing.choices)
+    vocabulary_size = models.PositiveIntegerField(help_text="Units that can come next, with <unk> and END.")
+    states = models.PositiveBigIntegerField(help_text="Different contexts in the training texts.")
+    train_texts = models.PositiveIntegerField()
+    input_sha256 = models.CharField(max_length=64, help_text="Of the training texts and the settings.")
+    files = models.JSONField(default=dict, help_text="Name to sha256.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=Q(order__gte=1, order__lte=5), name="ngram_order_between_1_and_5"),
+            models.CheckConstraint(condition=Q(unit__in=["word", "character"]), name="ngram_unit_known"),
+            models.CheckConstraint(condition=Q(smoothing__in=["none", "kneser_ney"]), name="ngram_smoothing_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

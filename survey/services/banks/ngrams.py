@@ -1,0 +1,121 @@
+"""N-gram models, trained from texts and stored under a name, their files by their hashes."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from predictors import readings
+from predictors.errors import PredictorError
+from predictors.readings.ngrams import NgramReader, OrderLine, units_of
+from survey.exceptions import HunchError, NotFound
+from survey.models import NgramModel
+from survey.services.base import files
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
+
+from .importing import BANK_NAME
+
+TEST_SHARE = 10  # Every tenth text tests, or the last tenth of the only one.
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What was stored, and how each order does on the training texts and on those that were kept from it."""
+
+    row: NgramModel
+    lines: Sequence[OrderLine]
+    train: Sequence[str]
+    test: Sequence[str]
+    in_both: int
+
+
+def train(
+    texts: Sequence[readings.Text],
+    *,
+    name: str,
+    order: int,
+    unit: str,
+    smoothing: str,
+    test: Sequence[readings.Text] = (),
+    by: Any = None,
+    via: str = "command",
+) -> Trained:
+    """Train a model and store it under a name that is free.
+
+    Without test texts a tenth is kept from the training: every tenth text, or the last tenth of the units of the only
+    one.
+
+    Raises:
+        HunchError: the name cannot be used, a setting is wrong, or there is too little text; nothing is written.
+    """
+    if not BANK_NAME.match(name):
+        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
+    if NgramModel.objects.filter(name=name).exists():
+        raise _taken(name)
+    learnt, kept = [one.text for one in texts], [one.text for one in test]
+    if not kept:
+        learnt, kept = _parted(learnt, unit)
+    try:
+        model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing)
+        lines = model.overfitting(learnt, kept)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder))
+        stored = files.store_folder(Path(folder))
+    try:
+        with transaction.atomic():
+            row = NgramModel.objects.create(
+                name=name,
+                order=order,
+                unit=unit,
+                smoothing=smoothing,
+                vocabulary_size=model.predicted_size,
+                states=model.states(),
+                train_texts=len(learnt),
+                input_sha256=digest([order, unit, smoothing, learnt]),
+                files=stored,
+            )
+            record("train_ngram", row, by=by, via=via, order=order, unit=unit, smoothing=smoothing, texts=len(learnt))
+    except IntegrityError as exc:
+        raise _taken(name) from exc
+    both = set(learnt)
+    return Trained(row, lines, learnt, kept, sum(one in both for one in kept))
+
+
+def _taken(name: str) -> HunchError:
+    return HunchError(f"name: there is an n-gram model called {name} already; give this one another name")
+
+
+def _parted(texts: Sequence[str], unit: str) -> tuple[list[str], list[str]]:
+    if len(texts) >= TEST_SHARE:
+        kept = [text for place, text in enumerate(texts) if place % TEST_SHARE == TEST_SHARE - 1]
+        return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], kept
+    if len(texts) != 1:
+        return list(texts), []
+    _units, starts, _ends = units_of(texts[0], unit)
+    if len(starts) < TEST_SHARE:
+        return list(texts), []
+    cut = int(starts[len(starts) - len(starts) // TEST_SHARE])
+    return [texts[0][:cut]], [texts[0][cut:]]
+
+
+def load(name: str) -> NgramReader:
+    """The model that was stored under a name.
+
+    Raises:
+        NotFound: there is none; lists those that exist.
+        HunchError: its files are lost, changed, or of another version.
+    """
+    row = NgramModel.objects.filter(name=name).first()
+    if row is None:
+        known = ", ".join(NgramModel.objects.values_list("name", flat=True)[:10]) or "none"
+        raise NotFound(f"no n-gram model is called {name!r}; there are: {known}; train_ngram makes one")
+    try:
+        return NgramReader.load(files.folder_of(row.files))
+    except (ValueError, FileNotFoundError) as exc:
+        raise HunchError(f"ngram:{name}: {exc}") from exc

@@ -1,0 +1,212 @@
+"""Texts read by language models, each stored once: what was read before is taken from there.
+
+A reading is taken again only from the same source: the same weights, tokenizer, server and version of the code. So
+readings of two tokenizers are never mixed.
+"""
+
+import hashlib
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.db import transaction
+
+from predictors.endpoints import Endpoint
+from predictors.errors import PredictorError
+from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Source, Text, TextReader, TextReading
+from predictors.readings.sources import ENDPOINT, FILE, LOCAL
+from survey.exceptions import HunchError
+from survey.models import Bank, LanguageModel, QuestionText, Reading
+
+from . import ngrams, text_files
+
+# Readings are written in parts, so that a model that stops in the middle loses little.
+PART, PART_SECONDS = 200, 5.0
+ASKED_AT_ONCE = 500
+BATCH = 2000
+
+Progress = Callable[[int, int], None]
+"""Called as progress(texts done, texts in all)."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One model's readings of the same texts, in their order.
+
+    stored: how many were taken from the database. of_others: stored readings of these texts under the same name that
+    another source or version made, and that are not used.
+    """
+
+    source: Source
+    of_texts: Sequence[TextReading]
+    stored: int
+    of_others: int = 0
+
+    @property
+    def tokenizers(self) -> set[str]:
+        return {one.tokenizer for one in self.of_texts}
+
+
+def text_hash(text: str) -> str:
+    """The SHA-256 under which a text's readings are stored."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read(
+    source: Source, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
+) -> Readings:
+    """Each text as this source reads it. What is not stored yet is read now and stored as it comes.
+
+    Args:
+        detail: what each token was expected to be; nothing of it is stored, so the texts are read again for it.
+
+    Raises:
+        HunchError: the source cannot be used, or stopped in the middle. What it had read is stored, and the same call
+            goes on from there.
+    """
+    try:
+        reader = _FileReader(source.target, texts) if source.scheme == FILE else _reader_of(source)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    name, hashes = source.name, [text_hash(one.text) for one in texts]
+    known = {} if detail.is_wanted else _stored(name, reader.source, hashes)
+    wanted: dict[str, int] = {}
+    for number, sha256 in enumerate(hashes):
+        if sha256 not in known:
+            wanted.setdefault(sha256, number)
+    numbers = list(wanted.values())
+    before = len(texts) - len(numbers)
+    store = _Store(source, reader.source, hashes, texts, keeps=not detail.is_wanted)
+    found: dict[str, TextReading] = dict(known)
+    if progress is not None:
+        progress(before, len(texts))
+    try:
+        for place, reading in reader.each([texts[number] for number in numbers], detail=detail):
+            number = numbers[place]
+            found[hashes[number]] = reading
+            store.add(number, reading)
+            if progress is not None:
+                progress(before + len(found) - len(known), len(texts))
+    except PredictorError as exc:
+        store.flush()
+        done = f"; {store.written} texts were read and are stored, run it again to go on" if store.written else ""
+        raise HunchError(f"{exc}{done}") from exc
+    except BaseException:
+        store.flush()
+        raise
+    store.flush()
+    others = Reading.objects.filter(language_model__name=name).exclude(
+        source_sha256=reader.source, code_version=READING_VERSION
+    )
+    unused = sum(
+        others.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]).count()
+        for start in range(0, len(hashes), ASKED_AT_ONCE)
+    )
+    return Readings(source, [found[sha256] for sha256 in hashes], before, unused)
+
+
+def _reader_of(source: Source) -> TextReader:
+    if source.scheme == LOCAL:
+        from predictors.readings.causal import CausalReader
+
+        return CausalReader(source.target)
+    if source.scheme == ENDPOINT:
+        from predictors.readings.completions import CompletionReader
+
+        endpoint = Endpoint.from_environment(url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=8)
+        return CompletionReader(source.target, endpoint)
+    return ngrams.load(source.target)
+
+
+class _FileReader:
+    """Readings that somebody has, in a file. Another file is another source, with a tokenizer of its own."""
+
+    def __init__(self, path: str, texts: Sequence[Text]) -> None:
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - hashlib wants the open file
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as exc:
+            raise HunchError(f"{path}: file: cannot be read ({exc.strerror}): check the path") from exc
+        self.source = hashlib.sha256(f"file {content}".encode()).hexdigest()
+        self._found = text_files.token_file(path, texts, tokenizer=self.source)
+        self._number = {one.id: number for number, one in enumerate(texts)}
+
+    def each(
+        self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: object = None
+    ) -> Iterator[tuple[int, TextReading]]:
+        if detail.is_wanted:
+            raise PredictorError("top, samples: a file does not list what was expected; leave them out.")
+        for place, text in enumerate(texts):
+            yield place, self._found[self._number[text.id]]
+
+
+def _stored(name: str, source: str, hashes: Sequence[str]) -> dict[str, TextReading]:
+    found: dict[str, TextReading] = {}
+    rows = Reading.objects.filter(language_model__name=name, source_sha256=source, code_version=READING_VERSION)
+    for start in range(0, len(hashes), ASKED_AT_ONCE):
+        for row in rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]):
+            found[row.text_sha256] = TextReading(row.token_array, row.tokenizer_sha256, row.reads_end)
+    return found
+
+
+class _Store:
+    """Writes readings in parts, as they come."""
+
+    def __init__(
+        self, source: Source, source_sha256: str, hashes: Sequence[str], texts: Sequence[Text], *, keeps: bool
+    ) -> None:
+        self._source, self._source_sha256 = source, source_sha256
+        self._hashes, self._texts = hashes, texts
+        self._keeps = keeps
+        self._model: LanguageModel | None = None
+        self._pending: list[Reading] = []
+        self._flushed = time.monotonic()
+        self.written = 0
+
+    def add(self, number: int, reading: TextReading) -> None:
+        if not self._keeps:
+            return
+        if self._model is None:
+            self._model, _created = LanguageModel.objects.get_or_create(name=self._source.name)
+        content = io.BytesIO()
+        np.save(content, reading.tokens, allow_pickle=False)
+        self._pending.append(
+            Reading(
+                language_model=self._model,
+                text_sha256=self._hashes[number],
+                characters=len(self._texts[number].text),
+                source=str(self._source),
+                source_sha256=self._source_sha256,
+                tokenizer_sha256=reading.tokenizer,
+                token_count=len(reading.tokens),
+                reads_end=reading.reads_end,
+                tokens=content.getvalue(),
+                code_version=READING_VERSION,
+            )
+        )
+        if len(self._pending) >= PART or time.monotonic() - self._flushed > PART_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        part, self._pending = self._pending, []
+        if part:
+            with transaction.atomic():
+                Reading.objects.bulk_create(part, ignore_conflicts=True)
+        self.written += len(part)
+        self._flushed = time.monotonic()
+
+
+@transaction.atomic
+def note_bank(bank: Bank) -> None:
+    """Store the hash of every question's text, so that the readings of a bank are found, by those who see the bank."""
+    missing = bank.questions.filter(text_hash=None).order_by("position").only("text", "position", "bank_id")
+    rows = [QuestionText(question=one, text_sha256=text_hash(one.plain)) for one in missing.iterator(chunk_size=BATCH)]
+    QuestionText.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
+
+
+def same_texts(train: Sequence[Text], test: Sequence[Text]) -> list[str]:
+    """The names of the test texts that are among the training texts, word for word."""
+    learnt = {one.text for one in train}
+    return [one.id for one in test if one.text in learnt]

@@ -1,0 +1,358 @@
+"""How well language models predict texts: perplexity by token, word and character, as findings about no study."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predictors.errors import PredictorError
+from predictors.evaluation.scoring import LN2, ModelIntervals, TextScore, TrainTest, added, in_words, text_intervals
+from predictors.readings import Text
+from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError
+from survey.services.banks.readings import Readings, same_texts
+from survey.services.base.csv_lines import csv_lines
+from survey.services.base.seeds import generator
+
+SEED = 0
+BY_TEXT_SHOWN = 40  # Lines for people; files have all.
+INCOMPARABLE = "not comparable per token"
+MODELS = (
+    Column("model", "text", "What read the texts."),
+    Column("group", "text", "The text or the task; empty for all texts together."),
+    Column("texts", "number", "How many texts."),
+    Column("tokens", "number", "How many tokens were read, without the end of a text."),
+    Column("words", "number", "Words of the texts: what stands between white space."),
+    Column("characters", "number", "Characters of the texts."),
+    Column("nats", "number", "Sum of -ln p over the tokens; empty where it is infinite."),
+    Column("bits_per_character", "number", "nats / ln 2 / characters; empty where it is infinite."),
+    Column("low", "number", "Lower end of its 95 % interval, by resampling texts; empty for a single text."),
+    Column("high", "number", "Its upper end; empty where it is infinite."),
+    Column("perplexity_per_word", "number", "exp(nats / words); empty where it is infinite."),
+    Column("perplexity_per_token", "number", "exp(nats / tokens); empty where it is infinite."),
+    Column("infinite", "number", "Tokens with probability 0, each of which makes the figures infinite."),
+    Column("perplexity_without_infinite", "number", "exp(nats / tokens) without these tokens."),
+    Column("train_perplexity_per_token", "number", "The same figure on the training texts, where they were given."),
+    Column("train_to_test", "number", "Train perplexity / test perplexity, a token; 0 where the test's is infinite."),
+    Column("overfitted", "number", "1 where that ratio is below 0.5."),
+    Column("tokenizer", "text", "SHA-256 of what cut the texts into tokens."),
+)
+TOKENS = (
+    Column("model", "text", "What read the text."),
+    Column("text_id", "text", "The text."),
+    Column("token", "text", "What the token covers of it; empty for the end of a text."),
+    Column("start", "number", "Its first character, from 0."),
+    Column("end", "number", "The character after its last."),
+    Column("surprisal", "number", "-log2 p, in bits; inf where p is 0, empty where the token was not read."),
+)
+EXPECTED = (
+    Column("entropy", "number", "Of what the model expected there, in bits."),
+    Column("likeliest", "JSON", "The likeliest tokens there with their probabilities."),
+    Column("drawn", "JSON", "Tokens drawn from what the model expected there."),
+)
+
+
+@dataclass(frozen=True)
+class ModelFigures:
+    """One model on all texts, and in each group."""
+
+    readings: Readings
+    scores: Sequence[TextScore]
+    total: TextScore
+    groups: Mapping[str, TextScore]
+    train: TrainTest | None
+
+    @property
+    def name(self) -> str:
+        return self.readings.source.name
+
+
+def findings(
+    *,
+    texts: Sequence[Text],
+    readings: Sequence[Readings],
+    groups: Sequence[str] = (),
+    train: Sequence[Text] = (),
+    train_readings: Sequence[Readings] = (),
+) -> Findings:
+    """The table, the tokens and the picture of one or more models on the same texts.
+
+    Args:
+        groups: the group of each text, such as its task; figures are printed for each as well.
+        train, train_readings: the texts that the models learnt from, and the same models' readings of these.
+
+    Raises:
+        HunchError: two models have the same name.
+    """
+    names = [one.source.name for one in readings]
+    if len(set(names)) < len(names):
+        raise HunchError("model: two have the same name; name one of them: NAME=SCHEME:TARGET")
+    figures = [
+        _figures(one, texts, groups, train, train_readings[place] if train_readings else None)
+        for place, one in enumerate(readings)
+    ]
+    figures.sort(key=_by_bits)
+    try:
+        intervals = text_intervals({one.name: one.scores for one in figures}, rng=generator(SEED, "perplexity"))
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    notes = _notes(figures, texts, train)
+    detailed = any(reading.distributions is not None for one in figures for reading in one.readings.of_texts)
+    return Findings(
+        title="How well language models predict the texts",
+        lines=[f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"],
+        tables=[_table(figures, intervals)],
+        files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
+        pictures=[
+            Picture(
+                "perplexity",
+                "Bits a character",
+                "The bits a character of each model with 95 % intervals by resampling texts; lower is better.",
+                lambda path: _draw(figures, intervals, path),
+            )
+        ],
+        notes=notes,
+        data={
+            "models": [
+                {**one.total.as_json(), "model": one.name, "train": one.train.as_json() if one.train else None}
+                for one in figures
+            ],
+            "notes": notes,
+        },
+    )
+
+
+def _figures(
+    readings: Readings,
+    texts: Sequence[Text],
+    groups: Sequence[str],
+    train: Sequence[Text],
+    train_readings: Readings | None,
+) -> ModelFigures:
+    scores = [reading.score(one.text) for reading, one in zip(readings.of_texts, texts, strict=True)]
+    total = added(scores)
+    of_groups = {
+        group: added([score for score, own in zip(scores, groups, strict=True) if own == group])
+        for group in dict.fromkeys(groups)
+    }
+    learnt = None
+    if train_readings is not None:
+        of_train = [reading.score(one.text) for reading, one in zip(train_readings.of_texts, train, strict=True)]
+        learnt = TrainTest(added(of_train), total)
+    return ModelFigures(readings, scores, total, of_groups, learnt)
+
+
+def _by_bits(one: ModelFigures) -> tuple[float, str]:
+    bits = one.total.bits_per_character
+    return (math.inf if bits is None else bits, one.name)
+
+
+def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequence[Text]) -> list[str]:
+    notes: list[str] = []
+    if len({tokenizer for one in figures for tokenizer in one.readings.tokenizers}) > 1:
+        notes.append(
+            f"{INCOMPARABLE}: the models cut texts into different tokens; compare them by bits a character, by which "
+            "the table is sorted"
+        )
+    for one in figures:
+        found = one.readings.of_texts
+        if any(reading.skips_first for reading in found):
+            notes.append(
+                f"{one.name}: has no token for the beginning of a text, so that the first token of each was not read"
+            )
+        if any(reading.reads_end for reading in found):
+            whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
+            notes.append(
+                f"{one.name}: predicts the end of a text too; it is left out here. With it: {whole.tokens} tokens, "
+                f"perplexity {in_words(whole.perplexity_per_token)} a token"
+            )
+        if one.total.infinite:
+            notes.append(
+                f"{one.name}: gives probability 0 to {one.total.infinite} of {one.total.tokens} tokens; without these "
+                f"its perplexity is {in_words(one.total.perplexity_of_finite)} a token"
+            )
+        if one.readings.of_others:
+            notes.append(
+                f"{one.name}: {one.readings.of_others} stored readings of these texts were made by other weights, "
+                "another tokenizer or another version of the code, and are not used"
+            )
+        if one.train is not None and one.train.is_overfitted:
+            notes.append(f"{one.name}: overfitted: its train perplexity is less than half of its test perplexity")
+    if train and (both := same_texts(train, texts)):
+        notes.append(
+            f"{len(both)} of the {len(texts)} test texts are training texts, such as {both[0]}: leave them out"
+        )
+    return notes
+
+
+def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> Table:
+    header = ["model", "bits / char", "95 %", "perplexity / word", "perplexity / token", "tokens", "tokenizer"]
+    trains = any(one.train is not None for one in figures)
+    header += ["train", "train / test"] if trains else []
+    names = list(dict.fromkeys(group for one in figures for group in one.groups))
+    layouts = [Layout(header, [_shown(one, intervals, trains=trains) for one in figures])]
+    if names:
+        layouts.append(
+            Layout(
+                ("group", "model", "bits / char", "perplexity / word", "perplexity / token", "tokens"),
+                [
+                    [name, one.name, *_cells(one.groups[name]), str(one.groups[name].tokens)]
+                    for name in names[:BY_TEXT_SHOWN]
+                    for one in figures
+                ],
+                title="By group",
+                note=f"The first {BY_TEXT_SHOWN} of {len(names)}; --out DIR writes all."
+                if len(names) > BY_TEXT_SHOWN
+                else "",
+            )
+        )
+    rows = [_row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name]) for one in figures]
+    rows += [_row(one, name, one.groups[name], None, None) for one in figures for name in names]
+    return Table("perplexity", "Perplexity", MODELS, rows, layouts=layouts)
+
+
+def _cells(score: TextScore) -> list[str]:
+    return [
+        in_words(score.bits_per_character, 3),
+        in_words(score.perplexity_per_word),
+        in_words(score.perplexity_per_token),
+    ]
+
+
+def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool) -> list[str]:
+    bits, per_word, per_token = _cells(one.total)
+    interval = intervals.bits_per_character[one.name]
+    cells = [
+        one.name,
+        bits,
+        "-" if interval is None else f"{in_words(interval[0], 3)} to {in_words(interval[1], 3)}",
+        per_word,
+        per_token,
+        str(one.total.tokens),
+        ", ".join(tokenizer[:8] for tokenizer in sorted(one.readings.tokenizers)),
+    ]
+    if trains:
+        cells += (
+            ["-", "-"]
+            if one.train is None
+            else [
+                in_words(one.train.train.perplexity_per_token),
+                in_words(one.train.ratio) + (" overfitted" if one.train.is_overfitted else ""),
+            ]
+        )
+    return cells
+
+
+def _row(
+    one: ModelFigures, group: str, score: TextScore, texts: int | None, interval: tuple[float, float] | None
+) -> list[Any]:
+    train = one.train if not group else None
+    said = score.as_json()
+    low, high = interval or (None, None)
+    return [
+        one.name,
+        group or None,
+        texts,
+        score.tokens,
+        score.words,
+        score.characters,
+        said["nats"],
+        said["bits_per_character"],
+        _finite(low),
+        _finite(high),
+        said["perplexity_per_word"],
+        said["perplexity_per_token"],
+        score.infinite,
+        said["perplexity_of_finite"],
+        None if train is None else train.as_json()["train"]["perplexity_per_token"],
+        None if train is None else _finite(train.ratio),
+        None if train is None else int(train.is_overfitted),
+        " ".join(sorted(one.readings.tokenizers)),
+    ]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _token_file(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detailed: bool) -> bytes:
+    columns = (*TOKENS, *EXPECTED) if detailed else TOKENS
+    return "".join(csv_lines(columns, _token_rows(figures, texts, detailed=detailed))).encode("utf-8", "surrogatepass")
+
+
+def _token_rows(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detailed: bool) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for one in figures:
+        for reading, text in zip(one.readings.of_texts, texts, strict=True):
+            listed = reading.distributions
+            bits = -reading.tokens["logprob"] / LN2
+            for place, (token, value) in enumerate(zip(reading.strings(text.text), bits.tolist(), strict=True)):
+                start, end = int(reading.tokens["start"][place]), int(reading.tokens["end"][place])
+                cell = None if math.isnan(value) else "inf" if math.isinf(value) else value + 0.0
+                row = [one.name, text.id, token, start, end, cell]
+                if detailed:
+                    row += [None, None, None] if listed is None else _expected(listed, place)
+                rows.append(row)
+    return rows
+
+
+def _expected(listed: Any, place: int) -> list[Any]:
+    entropy = float(listed.entropy[place])
+    return [
+        None if math.isnan(entropy) else entropy / LN2,
+        json.dumps([[token, math.exp(value)] for token, value in listed.top[place]], ensure_ascii=False),
+        json.dumps(list(listed.samples[place]), ensure_ascii=False),
+    ]
+
+
+WIDTH, ROW, LEFT, RIGHT, TOP = 640, 34, 210, 70, 44
+
+
+def _draw(figures: Sequence[ModelFigures], intervals: ModelIntervals, path: Path) -> None:
+    path.write_text(picture(figures, intervals), encoding="utf-8", newline="")
+
+
+def picture(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> str:
+    """Bits a character as SVG, a row a model: a mark and its interval. The same figures give the same text."""
+    ends = [one.total.bits_per_character for one in figures]
+    ends += [end for one in figures for end in intervals.bits_per_character[one.name] or ()]
+    most = max([end for end in ends if end is not None and math.isfinite(end)], default=1.0) * 1.05 or 1.0
+    height = TOP + ROW * len(figures) + 30
+    parts = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'aria-labelledby="perplexity-title" font-family="sans-serif" font-size="13" fill="currentColor">',
+        '<title id="perplexity-title">Bits a character of each model; lower is better</title>',
+        f'<text x="{LEFT}" y="22" font-size="15">Bits a character (lower is better)</text>',
+        f'<path d="M{LEFT},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
+    ]
+    for step in np.linspace(0, most, 5).tolist():
+        x = _across(step, most)
+        parts.append(f'<path d="M{x:.1f},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.15"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{step:.2f}</text>')
+    for place, one in enumerate(figures):
+        y = TOP + ROW * place + ROW / 2
+        bits, interval = one.total.bits_per_character, intervals.bits_per_character[one.name]
+        name = one.name if len(one.name) <= 28 else f"{one.name[:27]}…"
+        parts.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        if bits is None or not math.isfinite(bits):
+            parts.append(f'<text x="{LEFT + 8}" y="{y + 4:.1f}">{in_words(bits)}</text>')
+            continue
+        if interval is not None:
+            low, high = (_across(min(end, most), most) for end in interval)
+            ends_of = f"M{low:.1f},{y - 6:.1f}v12M{high:.1f},{y - 6:.1f}v12"
+            parts.append(f'<path d="M{low:.1f},{y:.1f}H{high:.1f}{ends_of}" stroke="#0072b2" stroke-width="2"/>')
+        x = _across(bits, most)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#0072b2"/>')
+        parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{y + 4:.1f}">{bits:.3f}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _across(bits: float, most: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * bits / most

@@ -1,0 +1,131 @@
+"""N-gram models: probabilities that sum to 1, END, the textbook's overfitting, smoothing that leaves nothing at 0."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from predictors.errors import CheckpointError, PredictorError
+from predictors.readings import Detail, Text
+from predictors.readings.ngrams import END, NgramReader
+
+SYLLABLES = ["ka", "lo", "mi", "ren", "tas", "ul", "vo", "dis", "per", "nan", "tor", "el", "su", "rim", "gol"]
+
+
+def made_text(characters: int, seed: int = 0) -> str:
+    """Sentences of made-up words whose frequencies fall as those of words do, each depending on the one before."""
+    rng = np.random.default_rng(seed)
+    words = ["".join(rng.choice(SYLLABLES, size=rng.integers(1, 4))) for _ in range(900)]
+    chance = 1 / np.arange(1, 901)
+    chance /= chance.sum()
+    text, last = "", 0
+    while len(text) < characters:
+        last = (last * 7 + int(rng.integers(3))) % 900 if rng.random() < 0.5 else int(rng.choice(900, p=chance))
+        text += words[last] + (". " if rng.random() < 0.1 else " ")
+    return text[:characters]
+
+
+@pytest.mark.parametrize("smoothing", ["none", "kneser_ney"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_what_can_come_next_sums_to_one(smoothing, order):
+    model = NgramReader.train(["a b a c", "b a b", "c"], order=order, smoothing=smoothing)
+    for context in ("", "a", "a b", "c"):
+        units = [*context.split()]
+        chances = [
+            math.exp(model.log_probabilities(" ".join([*units, one]))[len(units)]) for one in ("a", "b", "c", "zzz")
+        ]
+        chances.append(math.exp(model.log_probabilities(context)[-1]))  # END
+        assert sum(chances) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_raw_bigram_is_the_share_of_the_counts():
+    model = NgramReader.train(["a b", "a c", "a b"], order=2, smoothing="none")
+    assert np.exp(model.log_probabilities("a b")) == pytest.approx([1.0, 2 / 3, 1.0])
+    assert np.isneginf(model.log_probabilities("b")[0])
+
+
+def test_end_is_predicted_and_counted_as_in_the_textbook():
+    model = NgramReader.train(["I am", "I am"], order=2, smoothing="none")
+    assert len(model.log_probabilities("I am")) == 3
+    assert model.score(["I am"]).tokens == 3 and model.score(["I am"]).perplexity_per_token == 1.0
+
+
+@pytest.mark.parametrize("unit", ["character", "word"])
+def test_without_smoothing_higher_orders_learn_their_texts_by_heart(unit):
+    text = made_text(20_000)
+    train, test = [text[:18_000]], [text[18_000:]]
+    raw = NgramReader.train(train, order=5, unit=unit, smoothing="none").overfitting(train, test)
+    of_train = [line.train.perplexity_per_token for line in raw]
+    assert of_train == sorted(of_train, reverse=True) and of_train[-1] < of_train[0] / 2
+    assert math.isinf(raw[-1].scores.test.perplexity_per_token) and raw[-1].scores.is_overfitted
+    assert [line.states for line in raw] == sorted(line.states for line in raw) and raw[0].states == 1
+    assert raw[1].states < raw[-1].states
+    smooth = NgramReader.train(train, order=5, unit=unit).overfitting(train, test)
+    assert all(math.isfinite(line.scores.test.perplexity_per_token) for line in smooth)
+
+
+def test_kneser_ney_prefers_what_follows_many_things():
+    # "york" is more frequent than "sea", but comes only after "new".
+    texts = ["new york"] * 6 + ["the sea", "a sea", "my sea", "one sea"]
+    model = NgramReader.train(texts, order=2)
+    after_unknown = {word: model.log_probabilities(f"zzz {word}")[1] for word in ("york", "sea")}
+    assert after_unknown["sea"] > after_unknown["york"]
+    assert model.log_probabilities("new york")[1] > math.log(0.5)
+
+
+def test_words_that_it_does_not_know_are_read_as_unk():
+    model = NgramReader.train(["a b c"], order=2)
+    assert model.unknown("a zzz <unk> END") == 3
+    assert np.isfinite(model.log_probabilities("a zzz END")).all()
+
+
+def test_a_reading_covers_the_text_and_ends_with_end():
+    model = NgramReader.train(["one two three"], order=2)
+    texts = [Text("a", "  one  two\n"), Text("b", "three")]
+    found = dict(model.each(texts))
+    assert found[0].strings(texts[0].text) == ["  one", "  two\n", ""]
+    assert found[0].reads_end and len(found[0].log_probabilities) == 2
+    assert found[0].score(texts[0].text, with_end=True).tokens == 3
+    with pytest.raises(PredictorError, match="n-gram"):
+        next(model.each(texts, detail=Detail(top=3)))
+
+
+def test_what_was_saved_reads_alike_and_another_version_is_refused(tmp_path):
+    text = made_text(3000)
+    model = NgramReader.train([text], order=3, unit="character")
+    model.save(tmp_path)
+    again = NgramReader.load(tmp_path)
+    assert again.source == model.source and again.tokenizer == model.tokenizer
+    assert np.array_equal(again.log_probabilities(text[:500]), model.log_probabilities(text[:500]))
+    facts = json.loads((tmp_path / "ngram.json").read_text())
+    (tmp_path / "ngram.json").write_text(json.dumps({**facts, "format": 99}))
+    with pytest.raises(CheckpointError, match="format 99"):
+        NgramReader.load(tmp_path)
+    (tmp_path / "ngram.json").write_text(json.dumps(facts))
+    (tmp_path / "level_2.npy").write_bytes(b"no array")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        NgramReader.load(tmp_path)
+
+
+def test_another_text_makes_another_source():
+    assert NgramReader.train(["a b"], order=2).source != NgramReader.train(["a b a"], order=2).source
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [({"order": 0}, "order"), ({"order": 6}, "order"), ({"unit": "byte"}, "unit"), ({"smoothing": "x"}, "smoothing")],
+)
+def test_it_refuses_settings_that_there_are_not(settings, named):
+    with pytest.raises(PredictorError, match=named):
+        NgramReader.train(["a b"], **{"order": 2, **settings})
+
+
+def test_texts_without_a_unit_are_refused():
+    with pytest.raises(PredictorError, match="hold no word"):
+        NgramReader.train(["  ", ""], order=2)
+
+
+def test_numbers_of_units_are_not_mixed_with_the_special_ones():
+    model = NgramReader.train(["END BEGIN <unk>"], order=1)
+    assert END == 1 and len(model.vocabulary) == 6

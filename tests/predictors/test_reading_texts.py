@@ -1,0 +1,287 @@
+"""Readers: windows, tokens that cover the text, batches that change nothing, servers that list log-probabilities."""
+
+import math
+
+import numpy as np
+import pytest
+
+from predictors.endpoints import Endpoint, EndpointError
+from predictors.errors import CheckpointError, PredictorError
+from predictors.readings import Detail, Text, parse_source
+from predictors.readings.completions import CompletionReader, places_of
+from predictors.readings.reading import make_tokens, without_gaps
+from predictors.readings.windows import windows_of
+from tests.predictors.fake_endpoint import FakeEndpoint, Raw, refusal, running
+from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
+
+TEXTS = [
+    Text("plain", "So the answer is no."),
+    Text("blanks", "  Hello  there\n\n"),
+    Text("bytes", "A smile 😀 and שָׁלוֹם, then e\u0301."),
+    Text("letters", "</s> is no end here <s>"),
+    Text("one", "a"),
+    Text("long", "the same words again and again " * 12),
+]
+
+
+def covers(tokens: np.ndarray, length: int) -> bool:
+    """Whether tokens stand in order, with no character between them left out."""
+    reached = 0
+    for start, end in zip(tokens["start"].tolist(), tokens["end"].tolist(), strict=True):
+        if start > reached or end < start:
+            return False
+        reached = max(reached, end)
+    return reached == length
+
+
+# Windows
+
+
+@pytest.mark.parametrize(("length", "longest"), [(1, 8), (2, 8), (8, 8), (9, 8), (40, 8), (41, 7), (5, 2), (100, 100)])
+def test_windows_count_each_place_once_with_the_most_context(length, longest):
+    counted = {}
+    found = windows_of(length, longest)
+    for window in found:
+        assert window.stop - window.start <= longest and window.start % max(1, longest // 2) == 0
+        for place in range(window.first, window.stop):
+            assert place not in counted
+            counted[place] = place - window.start
+    assert sorted(counted) == list(range(1, length))
+    starts = range(0, length, max(1, longest // 2))
+    for place, context in counted.items():
+        assert context == max(place - start for start in starts if start < place < start + longest)
+
+
+def test_gaps_go_to_the_token_after_them_and_shared_characters_stay():
+    starts, ends = without_gaps(np.array([1, 4, 4, 8]), np.array([3, 5, 5, 9]), 11)
+    assert starts.tolist() == [0, 3, 4, 5] and ends.tolist() == [3, 5, 5, 11]
+
+
+def test_tokens_have_logarithms_of_probabilities():
+    with pytest.raises(PredictorError, match="above 0"):
+        make_tokens([0], [1], [0.5])
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("given", "scheme", "target", "name"),
+    [
+        ("local:/models/a=b", "local", "/models/a=b", "local:/models/a=b"),
+        ("GPT-2=local:/models/gpt2", "local", "/models/gpt2", "GPT-2"),
+        ("endpoint:org/model:latest", "endpoint", "org/model:latest", "endpoint:org/model:latest"),
+        ("ngram:five", "ngram", "five", "ngram:five"),
+    ],
+)
+def test_a_source_has_a_scheme_a_target_and_a_name(given, scheme, target, name):
+    assert tuple(parse_source(given)) == (scheme, target, name)
+
+
+@pytest.mark.parametrize("given", ["gpt2", "local:", "hub:gpt2", "x=", "file:" + "a" * 600])
+def test_a_source_that_says_nothing_is_refused(given):
+    with pytest.raises(PredictorError, match="model"):
+        parse_source(given)
+
+
+# A causal model in this process
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return save_tiny_llama(tmp_path_factory.mktemp("llama"), max_position_embeddings=128)
+
+
+def read(reader, texts, **options):
+    found = dict(reader.each(texts, **options))
+    return [found[number] for number in range(len(texts))]
+
+
+@pytest.mark.torch
+def test_it_reads_what_a_plain_loop_reads_whatever_is_in_a_batch(llama):
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from predictors.readings.causal import CausalReader
+
+    reader = CausalReader(str(llama))
+    together, small = read(reader, TEXTS), read(CausalReader(str(llama), token_budget=1), TEXTS)
+    model = AutoModelForCausalLM.from_pretrained(llama)
+    tokenizer = byte_tokenizer()
+    tokenizer.encode_special_tokens = True
+    for one, found, alone in zip(TEXTS, together, small, strict=True):
+        ids = tokenizer.encode(one.text).ids  # <s> stands before the text, once.
+        assert ids[0] == 0 and len(ids) == len(found.tokens) + 1
+        if len(ids) <= reader.longest:
+            with torch.no_grad():
+                scores = torch.log_softmax(model(torch.tensor([ids])).logits[0, :-1], dim=-1)
+            plain = scores.gather(1, torch.tensor(ids)[1:, None])[:, 0].numpy()
+            assert found.log_probabilities == pytest.approx(plain, abs=1e-4)
+        assert found.log_probabilities == pytest.approx(alone.log_probabilities, abs=1e-4)
+        assert covers(found.tokens, len(one.text)) and found.tokenizer == reader.tokenizer
+
+
+@pytest.mark.torch
+def test_windows_give_the_one_window_reading_where_the_text_fits(llama):
+    from predictors.readings.causal import CausalReader
+
+    whole, part = CausalReader(str(llama)), CausalReader(str(llama), longest=128)
+    assert read(whole, TEXTS[:3])[2].score(TEXTS[2].text).nats == pytest.approx(
+        read(part, TEXTS[:3])[2].score(TEXTS[2].text).nats, abs=1e-4
+    )
+    short = CausalReader(str(llama), longest=16)
+    (cut,), (full,) = read(short, TEXTS[-1:]), read(whole, TEXTS[-1:])
+    assert len(cut.tokens) == len(full.tokens) and covers(cut.tokens, len(TEXTS[-1].text))
+    # What stands in the first window has all its context.
+    assert cut.log_probabilities[:15] == pytest.approx(full.log_probabilities[:15], abs=1e-4)
+    assert np.isfinite(cut.log_probabilities).all() and short.source != whole.source
+
+
+@pytest.mark.torch
+def test_without_a_token_for_the_beginning_the_first_token_is_not_read(tmp_path):
+    from tokenizers import processors
+
+    from predictors.readings.causal import CausalReader
+
+    tokenizer = byte_tokenizer()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    reader = CausalReader(str(save_tiny_llama(tmp_path / "m", tokenizer=tokenizer)))
+    found = read(reader, TEXTS)
+    assert all(one.skips_first and math.isnan(one.log_probabilities[0]) for one in found)
+    assert found[4].score("a").tokens == 0 and found[0].score(TEXTS[0].text).tokens == len(found[0].tokens) - 1
+
+
+@pytest.mark.torch
+def test_what_it_expected_fits_what_it_read(llama):
+    from predictors.readings.causal import CausalReader
+
+    reader = CausalReader(str(llama))
+    (found,) = read(reader, TEXTS[:1], detail=Detail(top=reader.vocabulary, samples=5, seed=3))
+    listed = found.distributions
+    assert len(listed.top) == len(found.tokens) == len(listed.samples)
+    chances = np.exp([value for _token, value in listed.top[0]])
+    assert chances.sum() == pytest.approx(1, abs=1e-4)
+    assert listed.entropy[0] == pytest.approx(-(chances * np.log(chances)).sum(), abs=1e-3)
+    assert all(len(drawn) == 5 for drawn in listed.samples)
+    (again,) = read(reader, TEXTS[:1], detail=Detail(samples=5, seed=3))
+    assert again.distributions.samples == listed.samples
+
+
+@pytest.mark.torch
+def test_a_model_that_bends_its_logits_is_asked_for_them(tmp_path):
+    import torch
+    from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
+
+    from predictors.readings.causal import CausalReader
+
+    tokenizer = byte_tokenizer()
+    config = GPT2Config(vocab_size=tokenizer.get_vocab_size(), n_embd=16, n_layer=1, n_head=2, n_positions=64)
+    torch.manual_seed(0)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    reader = CausalReader(str(tmp_path))
+    (before,) = read(reader, TEXTS[:1])
+    forward = reader._model.forward
+
+    def halved(*args, **kwargs):
+        out = forward(*args, **kwargs)
+        out.logits = out.logits / 2
+        return out
+
+    reader._model.forward = halved
+    from predictors.readings.causal import _Head
+
+    reader._head = _Head.of(reader._model, reader.device)
+    (after,) = read(reader, TEXTS[:1])
+    ids = tokenizer.encode(TEXTS[0].text).ids
+    with torch.no_grad():
+        logits = AutoModelForCausalLM.from_pretrained(tmp_path)(torch.tensor([ids])).logits[0, :-1] / 2
+    plain = torch.log_softmax(logits, dim=-1).gather(1, torch.tensor(ids)[1:, None])[:, 0].numpy()
+    assert after.log_probabilities == pytest.approx(plain, abs=1e-4)
+    assert before.log_probabilities != pytest.approx(plain, abs=1e-4)
+
+
+@pytest.mark.torch
+def test_what_is_no_causal_model_is_refused(tmp_path, llama):
+    from predictors.readings.causal import CausalReader
+
+    with pytest.raises(CheckpointError, match="there is no folder"):
+        CausalReader(str(tmp_path / "missing"))
+    with pytest.raises(CheckpointError, match=r"config\.json"):
+        CausalReader(str(tmp_path))
+    with pytest.raises(CheckpointError, match="not a causal language model"):
+        CausalReader("bundled:minilm-l6")
+    (tmp_path / "two").mkdir()
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / "two" / name).write_bytes(b"GGUF")
+    with pytest.raises(CheckpointError, match="2 GGUF files"):
+        CausalReader(str(tmp_path / "two"))
+    (tmp_path / "two" / "b.gguf").unlink()
+    with pytest.raises(CheckpointError, match=r"needs the package gguf|cannot be used as"):
+        CausalReader(str(tmp_path / "two"))
+
+
+# A server
+
+
+@pytest.mark.parametrize(
+    ("text", "strings", "first", "spans"),
+    [
+        ("ab cd", ["ab", " cd", " more"], 0, [(0, 2), (2, 5)]),
+        ("ab cd", ["<s>", "ab", " cd"], 1, [(0, 2), (2, 5)]),
+        ("a😀b", ["a", "bytes:\\xf0\\x9f", "bytes:\\x98\\x80", "b", "!"], 0, [(0, 1), (1, 2), (1, 2), (2, 3)]),
+        ("a😀", ["a", "\N{REPLACEMENT CHARACTER}", ""], 0, [(0, 1), (1, 2), (1, 2)]),
+    ],
+)
+def test_listed_tokens_are_found_in_the_text(text, strings, first, spans):
+    assert places_of(text, strings) == (first, spans)
+
+
+@pytest.mark.parametrize("strings", [["x"], [" made"], [], ["ab"], ["ab", "xx"]])
+def test_tokens_that_do_not_spell_the_text_are_noticed(strings):
+    assert places_of("ab cd", strings) is None
+
+
+@pytest.fixture
+def endpoint():
+    with running() as fake:
+        yield fake
+
+
+def listing(seen):
+    """Each word a token, with a token that was made after them."""
+    words = seen.body["prompt"].split(" ")
+    tokens = [words[0], *(f" {word}" for word in words[1:]), " made"]
+    values = [None, *(-float(len(token)) for token in tokens[1:])]
+    logprobs = {"tokens": tokens, "token_logprobs": values, "text_offset": [0] * len(tokens)}
+    return Raw({"choices": [{"text": "", "logprobs": logprobs}], "usage": {"prompt_tokens": len(words)}})
+
+
+def reader_of(endpoint: FakeEndpoint, **options) -> CompletionReader:
+    return CompletionReader("m", Endpoint(endpoint.url, tries=1, **options))
+
+
+def test_a_server_reads_prompts_and_the_token_it_makes_counts_nowhere(endpoint):
+    endpoint.answer = listing
+    (found,) = read(reader_of(endpoint), [Text("a", "one two three")])
+    assert found.strings("one two three") == ["one", " two", " three"]
+    assert found.skips_first and found.log_probabilities[1:].tolist() == [-4.0, -6.0]
+    body = endpoint.seen[0].body
+    assert (endpoint.seen[0].path[-12:], body["echo"], body["max_tokens"]) == ("/completions", True, 1)
+
+
+@pytest.mark.parametrize(
+    "logprobs", [None, {}, {"tokens": [" made"], "token_logprobs": [-1.0]}, {"tokens": [], "token_logprobs": []}]
+)
+def test_a_server_that_lists_no_prompt_is_refused_with_a_sentence(endpoint, logprobs):
+    endpoint.answer = Raw({"choices": [{"text": "x", "logprobs": logprobs}]})
+    with pytest.raises(EndpointError, match="does not list the log-probabilities of a prompt"):
+        read(reader_of(endpoint), [Text("a", "one two")])
+
+
+def test_a_server_that_stops_in_the_middle_leaves_whole_readings_and_names_the_text(endpoint):
+    endpoint.script = [listing, refusal(500, "out of memory")]
+    came = []
+    with pytest.raises(EndpointError, match=r"text b: .*out of memory"):
+        came.extend(reader_of(endpoint, concurrency=1).each([Text("a", "one two"), Text("b", "three")]))
+    assert [number for number, _reading in came] == [0]

@@ -1,0 +1,183 @@
+"""The log score, bits and perplexity: the figures of the specification, and that infinite stays infinite."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from predictors.errors import PredictorError
+from predictors.evaluation.metrics import negative_log_likelihood
+from predictors.evaluation.scoring import (
+    TextScore,
+    TrainTest,
+    added,
+    in_words,
+    log_score,
+    log_score_interval,
+    log_scores_by_group,
+    percentile_interval,
+    text_intervals,
+)
+
+
+def test_three_probabilities_cost_the_same_in_either_base():
+    q = np.array([0.2, 0.1, 0.3])
+    found = log_score(q)
+    assert found.bits == pytest.approx(2.4603, abs=5e-5)
+    assert found.perplexity == pytest.approx(5.5032, abs=5e-5)
+    assert 2**found.bits == pytest.approx(found.perplexity, rel=1e-12)
+    assert np.prod(1 / q) ** (1 / 3) == pytest.approx(found.perplexity, rel=1e-12)
+
+
+@pytest.mark.parametrize(("probability", "bits"), [(0.51, 0.9714), (0.99, 0.0145), (0.5, 1.0), (1.0, 0.0)])
+def test_one_probability_in_bits(probability, bits):
+    assert log_score([probability]).bits == pytest.approx(bits, abs=5e-5)
+
+
+@pytest.mark.parametrize("outcomes", [1, 10, 50_000])
+def test_a_uniform_belief_is_as_perplexed_as_it_has_outcomes(outcomes):
+    assert log_score(np.full(7, 1 / outcomes)).perplexity == pytest.approx(outcomes, rel=1e-12)
+
+
+def test_perplexity_is_the_geometric_mean_of_the_inverse_with_weights():
+    rng = np.random.default_rng(1)
+    q, w = rng.uniform(0.01, 1, 500), rng.uniform(0, 3, 500)
+    direct = np.exp(np.sum(w * np.log(1 / q)) / w.sum())
+    assert log_score(q, w).perplexity == pytest.approx(direct, rel=1e-12)
+
+
+def test_one_impossible_case_is_infinite_counted_and_null_in_json():
+    q = [0.5, 0.5, 0.0, 0.25]
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        found = log_score(q)
+    assert math.isinf(found.nats) and math.isinf(found.bits) and math.isinf(found.perplexity)
+    assert found.infinite == 1
+    assert found.perplexity_of_finite == pytest.approx(log_score([0.5, 0.5, 0.25]).perplexity)
+    said = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    assert said["nats"] is None and said["perplexity"] is None and said["infinite"] == 1
+    assert in_words(found.perplexity) == "∞"
+
+
+def test_a_case_of_no_weight_may_be_impossible():
+    found = log_score([0.0, 0.5], [0.0, 2.0])
+    assert (found.n, found.infinite, found.bits) == (1, 0, 1.0)
+
+
+def test_a_floor_is_said_with_how_many_it_raised():
+    found = log_score([0.0, 0.005, 0.5], floor=0.01)
+    assert (found.floor, found.below_floor, found.infinite) == (0.01, 2, 0)
+    assert found.nats == pytest.approx(-(2 * math.log(0.01) + math.log(0.5)) / 3)
+
+
+def test_only_impossible_cases_leave_nothing_finite():
+    found = log_score([0.0, 0.0])
+    assert math.isinf(found.nats) and found.nats_of_finite is None and found.perplexity_of_finite is None
+
+
+def test_it_agrees_with_the_metric_of_predictors():
+    rng = np.random.default_rng(2)
+    p, y = rng.uniform(0.05, 0.95, 300), rng.integers(0, 2, 300)
+    assert log_score(np.where(y, p, 1 - p)).nats == pytest.approx(negative_log_likelihood(y, p), rel=1e-12)
+
+
+def test_groups_are_scored_by_label():
+    found = log_scores_by_group([0.5, 0.25, 0.5, 0.1], ["a", "b", "a", "c"], [1, 1, 1, 0])
+    assert {name: score.bits for name, score in found.items()} == {"a": 1.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "weights", "floor", "named"),
+    [
+        ([0.5, 1.2], None, None, "case 1 is .*1.2"),
+        ([-0.1], None, None, "probabilities"),
+        ([math.nan], None, None, "probabilities"),
+        ([0.5, 0.5], [0, 0], None, "sums to 0"),
+        ([0.5], [-1], None, "sample_weight"),
+        ([0.5], [1, 2], None, "shapes"),
+        ([0.5], None, 0.0, "floor"),
+    ],
+)
+def test_it_names_what_is_wrong(probabilities, weights, floor, named):
+    with pytest.raises(PredictorError, match=named):
+        log_score(probabilities, weights, floor=floor)
+
+
+def test_no_case_has_no_score():
+    assert log_score([]) is None
+    assert log_score_interval([], rng=np.random.default_rng(0)) is None
+
+
+def test_the_interval_holds_the_score_and_goes_to_infinity_with_it():
+    rng = np.random.default_rng(3)
+    q = rng.uniform(0.2, 0.9, 200)
+    low, high = log_score_interval(q, rng=np.random.default_rng(0))
+    assert low < log_score(q).nats < high
+    wide = log_score_interval(q, cluster=np.arange(200) // 20, rng=np.random.default_rng(0))
+    assert wide[0] < log_score(q).nats < wide[1]
+    assert math.isinf(log_score_interval(np.append(q, 0.0), rng=np.random.default_rng(0))[1])
+
+
+def test_a_text_is_scored_by_token_word_and_character():
+    score = TextScore.of(np.log([0.2, 0.1, 0.3]), words=2, characters=12)
+    assert score.perplexity_per_token == pytest.approx(5.5032, abs=5e-5)
+    assert score.perplexity_per_word == pytest.approx(math.exp(score.nats / 2))
+    assert score.bits_per_character == pytest.approx(3 * 2.4603 / 12, abs=5e-5)
+    assert score.normalised(10) == pytest.approx(0.55032, abs=5e-6)
+
+
+def test_a_token_that_was_not_read_counts_nowhere_but_in_the_text():
+    score = TextScore.of([math.nan, -1.0], words=2, characters=9)
+    assert (score.tokens, score.nats, score.characters) == (1, 1.0, 9)
+
+
+def test_an_impossible_token_is_infinite_and_counted():
+    score = TextScore.of([-1.0, -math.inf], words=1, characters=4)
+    both = added([score, TextScore.of([-3.0], words=1, characters=4)])
+    assert math.isinf(both.nats) and both.infinite == 1 and both.perplexity_of_finite == pytest.approx(math.exp(2))
+    assert json.loads(json.dumps(both.as_json(), allow_nan=False))["bits_per_character"] is None
+
+
+def test_an_empty_text_has_no_figure():
+    score = TextScore.of([], words=0, characters=0)
+    assert score.perplexity_per_token is None and score.bits_per_character is None
+
+
+def test_a_log_probability_above_0_is_refused():
+    with pytest.raises(PredictorError, match="above 0"):
+        TextScore.of([0.1], words=1, characters=1)
+
+
+def test_train_far_below_test_is_flagged():
+    train = TextScore.of([-1.0] * 10, words=5, characters=20)
+    near, far, endless = (TextScore.of([-x] * 10, words=5, characters=20) for x in (1.2, 2.0, math.inf))
+    assert not TrainTest(train, near).is_overfitted
+    assert TrainTest(train, far).is_overfitted and TrainTest(train, far).ratio == pytest.approx(math.exp(-1))
+    assert TrainTest(train, endless).ratio == 0 and TrainTest(train, endless).is_overfitted
+    assert TrainTest(endless, far).ratio is None
+
+
+def test_models_are_resampled_together():
+    rng = np.random.default_rng(4)
+    hard = rng.uniform(1, 5, 40)
+    first = [TextScore.of([-x], words=1, characters=5) for x in hard]
+    second = [TextScore.of([-x - 0.5], words=1, characters=5) for x in hard]
+    found = text_intervals({"a": first, "b": second}, rng=np.random.default_rng(0))
+    low, high = found.differences["b"]
+    # What makes a text hard for both cancels out: the difference is the same in each.
+    assert low == pytest.approx(high) and low == pytest.approx(-0.1 / math.log(2))
+    assert found.bits_per_character["a"][0] < added(first).bits_per_character < found.bits_per_character["a"][1]
+
+
+def test_one_text_has_no_interval_and_other_texts_no_comparison():
+    one = [TextScore.of([-1.0], words=1, characters=5)]
+    assert text_intervals({"a": one}, rng=np.random.default_rng(0)).bits_per_character == {"a": None}
+    with pytest.raises(PredictorError, match="same texts"):
+        text_intervals({"a": one, "b": one * 2}, rng=np.random.default_rng(0))
+
+
+def test_infinite_resamples_are_the_largest():
+    assert percentile_interval(np.array([1.0, 2.0, np.inf, np.inf]), 0.9) == (1.0, math.inf)
+    assert percentile_interval(np.array([np.nan, np.nan, np.nan, 1.0]), 0.9) is None

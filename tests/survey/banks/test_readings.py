@@ -1,0 +1,313 @@
+"""Texts read by language models: stored once, read again only by the same source, and shown as tables and files."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from predictors.readings import Text, parse_source
+from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
+from survey.services.banks import ngrams, readings, text_files
+from survey.services.results import perplexities
+from survey.services.stages.needed_files import needed_files
+from tests import cast
+from tests.predictors.fake_endpoint import Raw, refusal, running
+from tests.predictors.test_ngrams import made_text
+from tests.predictors.test_reading_texts import listing
+
+pytestmark = pytest.mark.django_db
+TEXTS = [Text("a", "one two three"), Text("b", "two three")]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        monkeypatch.setattr("predictors.endpoints._FIRST_WAIT", 0.001)
+        fake.answer = listing
+        yield fake
+
+
+def read(source: str, texts=TEXTS, **options):
+    return readings.read(parse_source(source), texts, **options)
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def trained(name="two", texts=("one two three", "two one"), **settings):
+    return ngrams.train(
+        [Text(str(place), text) for place, text in enumerate(texts)],
+        **{"name": name, "order": 2, "unit": "word", "smoothing": "kneser_ney", **settings},
+    )
+
+
+# Stored once
+
+
+def test_a_text_is_read_once_and_taken_from_there_afterwards(server):
+    first, again = read("M=endpoint:m"), read("M=endpoint:m")
+    assert len(server.seen) == 2 and (first.stored, again.stored) == (0, 2)
+    for one, other in zip(first.of_texts, again.of_texts, strict=True):
+        assert np.array_equal(one.tokens["start"], other.tokens["start"]) and one.tokenizer == other.tokenizer
+        assert np.array_equal(one.log_probabilities, other.log_probabilities, equal_nan=True)
+    assert LanguageModel.objects.get().name == "M" and Reading.objects.count() == 2
+
+
+def test_the_same_text_under_two_names_is_read_once(server):
+    found = read("M=endpoint:m", [Text("a", "one two"), Text("b", "one two")])
+    assert len(server.seen) == 1 and len(found.of_texts) == 2 and Reading.objects.count() == 1
+
+
+def test_a_model_that_stops_in_the_middle_keeps_what_it_read_and_goes_on(server, monkeypatch):
+    monkeypatch.setattr("predictors.endpoints.Endpoint.from_environment", one_at_a_time(server.url))
+    server.script = [listing, refusal(400, "gone away")]
+    with pytest.raises(HunchError, match=r"text b: .*gone away.*1 texts were read and are stored"):
+        read("endpoint:m")
+    assert Reading.objects.count() == 1
+    server.seen.clear()
+    assert read("endpoint:m").stored == 1 and [seen.body["prompt"] for seen in server.seen] == ["two three"]
+
+
+def one_at_a_time(url):
+    from predictors.endpoints import Endpoint
+
+    return lambda **_options: Endpoint(url, tries=1, concurrency=1)
+
+
+def test_readings_of_another_source_are_not_mixed_in(server):
+    read("M=endpoint:m")
+    found = read("M=endpoint:m2")
+    assert (found.stored, found.of_others, len(server.seen)) == (0, 2, 4)
+
+
+def test_a_server_without_log_probabilities_is_refused_and_nothing_is_stored(server):
+    server.answer = Raw({"choices": [{"text": "x"}]})
+    with pytest.raises(HunchError, match="does not list the log-probabilities"):
+        read("endpoint:m")
+    assert not Reading.objects.exists() and not LanguageModel.objects.exists()
+
+
+def test_without_an_address_the_variable_is_named(monkeypatch):
+    monkeypatch.delenv("HUNCH_LLM_URL", raising=False)
+    with pytest.raises(HunchError, match="HUNCH_LLM_URL: not set"):
+        read("endpoint:m")
+
+
+def test_the_hash_of_a_banks_texts_leads_to_readings():
+    bank = cast.small_bank(4, tasks=2)
+    readings.note_bank(bank)
+    readings.note_bank(bank)
+    assert QuestionText.objects.count() == 4
+    question = bank.questions.get(position=2)
+    assert question.text_hash.text_sha256 == readings.text_hash(question.plain)
+
+
+# n-grams
+
+
+def test_an_ngram_is_stored_with_its_files_and_reads_texts():
+    found = trained()
+    assert found.row.vocabulary_size == 5 and set(found.row.files.values()) <= set(needed_files())
+    assert AuditEntry.objects.get(action="train_ngram").subject == "two"
+    of_texts = read("ngram:two").of_texts
+    assert all(reading.reads_end for reading in of_texts) and Reading.objects.filter(reads_end=True).count() == 2
+    assert read("ngram:two").stored == 2
+
+
+def test_a_name_is_given_once_and_must_be_one():
+    trained()
+    with pytest.raises(HunchError, match="called two already"):
+        trained()
+    with pytest.raises(HunchError, match="is not a name"):
+        trained(name="../x")
+    with pytest.raises(HunchError, match="order"):
+        trained(name="nine", order=9)
+    with pytest.raises(NotFound, match="there are: two"):
+        read("ngram:three")
+    assert NgramModel.objects.count() == 1
+
+
+def test_a_changed_file_of_an_ngram_is_noticed(monkeypatch):
+    trained()
+    monkeypatch.setattr("predictors.readings.ngrams.FORMAT", 2)
+    with pytest.raises(HunchError, match="format 1, this version reads 2"):
+        read("ngram:two")
+
+
+def test_the_textbooks_table_is_printed(tmp_path, capsys):
+    path = written(tmp_path / "t.txt", made_text(20_000))
+    call_command("train_ngram", path, name="five", order=5, unit="character", smoothing="none")
+    said = capsys.readouterr().out
+    assert "∞" in said and "overfitted" in said and "stored ngram:five: order 5, characters" in said
+
+
+def test_test_texts_that_were_learnt_are_counted(tmp_path, capsys):
+    path = written(tmp_path / "t.csv", "id,text\na,one two\nb,two one\n")
+    call_command("train_ngram", path, name="two", order=2, test=path)
+    assert "2 of the 2 test texts are training texts too" in capsys.readouterr().err
+
+
+# Files
+
+
+def test_texts_come_whole_by_lines_or_from_csv(tmp_path):
+    plain = written(tmp_path / "p.txt", "one\n\ntwo\n")
+    table = written(tmp_path / "t.csv", 'id,text\nx,"a\nb"\n')
+    assert text_files.read_texts([plain, table]) == [Text("p.txt", "one\n\ntwo\n"), Text("x", "a\nb")]
+    assert text_files.read_texts([plain], by_lines=True) == [Text("p.txt:1", "one"), Text("p.txt:3", "two")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("e.txt", b"", "1: text: is empty"),
+        ("e.txt", b" \n", "1: text: is empty"),
+        ("e.csv", b"id,text\na,ok\nb,\n", "3: text: is empty"),
+        ("e.csv", b"id,text\na,x\na,y\n", "3: id: 'a' is the name of a text in"),
+        ("e.csv", b"name,text\na,x\n", "1: header: has no column id"),
+        ("e.csv", b"id,text\na,x,y\n", "2: row: does not have"),
+        ("e.csv", b"id,text\n", "1: file: holds no text"),
+        ("e.txt", b"one\n\xff\xfe\n", "2: file: byte 1 of this line is not UTF-8"),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused_with_line_and_field(tmp_path, name, content, said):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FileErrors) as found:
+        text_files.read_texts([path])
+    assert said in found.value.message
+
+
+HEADER = "text_id,start,end,logprob\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("a,0,3,0.5\n", "2: logprob: '0.5'"),
+        ("a,0,3,nan\n", "2: logprob: 'nan'"),
+        ("a,0,3,x\n", "2: logprob: 'x'"),
+        ("a,0,99,-1\n", "2: start, end"),
+        ("a,3,1,-1\n", "2: start, end"),
+        ("a,3,7,-1\na,0,3,-1\n", "3: start: 0 stands before"),
+        ("a,0,3,-1\na,3,7,\n", "3: logprob: is empty"),
+        ("z,0,3,-1\n", "2: text_id: 'z' is none of the 2 texts"),
+        ("a,0,3,-1\n", "1: text_id: has no token of the text 'b'"),
+        ("a,0,3\n", "2: row"),
+    ],
+)
+def test_a_file_of_readings_is_checked_whole_with_line_and_column(tmp_path, rows, said):
+    path = written(tmp_path / "r.csv", HEADER + rows)
+    with pytest.raises(FileErrors) as found:
+        read(f"file:{path}")
+    assert said in found.value.message and not Reading.objects.exists()
+
+
+def test_a_missing_file_of_readings_is_named(tmp_path):
+    with pytest.raises(HunchError, match="cannot be read"):
+        read(f"file:{tmp_path}/none.csv")
+
+
+# The table
+
+
+def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_path, capsys):
+    trained("words", [made_text(5000)], unit="word")
+    trained("letters", [made_text(5000)], unit="character", order=3)
+    path = written(tmp_path / "t.csv", "id,text\n" + "".join(f"{i},{made_text(200, i)}\n" for i in range(1, 6)))
+    models = ["--model", "W=ngram:words", "--model", "L=ngram:letters"]
+    call_command("perplexity", path, *models, by="text", out=tmp_path / "out")
+    said = capsys.readouterr()
+    assert perplexities.INCOMPARABLE in said.err and "By group" in said.out
+    with (tmp_path / "out" / "perplexity.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    whole = [row for row in rows if not row["group"]]
+    bits = [float(row["bits_per_character"]) for row in whole]
+    assert bits == sorted(bits) and len(rows) == 12 and float(whole[0]["low"]) < bits[0] < float(whole[0]["high"])
+    with (tmp_path / "out" / "tokens.csv").open(newline="", encoding="utf-8") as file:
+        tokens = list(csv.DictReader(file))
+    letters = [row for row in tokens if row["model"] == "L" and row["text_id"] == "1"]
+    assert "".join(row["token"] for row in letters) == made_text(200, 1)
+    assert sum(float(row["surprisal"]) for row in letters[:-1]) == pytest.approx(
+        float(next(row for row in rows if row["group"] == "1" and row["model"] == "L")["nats"]) / np.log(2)
+    )
+    assert "<svg" in (tmp_path / "out" / "perplexity.svg").read_text(encoding="utf-8")
+
+
+def test_infinite_figures_are_said_with_a_sign_and_null(tmp_path, capsys):
+    trained("raw", [made_text(3000)], smoothing="none", order=3)
+    path = written(tmp_path / "t.txt", "never seen words")
+    call_command("perplexity", path, model=["ngram:raw"])
+    said = capsys.readouterr()
+    assert "∞" in said.out and "gives probability 0 to 3 of 3 tokens" in said.err
+    found = perplexities.findings(texts=[Text("t", "never seen words")], readings=[read("ngram:raw", [Text("t", "x")])])
+    assert json.loads(json.dumps(found.data, allow_nan=False))["models"][0]["bits_per_character"] is None
+
+
+def test_training_texts_give_a_ratio_and_are_noticed_in_the_test(tmp_path, capsys):
+    text = made_text(4000)
+    trained("heart", [text], order=3)
+    train, test = written(tmp_path / "a.txt", text), written(tmp_path / "b.txt", made_text(1000, 9))
+    call_command("perplexity", test, model=["ngram:heart"], train=train)
+    assert "overfitted" in capsys.readouterr().err
+    call_command("perplexity", train, model=["ngram:heart"], train=train)
+    assert "1 of the 1 test texts are training texts" in capsys.readouterr().err
+
+
+def test_a_bank_is_read_by_task(capsys):
+    bank = cast.small_bank(6, tasks=2)
+    trained("words", [question.plain for question in bank.questions.all()])
+    call_command("perplexity", bank=bank.name, model=["ngram:words"], by="task")
+    said = capsys.readouterr().out
+    assert all(task.name in said for task in bank.tasks.all()) and QuestionText.objects.count() == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "FILE: give files, or --bank NAME"),
+        ({"bank": "small", "paths": ["x"]}, "FILE: give files, or --bank NAME"),
+        ({"paths": ["x"], "by": "task"}, "only a bank has tasks"),
+        ({"paths": ["x"], "top": 3}, "give --out DIR"),
+        ({"paths": ["x"], "model": ["gpt2"]}, "does not say what reads"),
+        ({"bank": "none"}, "no bank"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(options, said, capsys):
+    given = {"model": ["ngram:x"], **options}
+    paths = given.pop("paths", [])
+    with pytest.raises((SystemExit, CommandError)):
+        call_command("perplexity", *paths, **given)
+    assert said in capsys.readouterr().err
+
+
+# The specification's figures
+
+
+def test_natural_stories_have_the_published_perplexity(tmp_path, human_data):
+    source = human_data / "naturalstories" / "all_stories_gpt3.csv"
+    texts: dict[str, str] = {}
+    rows = ["text_id,start,end,logprob"]
+    with source.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            start = len(texts.setdefault(row["story"], ""))
+            texts[row["story"]] += row["token"]
+            rows.append(f"{row['story']},{start},{len(texts[row['story']])},{row['logprob']}")
+    path = written(tmp_path / "gpt3.csv", "\n".join(rows) + "\n")
+    stories = [Text(name, text) for name, text in texts.items()]
+    found = perplexities.findings(texts=stories, readings=[read(f"GPT-3=file:{path}", stories)])
+    (figures,) = found.data["models"]
+    assert (figures["tokens"], figures["words"], figures["characters"]) == (12_363, 10_256, 57_231)
+    assert figures["nats"] == pytest.approx(25_080.86, abs=0.005)
+    assert figures["perplexity_per_token"] == pytest.approx(7.60, abs=0.005)
+    assert figures["perplexity_per_word"] == pytest.approx(11.54, abs=0.005)
+    assert figures["bits_per_character"] == pytest.approx(0.632, abs=0.0005)
+    assert "the first token of each was not read" in found.notes[0]
+    assert Bank.objects.count() == 0 and Reading.objects.count() == 10
