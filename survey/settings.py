@@ -652,6 +652,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
+    # Names of lists of choices: two fields are called `state`.
+    "ENUM_NAME_OVERRIDES": {
+        "StageStateEnum": ["draft", "planned", "open", "paused", "closing", "frozen"],
+        "WorkStateEnum": ["queued", "running", "done", "failed"],
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

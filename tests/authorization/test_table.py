@@ -110,6 +110,8 @@ FILLED = {
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
     ("admin/survey/posting/<int:pk>/do/", "name"): "pay",
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
+    ("api/v1/studies/<slug:slug>/stages/", "index"): "2",
+    ("api/v1/studies/<slug:slug>/stages/", "action"): "pause",
 }
 # What a name stands for, and how it leads to the study.
 BY_NAME: dict[str, tuple[type[Model], str]] = {

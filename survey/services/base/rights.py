@@ -132,6 +132,11 @@ def limit(user: Any, studies: Iterable[int]) -> None:
     user._only_studies = frozenset(studies)
 
 
+def read_again(user: Any) -> None:
+    """Forget what this object knows of the user's memberships: one was added in this request."""
+    user._study_rights = None
+
+
 def _memberships(user: Any) -> Mapping[int, frozenset[Right]]:
     """Study to rights. Read once for each object, which lives as long as its request."""
     known: Mapping[int, frozenset[Right]] | None = getattr(user, "_study_rights", None)
