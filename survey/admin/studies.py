@@ -256,6 +256,7 @@ class StudyAdmin(ReportPages):
             pay=hourly_pay(study),
             reports=reports.lines_of(study),
             panel_problem=panels.of_study(study).problem,
+            may_run=may_run,
             alerts=study.alerts.filter(resolved_at__isnull=True),
             **file_facts(study, request.user),
             files=_files(study, request.user),

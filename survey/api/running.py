@@ -206,7 +206,7 @@ class OneStage(ResearcherView):
         return Response(StageSerializer(stage_rows([_stage(self.study(slug), index)])[0]).data)
 
 
-class StageAction(ResearcherView):
+class ActOnStage(ResearcherView):
     @extend_schema(
         operation_id="stage_action",
         summary="Open, pause, resume, close, plan or retry a stage",

@@ -20,6 +20,7 @@ from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
+from .receiver import Delivery, Receiver
 from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
@@ -58,6 +59,7 @@ __all__ = [
     "ConditionLevel",
     "Consent",
     "DataChoice",
+    "Delivery",
     "DoorCount",
     "EntryLink",
     "Erasure",
@@ -79,6 +81,7 @@ __all__ = [
     "PredictorRun",
     "Question",
     "QuestionReport",
+    "Receiver",
     "RecoveryCodes",
     "Respondent",
     "Response",

@@ -36,6 +36,7 @@ from survey.models import (
     PaymentBatch,
     Posting,
     PredictorRun,
+    Receiver,
     Respondent,
     Study,
     StudyInvitation,
@@ -105,6 +106,7 @@ FILLED = {
     ("admin/r/", "object_id"): "1",
     ("admin/survey/study/<int:pk>/stages/", "index"): "2",
     ("admin/survey/study/<int:pk>/stages/", "name"): "pause",
+    ("admin/survey/study/<int:pk>/receivers/", "name"): "off",
     ("admin/survey/study/<int:pk>/export/", "name"): "answers.csv",
     ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
@@ -118,6 +120,7 @@ BY_NAME: dict[str, tuple[type[Model], str]] = {
     "row": (Submission, "posting__study"),
     "batch": (PaymentBatch, "posting__study"),
     "member": (StudyMembership, "study"),
+    "receiver": (Receiver, "study"),
     "invitation": (StudyInvitation, "study"),
 }
 # Addresses that Django writes as expressions.
