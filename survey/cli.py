@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "paper": "Make the paper's tables and figures of a study, or from files.",
         "release": "Write a belief study in the columns of the paper's released data.",
         "reason_codes": "Compare the codes that several people gave to a study's reasons.",
+        "jobs": "List what workers were asked for, such as exports; ask, cancel, fetch.",
         "estimate": "Estimate, with intervals, what people would answer over the whole bank.",
         "compare_policies": "Estimate what another design or predictor would have found.",
         "leaderboard": "Compare a study's predictors on answers that they had not seen.",

@@ -440,6 +440,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "django_htmx",  # Its static file alone.
     "survey.apps.SurveyConfig",
     "survey.instruments.belief_update.apps.BeliefUpdateConfig",
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
@@ -711,6 +712,7 @@ CELERY_TASK_ANNOTATIONS = {
     "survey.tasks.run_collection": {"time_limit": ML_TIME_LIMIT, "soft_time_limit": ML_TIME_LIMIT - 300},
     # On the default queue, since training may hold the other one for hours. A million answers take some minutes.
     "survey.tasks.compute_estimates": {"time_limit": 3600, "soft_time_limit": 3300},
+    "survey.tasks.run_job": {"time_limit": 3600, "soft_time_limit": 3300},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
@@ -731,6 +733,7 @@ CELERY_BEAT_SCHEDULE = {
     "look-after-data": {"task": "survey.tasks.look_after_data", "schedule": 3600.0, "options": {"expires": 3600}},
     "seal-audit": {"task": "survey.tasks.seal_audit", "schedule": 5.0, "options": {"expires": 10}},
     "check-audit": {"task": "survey.tasks.check_audit", "schedule": 3600.0, "options": {"expires": 3600}},
+    "expire-jobs": {"task": "survey.tasks.expire_jobs", "schedule": 600.0, "options": {"expires": 600}},
     "sweep-leases": {"task": "survey.tasks.sweep_leases", "schedule": 15.0, "options": {"expires": 30}},
 }
 

@@ -11,6 +11,7 @@ from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting
 from survey.services.base import audit_chain, budgets, erasures, leases
+from survey.services.base import jobs as asked_jobs
 from survey.services.results import looking, stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
@@ -20,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="survey.tasks.run_due_steps")
 def run_due_steps() -> int:
-    """Send a task for every step, every collection of answers, all stored estimates that are due, and for a scoring
-    that others may help with."""
+    """Send a task for every step, every collection of answers, all stored estimates and jobs that are due, and for a
+    scoring that others may help with."""
     sent = 0
     for step in jobs.due_steps():
         if leases.mark_sent(step):
@@ -41,6 +42,11 @@ def run_due_steps() -> int:
     for estimate in stored_estimates.due_estimates():
         if leases.mark_sent(estimate):
             compute_estimates.apply_async((estimate.pk,), expires=leases.SEND_AGAIN.total_seconds())
+            sent += 1
+    for job in asked_jobs.due_jobs():
+        if leases.mark_sent(job):
+            expires = leases.SEND_AGAIN.total_seconds()
+            run_job.apply_async((job.pk,), queue=asked_jobs.queue_of(job), expires=expires)
             sent += 1
     return sent
 
@@ -71,6 +77,16 @@ def compute_estimates(row_id: int) -> bool:
     return stored_estimates.compute(row_id)
 
 
+@shared_task(name="survey.tasks.run_job")
+def run_job(job_id: int) -> bool:
+    return asked_jobs.run(job_id)
+
+
+@shared_task(name="survey.tasks.expire_jobs")
+def expire_jobs() -> int:
+    return asked_jobs.expire()
+
+
 @shared_task(name="survey.tasks.expire_sittings")
 def expire_sittings() -> int:
     """Expire silent sittings, and delete what was counted at the entrance in spans that are over."""
@@ -96,7 +112,7 @@ def look_at_stages() -> int:
 
 @shared_task(name="survey.tasks.sweep_leases")
 def sweep_leases() -> int:
-    return jobs.sweep()
+    return jobs.sweep() + asked_jobs.sweep()
 
 
 @shared_task(name="survey.tasks.read_panels")

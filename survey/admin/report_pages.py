@@ -138,7 +138,7 @@ class ReportPages(MemberPages):
         if writer is None or any(one.heavy and f"{one.name}.svg" == file for one in found.pictures):
             raise Http404
         content, is_guarded = _content(writer), downloads.is_guarded(request, file)
-        response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=_kind_of(file))
+        response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=kind_of(file))
         reports.record_reading(study, name, _given(request), by=request.user, via="admin", file=file)
         response["Content-Disposition"] = downloads.save_as(study, file, guarded=is_guarded)
         return response
@@ -226,7 +226,7 @@ def _content(write: Any) -> bytes:
         return target.read_bytes()
 
 
-def _kind_of(file: str) -> str:
+def kind_of(file: str) -> str:
     kind = {".csv": "text/csv", ".svg": "image/svg+xml"}.get(Path(file).suffix) or guess_type(file)[0]
     if kind is None:
         return "application/octet-stream"

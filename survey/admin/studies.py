@@ -34,7 +34,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
-from . import downloads, estimates, leaderboard, sitting_flags, study_page
+from . import downloads, estimates, jobs, leaderboard, sitting_flags, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
@@ -260,6 +260,7 @@ class StudyAdmin(ReportPages):
             alerts=study.alerts.filter(resolved_at__isnull=True),
             **file_facts(study, request.user),
             files=_files(study, request.user),
+            job_kinds=jobs.kinds_for(study, request.user),
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
                 for name, label in LISTS

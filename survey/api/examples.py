@@ -340,6 +340,7 @@ ERRORS: dict[int, dict[str, Json]] = {
             "out_of_order", "This page has not been reached yet. Please go on from where you are."
         )
     },
+    410: {"files that are gone": _error("job_gone", "job 7: its files are no longer kept; ask for it again")},
     413: {"too large": _error("too_large", "What was sent is too large: at most 262144 bytes.")},
     415: {"no JSON": _error("unsupported_media_type", 'Unsupported media type "text/plain" in request.')},
     422: {"an answer outside 0 to 100": _error("invalid", f"value: {_TOO_HIGH}", value=[_TOO_HIGH])},

@@ -35,7 +35,7 @@ from .study_serializers import (
     WorkStepSerializer,
 )
 
-SUBJECTS = ("file", "stages", "steps", "runs", "postings", "answers", "estimates", "reports", "leaderboard")
+SUBJECTS = ("file", "stages", "steps", "jobs", "runs", "postings", "answers", "estimates", "reports", "leaderboard")
 
 
 class Studies(StudyList):

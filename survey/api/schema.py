@@ -10,6 +10,7 @@ REFUSALS = {
     403: "Not for this person: see `code`.",
     404: "There is nothing with that name.",
     409: "Not possible yet: the step was not reached, or the study is not far enough.",
+    410: "It was there and is no longer kept: ask for it again.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Answers that were not accepted, by field. Nothing was stored; the step is still the same.",

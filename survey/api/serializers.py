@@ -791,6 +791,107 @@ class ReportLineSerializer(serializers.Serializer[Any]):
     arguments = ReportArgumentSerializer(many=True)
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "an export of one condition", value={"kind": "export", "arguments": {"condition": ["answerer=model"]}}
+        )
+    ]
+)
+class JobAskSerializer(serializers.Serializer[Any]):
+    kind = TextField(max_length=30, help_text="One of the kinds that the study's job-kinds lists.")
+    arguments = serializers.DictField(
+        child=serializers.ListField(child=TextField(max_length=500, allow_blank=True), max_length=200),
+        default=dict,
+        help_text="Texts by argument.",
+    )
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "what can be asked for",
+            value={
+                "kind": "export",
+                "title": "Export",
+                "summary": "The study's answers with all files beside them and their codebook, in one ZIP.",
+                "arguments": [
+                    {
+                        "name": "condition",
+                        "help": "only answers under this level of a factor; several for several factors",
+                        "many": True,
+                        "required": False,
+                        "default": "",
+                        "choices": ["answerer=model", "answerer=person"],
+                    }
+                ],
+            },
+        )
+    ]
+)
+class JobKindSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    arguments = ReportArgumentSerializer(many=True)
+
+
+class JobFileSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    url = serializers.CharField(help_text="Where it can be downloaded by who asked for the job, until `expires_at`.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "one that is done",
+            value={
+                "number": 7,
+                "kind": "export",
+                "study": "humans",
+                "arguments": {"condition": []},
+                "state": "done",
+                "percent": 100,
+                "progress": "",
+                "seconds_left": None,
+                "error": "",
+                "result": {"rows": {"answers.csv": 1200}},
+                "files": [
+                    {
+                        "name": "humans-export.zip",
+                        "bytes": 81234,
+                        "sha256": "0c" * 32,
+                        "url": "https://survey.example.org/api/v1/jobs/7/files/humans-export.zip",
+                    }
+                ],
+                "created_at": "2026-03-02T09:00:00Z",
+                "finished_at": "2026-03-02T09:00:03Z",
+                "expires_at": "2026-03-09T09:00:03Z",
+                "url": "https://survey.example.org/api/v1/jobs/7/",
+            },
+        )
+    ]
+)
+class JobSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    kind = serializers.CharField()
+    study = serializers.CharField()
+    arguments = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    state = serializers.ChoiceField(choices=["queued", "running", "done", "failed", "cancelled", "expired"])
+    percent = serializers.IntegerField(allow_null=True, help_text="How much is done; null where nobody can say.")
+    progress = serializers.CharField(allow_blank=True, help_text="What it does now.")
+    seconds_left = serializers.IntegerField(allow_null=True, help_text="At the pace so far.")
+    error = serializers.CharField(allow_blank=True, help_text="Why it failed, or what it waits for.")
+    result = serializers.DictField(help_text="What the kind says of it, such as rows by file.")
+    files = JobFileSerializer(many=True, help_text="Empty until it is done.")
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Until when the files are kept.")
+    url = serializers.CharField()
+
+
 class ColumnSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     kind = serializers.CharField(help_text="What its values are, in words.")

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import index, researchers, respondents, running
+from . import index, jobs, researchers, respondents, running
 
 app_name = "api"
 urlpatterns = [
@@ -24,6 +24,10 @@ urlpatterns = [
     path("studies/<slug:slug>/reports/<slug:name>/", researchers.ReportOfStudy.as_view(), name="report"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
+    path("studies/<slug:slug>/jobs/", jobs.JobList.as_view(), name="jobs"),
+    path("studies/<slug:slug>/job-kinds/", jobs.JobKinds.as_view(), name="job-kinds"),
+    path("jobs/<int:number>/", jobs.JobOne.as_view(), name="job"),
+    path("jobs/<int:number>/files/<str:name>", jobs.JobFile.as_view(), name="job-file"),
     path("sitting/", respondents.CurrentStep.as_view(), name="sitting"),
     path("sitting/left/", respondents.LeftScreens.as_view(), name="sitting-left"),
     path("sitting/report/", respondents.QuestionReports.as_view(), name="sitting-report"),

@@ -3,6 +3,8 @@
 import os
 import sys
 from argparse import ArgumentParser
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -25,6 +27,21 @@ def add_condition(parser: ArgumentParser) -> None:
         metavar="FACTOR=LEVEL",
         help="only answers under this level of a factor of the study; may be given again for another factor",
     )
+
+
+def by_argument(given: Sequence[str]) -> dict[str, list[str]]:
+    """ARGUMENT=VALUE, any number of times, as texts by argument.
+
+    Raises:
+        HunchError: one has no equals sign.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise HunchError(f"{one!r}: write ARGUMENT=VALUE")
+        found[name].append(value)
+    return found
 
 
 class HunchCommand(BaseCommand):

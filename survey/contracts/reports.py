@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from survey.exceptions import HunchError
+from survey.exceptions import FieldErrors, HunchError
 
 from .tables import Column
 
@@ -88,6 +88,49 @@ def _number(name: str, text: str, lowest: float, highest: float) -> float:
     if not lowest <= value <= highest:
         raise HunchError(f"{name}: {text!r} is not a number from {lowest:g} to {highest:g}")
     return value
+
+
+class ArgumentErrors(FieldErrors):
+    """Arguments that are not accepted, one line for each."""
+
+    status = 400
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(errors)
+        self.message = "\n".join(f"{name}: {message}" for name, messages in errors.items() for message in messages)
+
+
+def check_arguments(
+    name: str,
+    arguments: Sequence[Argument],
+    given: Mapping[str, Sequence[str]],
+    *,
+    choices_of: Callable[[Argument], Sequence[str]],
+) -> Given:
+    """Every argument of what is called `name`, given or by default. Empty texts count as not given.
+
+    Raises:
+        ArgumentErrors: some are unknown, missing or given too often; every such problem.
+    """
+    known = {argument.name: argument for argument in arguments}
+    there_are = ", ".join(known) or "none"
+    problems: dict[str, list[str]] = {
+        unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in given if unknown not in known
+    }
+    found = Given()
+    for argument in arguments:
+        texts = tuple(text for text in given.get(argument.name, ()) if text)
+        if any("\x00" in text for text in texts):  # No database can look for it.
+            problems.setdefault(argument.name, []).append("holds a character that cannot be used")
+        if len(texts) > 1 and not argument.many:
+            problems.setdefault(argument.name, []).append(f"give it once, not {len(texts)} times")
+        if not texts and argument.required:
+            there = "" if argument.choices is None else f"; there are: {', '.join(choices_of(argument)) or 'none'}"
+            problems.setdefault(argument.name, []).append(f"name {argument.help}{there}")
+        found[argument.name] = texts or ((argument.default,) if argument.default else ())
+    if problems:
+        raise ArgumentErrors(problems)
+    return found
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0025_fractions_and_uniform_pairs'),
+        ('survey', '0026_jobs'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -10,6 +10,7 @@ from .checks import AttentionAnswer, DataChoice, QuestionReport
 from .door import DoorCount
 from .estimate import StoredEstimate
 from .exclusion import Exclusion
+from .job import Job
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
@@ -67,6 +68,7 @@ __all__ = [
     "Exclusion",
     "FormAnswer",
     "Item",
+    "Job",
     "JobStep",
     "KeyFingerprint",
     "LanguageModel",

@@ -12,7 +12,7 @@ from survey.contracts.panels import PostingState, SubmissionStatus
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
 from survey.panels.postings import postings_in
-from survey.services.stages.claims import WAITS
+from survey.services.base.leases import WAITS
 
 from . import audit_checks, site_health
 from .alerting import Cause, Trouble

@@ -30,6 +30,7 @@ from survey.models import (
     EntryLink,
     Evaluation,
     Item,
+    Job,
     JobStep,
     LanguageModel,
     ModelAnswer,
@@ -163,6 +164,7 @@ def one_row_of_everything(study: Study, superuser: User) -> None:
     )
     body = {"subject": "a test", "state": "open"}
     Delivery.objects.create(receiver=receiver, event_id="evt_1", event="test", body=body, due_at=timezone.now())
+    Job.objects.create(study=study, kind="export", asked_by=superuser, asked_sha256="0" * 64)
 
 
 @pytest.fixture
@@ -205,6 +207,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
             booklet=booklet,
             position=1,
         )
+        Job.objects.create(study=twin, kind="export", asked_by=user, asked_sha256="0" * 64)
         EntryLink.objects.create(study=twin, number=1, token_hash=f"{number + 1:064}", created_by=owner)
         respondent = Respondent.objects.create(study=twin)
         store_identity(respondent=respondent, ids=panel_ids(number))

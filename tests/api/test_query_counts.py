@@ -9,6 +9,7 @@ from django.test import Client
 
 from survey.api import urls
 from survey.models import ApiToken, Sitting
+from survey.services.base import jobs
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
@@ -91,6 +92,12 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     ):
         count(f"GET {name}", partial(researcher.get, path))
     count("GET answers-csv", lambda: researcher.get("/api/v1/studies/cast/answers.csv").getvalue())
+    job, _is_new = jobs.ask(study, "export", {}, by=User.objects.get(username="reader"))
+    assert jobs.run(job.pk)
+    count("GET jobs", partial(researcher.get, "/api/v1/studies/cast/jobs/"))
+    count("GET job-kinds", partial(researcher.get, "/api/v1/studies/cast/job-kinds/"))
+    file = count("GET job", partial(researcher.get, f"/api/v1/jobs/{job.pk}/")).json()["files"][0]
+    count("GET job-file", lambda: researcher.get(file["url"]).getvalue())
     count("GET index", partial(anybody.get, "/api/v1/"))
     runner = Client(headers={"Authorization": f"Token {runner_token()}"})
     runner.get("/api/v1/studies/")  # The token's time of use is written once a minute.

@@ -33,6 +33,7 @@ from django.utils import timezone
 from survey.models import (
     ApiToken,
     Evaluation,
+    Job,
     PaymentBatch,
     Posting,
     PredictorRun,
@@ -111,12 +112,17 @@ FILLED = {
     ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
     ("admin/survey/posting/<int:pk>/do/", "name"): "pay",
+    ("admin/survey/job/ask/", "kind"): "export",
+    ("admin/survey/job/<int:pk>/files/", "name"): "cast-export.zip",
+    ("api/v1/jobs/", "name"): "cast-export.zip",
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
     ("api/v1/studies/<slug:slug>/stages/", "index"): "2",
     ("api/v1/studies/<slug:slug>/stages/", "action"): "pause",
 }
 # What a name stands for, and how it leads to the study.
 BY_NAME: dict[str, tuple[type[Model], str]] = {
+    "study": (Study, "pk"),
+    "number": (Job, "study"),
     "row": (Submission, "posting__study"),
     "batch": (PaymentBatch, "posting__study"),
     "member": (StudyMembership, "study"),

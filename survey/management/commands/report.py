@@ -2,10 +2,9 @@
 
 import json
 from argparse import ArgumentParser
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
+from survey.console.command import by_argument
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.models import Study
@@ -34,7 +33,7 @@ class Command(ReportCommand):
     def handle(self, *args: Any, slug: str, name: str, given: list[str], **options: Any) -> None:
         study = finding.find_study(slug)
         if name:
-            self.show(study, name, _by_argument(given), out=options["out"], as_json=options["json"])
+            self.show(study, name, by_argument(given), out=options["out"], as_json=options["json"])
         elif options["out"] is not None:
             raise HunchError("--out: name a report; without --out the command lists them")
         elif options["json"]:
@@ -62,13 +61,3 @@ class Command(ReportCommand):
                 ]
                 more = f" ({', '.join(marks)})" if marks else ""
                 self.stdout.write(f"  {argument.name}=...  {argument.help}{more}")
-
-
-def _by_argument(given: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals:
-            raise HunchError(f"{one!r}: write ARGUMENT=VALUE")
-        found[name].append(value)
-    return found

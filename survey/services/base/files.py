@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -284,3 +284,60 @@ def load_array(sha256: str) -> np.ndarray:
         raise ValueError(f"the stored file {sha256} has changed: restore it from a backup")
     array: np.ndarray = np.load(io.BytesIO(content), allow_pickle=False)
     return array
+
+
+# Files under names of their own: the results of jobs, which are deleted one day. `put` never replaces a file.
+
+
+def put(name: str, path: Path) -> str:
+    """Store a file's content under this name and return its sha256.
+
+    Raises:
+        OSError: something is stored under that name.
+    """
+    with _reached(), path.open("rb") as file:
+        saved = default_storage.save(name, File(file))
+    if saved != name:
+        with _reached():
+            default_storage.delete(saved)
+        raise FileExistsError(errno.EEXIST, "something is stored under that name", name)
+    _flush(name)
+    return sha256_of(path)
+
+
+@contextmanager
+def opened_at(name: str) -> Iterator[IO[bytes]]:
+    """
+    Raises:
+        FileNotFoundError: nothing is stored under that name.
+    """
+    with _reached(), default_storage.open(name, "rb") as file:
+        yield file
+
+
+def folders_at(name: str) -> list[str]:
+    """The names of the folders inside a folder; none if it is not there."""
+    with _reached():
+        try:
+            return sorted(default_storage.listdir(name)[0])
+        except FileNotFoundError:
+            return []
+
+
+def delete_folder(name: str) -> None:
+    """Delete a folder and the files in it; nothing if it is not there."""
+    with _reached():
+        try:
+            inside = default_storage.listdir(name)[1]
+        except FileNotFoundError:
+            return
+        for file in inside:
+            default_storage.delete(f"{name}/{file}")
+    delete_empty(name)
+
+
+def delete_empty(name: str) -> None:
+    """Delete a folder that is empty. A bucket has no folders."""
+    if (root := local_folder()) is not None:
+        with suppress(OSError):
+            (root / name).rmdir()

@@ -7,7 +7,7 @@ number of updated rows: of two workers that claim at once, one gets 0 rows.
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -27,6 +27,10 @@ LEASE = timedelta(seconds=90)
 # A thread renews the lease of work that reports no progress, but not for ever, since the work might hang.
 RENEW_EVERY = LEASE.total_seconds() / 3
 RENEW_AT_MOST = timedelta(hours=1)
+# How the error of work begins that cannot begin yet, and goes on by itself.
+WAITS = "waits: "
+# Progress is written at most this often, in seconds.
+WRITE_EVERY = 2.0
 # A task that did not begin this long after it was sent is lost with its broker or worker, and is sent again.
 SEND_AGAIN = timedelta(seconds=30)
 
@@ -105,6 +109,36 @@ class Hold(Generic[Row]):
     def let_lapse(self) -> bool:
         """End the lease now: another worker continues as after a crash, once a task is due again."""
         return bool(self._mine().update(lease_until=timezone.now()))
+
+
+class ReportingHold(Hold[Row]):
+    """A hold on a row that stores its progress, in `progress_done`, `progress_total` and `progress_text`."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row)
+        self._last_at = 0.0
+        self._last = (0, 0)
+
+    def heartbeat(self, done: int, total: int, text: str) -> bool:
+        """Renew the lease and store the progress; False if the claim is lost, which stops the work.
+
+        Written at most every few seconds, and at once when a part of the work ends (`done` is `total`).
+        """
+        has_ended = done >= total and (done, total) != self._last
+        if time.monotonic() - self._last_at < WRITE_EVERY and not has_ended:
+            return True
+        self._last_at, self._last = time.monotonic(), (done, total)
+        return self.renew_if_possible(progress_done=done, progress_total=total, progress_text=text[:200])
+
+    def reporting(self, text: str) -> Callable[[int, int], None]:
+        """A function that gives heartbeats with this text, as progress(done, total), and ends the work with Stopped if
+        the claim is lost."""
+
+        def report(done: int, total: int) -> None:
+            if not self.heartbeat(done, total, text):
+                raise Stopped
+
+        return report
 
 
 def claim(rows: QuerySet[Row], pk: int, *, now: datetime | None = None, **changes: Any) -> Row | None:

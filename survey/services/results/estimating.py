@@ -24,6 +24,7 @@ from survey.services.answers.counting import ESTIMATED
 from survey.services.answers.majorities import majorities_of
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
+from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import (
     DISAGREEMENT,
@@ -237,6 +238,11 @@ def estimate(
     """
     check_question(study, by, condition)
     levels = read_condition(study, condition)
+    with collector_paused():
+        return _estimate(study, levels, thresholds, by)
+
+
+def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int], by: Sequence[str]) -> StudyEstimates:
     instrument = instruments.of_study(study)
     estimates = instruments.estimates_of(instrument)
     wanted = tuple(thresholds) or estimates.default_thresholds()

@@ -16,9 +16,20 @@ from django.db.models import Subquery
 
 from survey.contracts import instruments
 from survey.contracts.instruments import InstrumentMissing
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, ReportEntry, ReportFile, Table
+from survey.contracts.reports import (
+    Argument,
+    ArgumentErrors,
+    Findings,
+    Given,
+    Layout,
+    Report,
+    ReportEntry,
+    ReportFile,
+    Table,
+    check_arguments,
+)
 from survey.contracts.tables import ExtraFile
-from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
+from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
 from survey.services.answers.conditions import in_words, pairs_of
 from survey.services.base import auditing, rights
@@ -59,16 +70,6 @@ CORE = (
         applies=lambda study: study.config.pilots > 0,
     ),
 )
-
-
-class ArgumentErrors(FieldErrors):
-    """Arguments that the report does not accept, one line for each."""
-
-    status = 400
-
-    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(errors)
-        self.message = "\n".join(f"{name}: {message}" for name, messages in errors.items() for message in messages)
 
 
 class ReportBroken(HunchError):
@@ -345,29 +346,9 @@ def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: M
     Raises:
         ArgumentErrors: some are unknown, missing or given too often; every such problem.
     """
-    known = {argument.name: argument for argument in report.arguments}
-    there_are = ", ".join(known) or "none"
-    problems: dict[str, list[str]] = {
-        name: [f"{entry.name} has no such argument; there are: {there_are}"] for name in given if name not in known
-    }
-    found = Given()
-    for name, argument in known.items():
-        texts = tuple(text for text in given.get(name, ()) if text)
-        if any("\x00" in text for text in texts):  # No database can look for it.
-            problems.setdefault(name, []).append("holds a character that cannot be used")
-        if len(texts) > 1 and not argument.many:
-            problems.setdefault(name, []).append(f"give it once, not {len(texts)} times")
-        if not texts and argument.required:
-            there = (
-                ""
-                if argument.choices is None
-                else f"; there are: {', '.join(choices_of(study, entry, argument)) or 'none'}"
-            )
-            problems.setdefault(name, []).append(f"name {argument.help}{there}")
-        found[name] = texts or ((argument.default,) if argument.default else ())
-    if problems:
-        raise ArgumentErrors(problems)
-    return found
+    return check_arguments(
+        entry.name, report.arguments, given, choices_of=lambda argument: choices_of(study, entry, argument)
+    )
 
 
 def pages_arguments(

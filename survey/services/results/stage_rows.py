@@ -147,19 +147,21 @@ def _given(
     answers = {answer.pk: answer for answer in counting}
     held = Assignment.State.COUNTED
     left_out = {sitting for _slot, key, state, _at, sitting in assigned if state == held and key not in answers}
-    found = [
+    of_sitting: dict[int, Mapping[str, str]] = {
+        key: sitting.levels() for key, sitting in sittings.items()
+    }  # Few beside the items.
+    return [
         GivenItem(
             slot=slots[slot],
             sitting=sittings[sitting],
             position=position,
             answer=answers.get(key),
             is_over=state != Assignment.State.LIVE,
-            levels={**sittings[sitting].levels(), **of_item.get(key, {})},
+            levels={**of_sitting[sitting], **of_item[key]} if key in of_item else of_sitting[sitting],
         )
-        for slot, key, state, position, sitting in assigned
+        for slot, key, state, position, sitting in sorted(assigned, key=lambda row: (row[4], row[3]))
         if sitting not in left_out and slots[slot].role in ESTIMATED
     ]
-    return sorted(found, key=lambda one: (one.sitting.pk, one.position))
 
 
 def _attach(

@@ -26,7 +26,7 @@ from survey.services.base import compute, files, leases
 from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
 
 from . import lifecycle
-from .claims import WAITS, Claim
+from .claims import Claim
 from .scoring import score_candidates
 from .training import evaluate, train_member
 
@@ -125,8 +125,8 @@ def _waits(step_id: int) -> bool:
     the middle would cost a try, and a training what servers of models were paid."""
     words = _why_it_waits(step_id)
     if words:
-        logger.warning("step %s %s%s", step_id, WAITS, words)
-        JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=f"{WAITS}{words}"[:4000])
+        logger.warning("step %s %s%s", step_id, leases.WAITS, words)
+        JobStep.objects.filter(pk=step_id, state=JobStep.State.QUEUED).update(error=f"{leases.WAITS}{words}"[:4000])
     return bool(words)
 
 

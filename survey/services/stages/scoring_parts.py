@@ -30,7 +30,7 @@ from survey.services.base import leases
 from survey.services.base.hashing import digest
 from survey.services.plans.candidates import drawable_questions, question_set_digest
 
-from .claims import HEARTBEAT_SECONDS, Claim
+from .claims import Claim
 from .training import folders_of
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class PartHold(leases.Hold[ScoringPart]):
         self._last_at = time.monotonic()
 
     def progress(self, done: int, total: int, text: str) -> bool:
-        if time.monotonic() - self._last_at >= HEARTBEAT_SECONDS:
+        if time.monotonic() - self._last_at >= leases.WRITE_EVERY:
             self._last_at = time.monotonic()
             if not self.renew_if_possible():
                 return False

@@ -10,7 +10,16 @@ from django.db.models import F
 from django.utils import timezone
 
 from predictors.errors import Stopped
-from survey.models import AnswerCollection, JobStep, LanguageModel, Leased, PredictorRun, ScoringPart, StoredEstimate
+from survey.models import (
+    AnswerCollection,
+    Job,
+    JobStep,
+    LanguageModel,
+    Leased,
+    PredictorRun,
+    ScoringPart,
+    StoredEstimate,
+)
 from survey.services.base import leases
 from tests import cast
 
@@ -38,8 +47,13 @@ def an_estimate() -> Leased:
     return StoredEstimate.objects.create(study=cast.small_study(), asked={}, asked_sha256="0" * 64)
 
 
+def a_job() -> Leased:
+    return Job.objects.create(study=cast.small_study(), kind="export", expires_at=timezone.now())
+
+
 MAKERS: dict[type[Leased], Callable[[], Leased]] = {
     JobStep: a_step,
+    Job: a_job,
     AnswerCollection: a_collection,
     ScoringPart: a_part,
     StoredEstimate: an_estimate,

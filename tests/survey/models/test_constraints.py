@@ -31,6 +31,7 @@ from survey.models import (
     Erasure,
     Evaluation,
     FormAnswer,
+    Job,
     JobStep,
     LanguageModel,
     Look,
@@ -147,6 +148,7 @@ def one_row_of_everything() -> World:
     Evaluation.objects.create(predictor_run=run, stage=stage, metrics={})
     step = JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64)
     StoredEstimate.objects.create(study=stage.study, asked={}, asked_sha256="0" * 64)
+    Job.objects.create(study=stage.study, kind="export", asked_sha256="0" * 64)
     seen = {"value": 0.4, "standard_error": 0.05, "low": 0.2, "high": 0.6}
     Look.objects.create(stage=stage, number=1, at=now, answers_until=now, people=30, answers=90, reached=True, **seen)
     ScoringPart.objects.create(step=step, predictor_run=run, rows=b"", count=1, input_sha256="0" * 64)
@@ -259,6 +261,10 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "answer_collection_replies_at_least_1": lambda w: change(w.a(AnswerCollection), replies=0),
     "answer_collection_tokens_at_least_1": lambda w: change(w.a(AnswerCollection), max_tokens=0),
     "answer_collection_cap_needs_prices": lambda w: change(w.a(AnswerCollection), cost_cap=1),
+    "job_once_while_it_waits": lambda w: double(w.a(Job), key="other"),
+    "job_state_known": lambda w: change(w.a(Job), state="lost"),
+    "job_running_has_a_lease": lambda w: change(w.a(Job), state="running"),
+    "job_done_expires": lambda w: change(w.a(Job), state="done"),
     "job_step_once_an_input": lambda w: double(w.a(JobStep)),
     "job_step_state_known": lambda w: change(w.a(JobStep), state="lost"),
     "job_step_running_has_a_lease": lambda w: change(w.a(JobStep), state="running"),

@@ -18,7 +18,7 @@ from survey.instruments.question_pairs import packed, unpacked
 from survey.models import CandidateSet, JobStep, LanguageModel, ModelAnswer, Question, Stage
 from survey.services.base import compute, files, leases
 from survey.services.plans import planning
-from survey.services.stages import claims, jobs
+from survey.services.stages import jobs
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
@@ -134,7 +134,7 @@ def test_the_claim_is_renewed_block_by_block_while_all_pairs_are_scored(
         return map_blocks(self, one, **how)
 
     monkeypatch.setattr(timezone, "now", lambda: clock[0])
-    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "WRITE_EVERY", 0.0)
     monkeypatch.setattr(factored, "_BLOCK", 400)
     monkeypatch.setattr(FactoredScores, "map_blocks", slowly)
     monkeypatch.setattr(settings, "HUNCH_SCORING_THREADS", 1)  # Another thread has another connection.

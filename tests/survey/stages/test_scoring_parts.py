@@ -162,7 +162,7 @@ def test_a_worker_that_lost_the_step_ends_and_writes_nothing(step: JobStep, monk
     def loses(_hold: scoring_parts.PartHold) -> None:
         JobStep.objects.filter(pk=step.pk).update(attempt=7)
 
-    monkeypatch.setattr("survey.services.stages.claims.HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("survey.services.base.leases.WRITE_EVERY", 0.0)
     seen = before_each_part(monkeypatch, {2: loses})
     assert jobs.run_step(step.pk) is False
     assert len(seen) == 2 and not CandidateSet.objects.filter(stage=step.stage.following()).exists()

@@ -1,0 +1,95 @@
+"""Jobs over the API: the same as on the pages."""
+
+import hashlib
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from survey.models import ApiToken, Job, Study
+from survey.services.base import jobs
+from tests import cast
+from tests.api.documented import call
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study() -> Study:
+    return cast.open_study()
+
+
+@pytest.fixture
+def runner(study: Study) -> dict[str, str]:
+    return {"Authorization": f"Token {token('runner')}"}
+
+
+def token(name: str, scope: str = "run") -> str:
+    user, is_new = User.objects.get_or_create(username=name)
+    if is_new:
+        user.user_permissions.add(Permission.objects.get(codename="export_study"))
+        cast.join_all(user)
+    return ApiToken.issue(user=user, scope=scope)[1]
+
+
+def test_a_job_is_asked_for_followed_and_downloaded(study: Study, runner: dict[str, str]) -> None:
+    path = {"slug": study.slug}
+    kinds = call("job_kinds", path=path, headers=runner).json()
+    assert "export" in {kind["kind"] for kind in kinds}
+    asked = call("job_ask", path=path, headers=runner, body={"kind": "export"})
+    assert asked.status_code == 202 and asked.json()["state"] == "queued"
+    again = call("job_ask", path=path, headers=runner, body={"kind": "export", "arguments": {}}).json()
+    assert again["number"] == asked.json()["number"]
+    assert jobs.run(again["number"])
+    done = call("job", path={"number": again["number"]}, headers=runner).json()
+    assert (done["state"], done["percent"]) == ("done", 100)
+    (file,) = done["files"]
+    place = {"number": done["number"], "name": file["name"]}
+    content = call("job_file", path=place, headers=runner).content
+    assert hashlib.sha256(content).hexdigest() == file["sha256"]
+    rest = call("job_file", path=place, headers={**runner, "Range": "bytes=10-"})
+    assert rest.status_code == 206 and content[:10] + rest.content == content
+    assert [job["number"] for job in call("jobs", path=path, headers=runner).json()] == [done["number"]]
+
+
+def test_a_job_is_cancelled(study: Study, runner: dict[str, str]) -> None:
+    job = call("job_ask", path={"slug": study.slug}, headers=runner, body={"kind": "export"}).json()
+    assert call("job_cancel", path={"number": job["number"]}, headers=runner).json()["state"] == "cancelled"
+    gone = call("job_file", path={"number": job["number"], "name": "a.zip"}, headers=runner)
+    assert gone.status_code == 409
+
+
+def test_a_job_of_another_is_not_there(study: Study, runner: dict[str, str]) -> None:
+    job = call("job_ask", path={"slug": study.slug}, headers=runner, body={"kind": "export"}).json()
+    other = {"Authorization": f"Token {token('other')}"}
+    assert call("job", path={"number": job["number"]}, headers=other).status_code == 404
+    assert call("job_cancel", path={"number": job["number"]}, headers=other).status_code == 404
+    assert Job.objects.get().state == "queued"
+
+
+def test_a_token_that_may_only_read_asks_for_nothing(study: Study) -> None:
+    reader = {"Authorization": f"Token {token('reader', 'read')}"}
+    assert call("job_ask", path={"slug": study.slug}, headers=reader, body={"kind": "export"}).status_code == 403
+
+
+def test_a_token_for_other_studies_gets_no_file(study: Study, runner: dict[str, str], client: Client) -> None:
+    job = call("job_ask", path={"slug": study.slug}, headers=runner, body={"kind": "export"}).json()
+    user = User.objects.get(username="runner")
+    secret = ApiToken.issue(user=user, studies=[cast.small_study()])[1]
+    assert call("job", path={"number": job["number"]}, headers={"Authorization": f"Token {secret}"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"kind": "nothing"}, 404),
+        ({"kind": "export", "arguments": {"condition": ["none=here"]}}, 400),
+        ({"kind": "export", "arguments": {"size": ["3"]}}, 400),
+        ({"arguments": {}}, 400),
+    ],
+)
+def test_a_wrong_question_is_refused(
+    study: Study, runner: dict[str, str], body: dict[str, object], status: int
+) -> None:
+    response = call("job_ask", path={"slug": study.slug}, headers=runner, body=body)
+    assert response.status_code == status and not Job.objects.exists()
