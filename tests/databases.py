@@ -58,8 +58,8 @@ def copy_template(name: str, template: str = "") -> None:
 def _empty(_test: TransactionTestCase, migrated: list[kept.Table]) -> None:
     """Delete the rows that a test has committed, and bring those of the migrations back if it has changed them.
 
-    What is there is read under the same lock: a process or thread that outlives its test may write until then, and a row
-    that was left over would name rows that are gone.
+    What is there is read under the same lock: a process or thread that outlives its test may write until then, and a
+    row that was left over would name rows that are gone.
     """
     with connection.constraint_checks_disabled(), transaction.atomic(), unguarded(), connection.cursor() as cursor:
         tables = kept.filled_tables()
