@@ -52,6 +52,7 @@ LISTS = (
     ("survey_predictorrun", "Predictor runs"),
     ("survey_posting", "Postings at a panel"),
     ("survey_entrylink", "Entry links"),
+    ("survey_auditentry", "Who did what"),
 )
 
 
