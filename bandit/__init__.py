@@ -5,17 +5,17 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
-from bandit.anytime import AnytimeInterval, anytime_interval, errors_wide, mixture_parameter
+from bandit.anytime import AnytimeInterval, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
+from bandit.estimate import Estimate, satterthwaite
 from bandit.estimators import (
     Comparison,
     CrossFitFold,
-    Estimate,
     Majorities,
     StratumShare,
     compare_shares,
@@ -34,7 +34,7 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
-from bandit.leaving import Bounds, LeavingTest, bounds, leaving_test, staying_chances
+from bandit.leaving import Bounds, GivenItems, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
@@ -77,6 +77,7 @@ __all__ = [
     "Estimate",
     "ExhaustiveDraw",
     "FactoredScores",
+    "GivenItems",
     "LeavingTest",
     "Majorities",
     "OfflineEstimate",
@@ -108,6 +109,7 @@ __all__ = [
     "compare_shares",
     "cross_fit_folds",
     "crowd_answers",
+    "cut_to_span",
     "deal",
     "deal_with_repeats",
     "difference_mean",
@@ -141,6 +143,7 @@ __all__ = [
     "predict_logistic",
     "rank_of",
     "retest_correlation",
+    "satterthwaite",
     "share_by_stratum",
     "shares_questions",
     "shortlist",

@@ -13,10 +13,11 @@ errors of `bandit.estimators` are between them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate
+from bandit.estimate import Estimate
 
 ALPHA = 0.05
 
@@ -63,19 +64,31 @@ def errors_wide(people: int, *, rho: float, alpha: float = ALPHA) -> float:
     return math.sqrt((1 + 1 / spread) * 2 * math.log(math.sqrt(spread + 1) / _checked(alpha)))
 
 
-def anytime_interval(estimate: Estimate, *, rho: float, alpha: float = ALPHA) -> AnytimeInterval:
+def anytime_interval(
+    estimate: Estimate, *, rho: float, alpha: float = ALPHA, span: Sequence[float] | None = None
+) -> AnytimeInterval:
     """The interval around an estimate that holds at this look and at all others, with the chance 1 - alpha.
 
     `estimate`: with a standard error between people, of the first `n_clusters` people. Asymptotic: look first when
-    there are some tens of people. Where the standard error is not known, neither is the interval (NaN).
+    there are some tens of people. Where the standard error is not known, neither is the interval (NaN). `span`: the
+    lowest and the highest value that the truth can have. What lies beyond is cut off; the truth is never there, so that
+    the interval holds as often as before.
     """
     reach = errors_wide(estimate.n_clusters, rho=rho, alpha=alpha) * estimate.standard_error
     return AnytimeInterval(
         value=estimate.value,
         standard_error=estimate.standard_error,
         people=estimate.n_clusters,
-        interval=(estimate.value - reach, estimate.value + reach),
+        interval=cut_to_span((estimate.value - reach, estimate.value + reach), span),
     )
+
+
+def cut_to_span(interval: tuple[float, float], span: Sequence[float] | None) -> tuple[float, float]:
+    """The part of an interval that lies inside `span`; the interval itself without one, or where it is NaN."""
+    low, high = interval
+    if span is None or math.isnan(low):
+        return interval
+    return max(low, span[0]), min(high, span[1])
 
 
 def _checked(alpha: float) -> float:

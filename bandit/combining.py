@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, interval_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import fisher_f_upper_tail
 
 CLUSTERING = 0.2  # assumed correlation of two answers of one person
@@ -172,34 +172,23 @@ def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None
 
 
 def _mean(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
-    value = sum(part * estimate.value for part, estimate in parts)
     variances = _variances(parts)
-    error = math.sqrt(sum(variances))
-    freedom = float(sum(estimate.degrees_of_freedom for _, estimate in parts))
-    if error > 0:
-        freedom = sum(variances) ** 2 / sum(
-            variance**2 / estimate.degrees_of_freedom for variance, (_, estimate) in zip(variances, parts, strict=True)
-        )
-    kish = 1 / sum(part**2 / estimate.effective_sample_size for part, estimate in parts)
     rarer = [estimate.rarer for _, estimate in parts]
-    share = all(count is not None for count in rarer)
-    interval, method = interval_of(
-        value=value, standard_error=error, degrees_of_freedom=freedom, kish=kish, share=share
-    )
-    return Estimate(
-        value=value,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        interval=interval,
+    sample = EstimateSample(
         n=sum(estimate.n for _, estimate in parts),
         n_clusters=sum(estimate.n_clusters for _, estimate in parts),
-        effective_sample_size=kish,
+        effective_sample_size=1 / sum(part**2 / estimate.effective_sample_size for part, estimate in parts),
         weight_range=(
             min(estimate.weight_range[0] for _, estimate in parts),
             max(estimate.weight_range[1] for _, estimate in parts),
         ),
-        rarer=sum(count for count in rarer if count is not None) if share else None,
-        method=method,
+        rarer=None if None in rarer else sum(count for count in rarer if count is not None),
+    )
+    return estimate_of(
+        sample,
+        value=sum(part * estimate.value for part, estimate in parts),
+        variance=sum(variances),
+        degrees_of_freedom=satterthwaite(variances, [estimate.degrees_of_freedom for _, estimate in parts]),
     )
 
 

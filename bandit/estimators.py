@@ -26,19 +26,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.student import student_t_quantile, student_t_upper_tail
+from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.student import student_t_upper_tail
 
-FEWEST_RESPONDENTS = 30
-FEWEST_OF_EITHER = 5
 FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
-ROUNDING = 1e-12
-WILSON_BELOW = 10  # effective answers of the rarer kind
 BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 
 
@@ -50,54 +46,6 @@ class StratumShare:
     n: int
     changed: int
     share: float | None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over a candidate set (or a difference of two), in the units of the values, with a 95 % interval.
-
-    `n` counts answers, `n_clusters` the people who gave them.
-    With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
-    Where all answers are alike the standard error is 0 and the interval NaN (for a share, Wilson's).
-    `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
-    there are fewer of these), or, where `method` says so, Wilson's for a share near
-    0 or 1 on the effective number of answers, variance of the design and of people included.
-    `effective_sample_size` is Kish's: (sum of weights)^2 / sum of squared weights; `weight_range` the smallest and the
-    largest weight, in mean weights. `rarer`, for a share, counts the answers of the rarer kind, and is None otherwise.
-    """
-
-    value: float
-    standard_error: float
-    degrees_of_freedom: float
-    interval: tuple[float, float]
-    n: int
-    n_clusters: int
-    effective_sample_size: float
-    weight_range: tuple[float, float]
-    rarer: int | None = None
-    method: Literal["t", "wilson"] = "t"
-
-    @property
-    def too_few(self) -> str:
-        """Why the interval is not reliable; empty if it is."""
-        reasons = []
-        if self.n_clusters < FEWEST_RESPONDENTS:
-            reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
-        if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
-            reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
-        if self.standard_error == 0 and not self.has_interval:
-            reasons.append("nothing varies between the answers, so that there is no interval")
-        return "; ".join(reasons)
-
-    @property
-    def has_interval(self) -> bool:
-        return not any(math.isnan(end) for end in self.interval)
-
-    def p_two_sided(self, null: float = 0.0) -> float | None:
-        """The chance of an estimate at least this far from `null` if that is the truth; None if nothing varies."""
-        if not self.standard_error > 0:
-            return None
-        return 2 * student_t_upper_tail(abs(self.value - null) / self.standard_error, self.degrees_of_freedom)
 
 
 @dataclass(frozen=True)
@@ -408,6 +356,7 @@ def hajek(
         share=_rarer(value[inside]) if share else None,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
         least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64), inside),
+        freedom=_freedom_of_weights(weight[inside], np.asarray(cluster)[inside]),
     )
 
 
@@ -432,6 +381,8 @@ def hajek_difference(
     mean_one, contributions_one = _weighted(value, weight, one, below)
     mean_other, contributions_other = _weighted(value, weight, other, below)
     contributions, freedom = _two_groups(contributions_other - contributions_one, np.asarray(cluster), one, other)
+    if (uneven := _freedom_of_weights(weight[one | other], np.asarray(cluster)[one | other])) is not None:
+        freedom = uneven if freedom is None else min(freedom, uneven)
     return _estimate(
         value=mean_other - mean_one,
         contributions=contributions,
@@ -489,6 +440,7 @@ def hajek_assisted(
         extra_variance=extra,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
         least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64)),
+        freedom=_freedom_of_weights(weight, np.asarray(cluster)),
     )
 
 
@@ -852,7 +804,6 @@ def _estimate(
     if inside is not None and not inside.all():
         weight = weight[inside]
         clusters = int(np.unique(np.asarray(cluster)[inside]).size)
-    kish = float(weight.sum() ** 2 / np.dot(weight, weight))
     # As many free choices as there are of that of which there is less: people, or items where these are clusters too.
     fewest, alike = clusters, 1.0
     if items is not None and clusters > 1:
@@ -861,61 +812,13 @@ def _estimate(
         fewest, alike = min(clusters, distinct), distinct / weight.size
         if alike < 1:
             least = 0.0  # The variance by item has a least value of its own.
-    method: Literal["t", "wilson"] = "t"
-    if fewest < 2:
-        error, interval = math.nan, (math.nan, math.nan)
-    else:
-        error = standard_error_of(max(variance, least) + extra_variance, value)
-        freedom = fewest - 1 if freedom is None else freedom
-        interval, method = interval_of(
-            value=value,
-            standard_error=error,
-            degrees_of_freedom=freedom,
-            # Where all answers agree nothing else says how much several answers to one item are worth.
-            kish=kish if error > 0 else kish * alike,
-            share=share is not None,
-        )
-    return Estimate(
+    return estimate_of(
+        EstimateSample.of(weight, n_clusters=clusters, rarer=share),
         value=value,
-        standard_error=error,
-        degrees_of_freedom=fewest - 1 if freedom is None else freedom,
-        interval=interval,
-        n=weight.size,
-        n_clusters=clusters,
-        effective_sample_size=kish,
-        weight_range=(float(weight.min() / weight.mean()), float(weight.max() / weight.mean())),
-        rarer=share,
-        method=method,
+        variance=max(variance, least) + extra_variance if fewest > 1 else math.nan,
+        degrees_of_freedom=fewest - 1 if freedom is None else min(freedom, max(fewest - 1, 1)),
+        alike=alike,
     )
-
-
-def standard_error_of(variance: float, value: float) -> float:
-    """The root of a variance; 0 where that is only the rounding of floats, for answers that are all alike."""
-    error = math.sqrt(variance)
-    return 0.0 if error <= ROUNDING * max(1.0, abs(value)) else error
-
-
-def interval_of(
-    *, value: float, standard_error: float, degrees_of_freedom: float, kish: float, share: bool
-) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
-    """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
-
-    Without a standard error anything but a share has no interval. The effective number of answers is
-    value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
-    Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
-    """
-    t = student_t_quantile(0.975, degrees_of_freedom)
-    if share and 0 <= value <= 1:
-        spread = value * (1 - value)
-        effective = kish if standard_error == 0 or spread == 0 else min(kish, spread / standard_error**2)
-        if effective * min(value, 1 - value) < WILSON_BELOW:
-            slack = t * t / effective
-            middle = (value + slack / 2) / (1 + slack)
-            reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
-            return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
-    if standard_error == 0:
-        return (math.nan, math.nan), "t"
-    return (value - t * standard_error, value + t * standard_error), "t"
 
 
 def _weighted(
@@ -932,6 +835,20 @@ def _weighted(
     relative = np.where(inside, weight, 0.0) / size
     mean = float(np.dot(relative, value))
     return mean, relative * (value - mean * (1.0 if per is None else per))
+
+
+def _freedom_of_weights(weight: NDArray[np.float64], cluster: NDArray[np.generic]) -> float | None:
+    """The degrees of freedom of a variance between people whose answers weigh unequally; None where all weigh the same.
+
+    A person's squared total is as large as the sum of their squared weights a, so that the sum over people has
+    (sum of a)^2 / sum of a^2 (Satterthwaite), less the one of the mean. People minus 1 is too many where a few heavy
+    answers decide.
+    """
+    if not weight.size or np.ptp(weight) == 0:
+        return None
+    _, person = np.unique(cluster, return_inverse=True)
+    own = np.bincount(person, weights=weight**2)
+    return max(float(own.sum() ** 2 / np.dot(own, own)) - 1, 1.0)
 
 
 def _rarer(value: NDArray[np.float64]) -> int:

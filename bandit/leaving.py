@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, interval_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
+from bandit.estimators import _cluster_variance
 from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
@@ -168,76 +169,76 @@ class Bounds:
         return self.lower.interval[0], self.upper.interval[1]
 
 
+@dataclass(frozen=True, eq=False)
+class GivenItems:
+    """The items of one stage that were given to people: n answers, and m items without one.
+
+    `values`, `stratum`, `cluster`, `domain`, `item`: of the answers, as in `stratified_mean`. `missing_stratum`,
+    `missing_cluster`, `missing_domain`: of the items that a person was given and did not answer; the domain may be a
+    chance from 0 to 1 where it is not known. `weight` (n,) and `missing_weight` (m,) are 1 / inclusion probability for
+    designs with unequal chances in one stratum.
+    """
+
+    values: ArrayLike
+    stratum: ArrayLike
+    sizes: Sequence[int]
+    cluster: ArrayLike
+    missing_stratum: ArrayLike
+    missing_cluster: ArrayLike
+    weight: ArrayLike | None = None
+    missing_weight: ArrayLike | None = None
+    domain: ArrayLike | None = None
+    missing_domain: ArrayLike | None = None
+    item: ArrayLike | None = None
+    universe_size: int | None = None
+
+
 def bounds(
     *,
-    values: ArrayLike,
-    stratum: ArrayLike,
-    sizes: Sequence[int],
-    cluster: ArrayLike,
-    missing_stratum: ArrayLike,
-    missing_cluster: ArrayLike,
+    stages: Sequence[GivenItems],
+    plan_weights: Sequence[float] = (1.0,),
     odds_ratio: float = ODDS_RATIO,
     span: tuple[float, float] | None = None,
-    weight: ArrayLike | None = None,
-    missing_weight: ArrayLike | None = None,
-    domain: ArrayLike | None = None,
-    missing_domain: ArrayLike | None = None,
-    item: ArrayLike | None = None,
-    universe_size: int | None = None,
     share: bool = False,
 ) -> Bounds:
-    """Bounds of the mean over all candidates if everybody who began had answered all their items.
+    """Bounds of the mean over all candidates (of the domain) if everybody who began had answered all their items.
 
-    `values`, `stratum`, `cluster`, `domain`, `item`: of the n answers, as in `stratified_mean`. `missing_stratum`,
-    `missing_cluster`, `missing_domain`: of the m items that were given to a person who did not answer them; the domain
-    may be a chance from 0 to 1 where it is not known. `weight` (n,) and `missing_weight` (m,) are 1 / inclusion
-    probability for designs with unequal chances in one stratum.
+    `plan_weights`: one for each stage, from the plans alone. The stages' sums are put together before they are divided,
+    as in `pooled_mean`, so that inside a part of the candidates both are about the same figure.
 
     In each stratum, the odds that an item is unanswered differ by at most the factor `odds_ratio` between any two
     values that its answer would have had. For values of 0 and 1 that is an odds ratio between unanswered and answered
     items. The highest mean is found by a cut: values above it are that much more frequent among the unanswered (as in
     Aronow and Lee, Biometrika 100, 2013). With an infinite `odds_ratio` every unanswered item has the lowest, or the
-    highest, value of `span`. Standard errors are between people, of linearised totals at the cut that was found, with
-    the number of unanswered items counted as random.
+    highest, value of `span`; so have the unanswered items of a stratum in which nothing of the domain was answered.
+    Without a `span` the latter are left out. Standard errors are between people, of linearised totals at the cut that
+    was found, with the number of unanswered items counted as random. Raises DesignError where no answer lies inside.
     """
-    value = np.asarray(values, dtype=np.float64)
-    n, m = value.size, np.asarray(missing_stratum).size
     if odds_ratio < 1:
         raise DesignError(f"odds_ratio: must be at least 1, not {odds_ratio}")
     if share and span is None:
         span = (0.0, 1.0)
     if math.isinf(odds_ratio) and span is None:
         raise DesignError("span: worst-case bounds need the lowest and the highest value that an answer can have")
-    rows = _Rows(
-        value=np.concatenate([value, np.zeros(m)]),
-        answered=np.arange(n + m) < n,
-        label=np.concatenate([np.asarray(stratum), np.asarray(missing_stratum)]).astype(np.int64),
-        cluster=np.concatenate([np.asarray(cluster), np.asarray(missing_cluster)]),
-        weight=np.concatenate([_or_ones(weight, n), _or_ones(missing_weight, m)]),
-        inside=np.concatenate([_or_ones(domain, n), _or_ones(missing_domain, m)]),
-        sizes=np.asarray(sizes, dtype=np.float64),
-    )
+    total = float(sum(plan_weights))
+    if len(stages) != len(plan_weights) or not total > 0 or min(plan_weights) < 0:
+        raise DesignError(f"plan_weights: need a number of at least 0 for each of {len(stages)} stages, one above it")
+    rows = [_Rows.of(stage, weight / total) for stage, weight in zip(stages, plan_weights, strict=True) if weight > 0]
     rarer = None
     if share:
-        ones = int(value[rows.inside[:n] > 0].sum())
-        rarer = min(ones, int((rows.inside[:n] > 0).sum()) - ones)
+        inside = np.concatenate([one.value[one.counted] for one in rows])
+        rarer = min(int(inside.sum()), inside.size - int(inside.sum()))
     lower, upper = (
-        rows.extreme(
-            sign=sign,
-            odds_ratio=odds_ratio,
-            end=None if span is None else span[side],
-            item=None if item is None else np.asarray(item),
-            universe_size=universe_size,
-            rarer=rarer,
-        )
+        _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
         for side, sign in ((0, -1.0), (1, 1.0))
     )
-    return Bounds(lower=lower, upper=upper, odds_ratio=odds_ratio, unanswered=round(float(rows.inside[n:].sum())))
+    lost = sum(float(one.inside[~one.answered].sum()) for one in rows)
+    return Bounds(lower=lower, upper=upper, odds_ratio=odds_ratio, unanswered=round(lost))
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Answers and unanswered items in one; arrays of shape (n + m,), `sizes` (strata,)."""
+    """A stage's answers and unanswered items in one; arrays of shape (n + m,), `sizes` (strata,)."""
 
     value: NDArray[np.float64]
     answered: NDArray[np.bool_]
@@ -246,105 +247,152 @@ class _Rows:
     weight: NDArray[np.float64]
     inside: NDArray[np.float64]
     sizes: NDArray[np.float64]
+    item: NDArray[np.generic] | None
+    universe_size: int | None
+    share: float
+    """The stage's weight among all stages."""
+
+    @classmethod
+    def of(cls, given: GivenItems, share: float) -> _Rows:
+        value = np.asarray(given.values, dtype=np.float64)
+        n, m = value.size, np.asarray(given.missing_stratum).size
+        return cls(
+            value=np.concatenate([value, np.zeros(m)]),
+            answered=np.arange(n + m) < n,
+            label=np.concatenate([np.asarray(given.stratum), np.asarray(given.missing_stratum)]).astype(np.int64),
+            cluster=np.concatenate([np.asarray(given.cluster), np.asarray(given.missing_cluster)]),
+            weight=np.concatenate([_or_ones(given.weight, n), _or_ones(given.missing_weight, m)]),
+            inside=np.concatenate([_or_ones(given.domain, n), _or_ones(given.missing_domain, m)]),
+            sizes=np.asarray(given.sizes, dtype=np.float64),
+            item=None if given.item is None else np.asarray(given.item),
+            universe_size=given.universe_size,
+            share=share,
+        )
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        return self.answered & (self.inside > 0)
+
+    @property
+    def of_stratum(self) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self.sizes / self.sizes.sum()
+        return found
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.label, weights=self.weight * values, minlength=self.sizes.size).astype(np.float64)
 
-    def extreme(
-        self,
-        *,
-        sign: float,
-        odds_ratio: float,
-        end: float | None,
-        item: NDArray[np.generic] | None,
-        universe_size: int | None,
-        rarer: int | None,
-    ) -> Estimate:
-        """The lowest (`sign` -1) or the highest (1) mean, with what each row adds to its error."""
-        of_stratum = self.sizes / self.sizes.sum()
-        everything = self.sums(np.ones(self.value.size))
-        given = np.where(self.answered, self.inside, 0.0)
-        missing = np.where(self.answered, 0.0, self.inside)
-        answers, lost = self.sums(given), self.sums(missing)
-        worst = math.isinf(odds_ratio)
-        if not worst:  # Nothing answered there says what an unanswered item would have had.
-            missing = np.where(answers[self.label] > 0, missing, 0.0)
-            lost = self.sums(missing)
-        mean = _divided(self.sums(given * self.value), answers)
-        far, tilt = mean.copy(), np.ones(self.value.size)
-        if worst:
-            far[:] = end
-        else:
-            for index in np.flatnonzero(lost):
-                chosen = np.flatnonzero((self.label == index) & (given > 0))
-                far[index], tilt[chosen] = _tilted(self.value[chosen], self.weight[chosen], sign, odds_ratio)
-        total = _divided(of_stratum * (answers + lost), everything)
-        size = float(total.sum())
-        if not size > 0:
-            raise DesignError("domain: no answer lies in it; bounds need at least one")
-        middle = _divided(answers * mean + lost * far, answers + lost)
-        estimate = float(np.dot(total, middle)) / size
-        at = self.label
-        own = (given + missing) * (middle[at] - estimate)
-        own += given * (self.value - mean[at]) + (missing - (given + missing) * _divided(lost, answers + lost)[at]) * (
-            far[at] - mean[at]
-        )
-        if not worst:
-            normal = _divided(self.sums(given * tilt), answers)
-            own += (
-                given
-                * _divided(lost, answers)[at]
-                * tilt
-                * (self.value - far[at])
-                / np.where(normal > 0, normal, 1)[at]
-            )
-        # Strata are of fixed sizes; where there is one with chances of its own, the weights are random and stay in.
-        if self.sizes.size > 1 or np.ptp(self.weight) == 0:
-            own = own - _divided(self.sums(own), everything)[at]
-        contributions = self.weight * own * _divided(of_stratum, everything)[at] / size
-        extra = 0.0
-        if universe_size is not None and universe_size > self.sizes.sum():
-            candidates = float(self.sizes.sum())
-            by_stratum = _divided(self.sums((given + missing) * (middle[at] - estimate)), everything) / size
-            by_stratum = by_stratum - np.dot(of_stratum, by_stratum)
-            extra = (1 - candidates / universe_size) / candidates * float(np.dot(of_stratum, by_stratum**2))
-        return self._estimate(estimate, contributions, extra, item, rarer)
+    def relative(self) -> NDArray[np.float64]:
+        """How much each answer inside counts in a mean over all stages."""
+        each = _divided(self.sizes, self.sums(self.answered.astype(np.float64)))[self.label] * self.weight
+        found: NDArray[np.float64] = self.share * (each / each[self.answered].sum())[self.counted]
+        return found
 
-    def _estimate(
-        self,
-        value: float,
-        contributions: NDArray[np.float64],
-        extra: float,
-        item: NDArray[np.generic] | None,
-        rarer: int | None,
-    ) -> Estimate:
-        counted = self.answered & (self.inside > 0)
-        variance, _ = _between(contributions, self.cluster)
-        people = int(np.unique(self.cluster[counted]).size)
-        if item is not None:
-            several = contributions[: item.size]
-            variance += max(_between(several, item)[0] - float(np.dot(several, several)), 0.0)
-            people = min(people, int(np.unique(item[counted[: item.size]]).size))
-        weight = (_divided(self.sizes, self.sums(self.answered.astype(np.float64)))[self.label] * self.weight)[counted]
-        kish = float(weight.sum() ** 2 / np.dot(weight, weight))
-        error, interval, method = math.nan, (math.nan, math.nan), "t"
-        if people > 1:
-            error = math.sqrt(variance + extra)
-            interval, method = interval_of(
-                value=value, standard_error=error, degrees_of_freedom=people - 1, kish=kish, share=rarer is not None
-            )
-        return Estimate(
-            value=value,
-            standard_error=error,
-            degrees_of_freedom=people - 1,
-            interval=interval,
-            n=int(counted.sum()),
-            n_clusters=int(np.unique(self.cluster[counted]).size),
-            effective_sample_size=kish,
-            weight_range=(float(weight.min() / weight.mean()), float(weight.max() / weight.mean())),
-            rarer=rarer,
-            method="wilson" if method == "wilson" else "t",
+    def variance(self, contributions: NDArray[np.float64]) -> float:
+        variance, _ = _cluster_variance(contributions, self.cluster)
+        if self.item is not None:
+            several = contributions[: self.item.size]
+            by_item, _ = _cluster_variance(several, self.item)
+            variance += max(by_item - float(np.dot(several, several)), 0.0)
+        return variance
+
+    def people(self) -> int:
+        return int(np.unique(self.cluster[self.counted]).size)
+
+    def fewest(self) -> int:
+        """People with an answer inside; items, where several people answered each and there are fewer of these."""
+        if self.item is None:
+            return self.people()
+        return min(self.people(), int(np.unique(self.item[self.counted[: self.item.size]]).size))
+
+
+def _extreme(
+    rows: Sequence[_Rows], *, sign: float, odds_ratio: float, end: float | None, rarer: int | None
+) -> Estimate:
+    """The lowest (`sign` -1) or the highest (1) mean of all stages together, with what each row adds to its error."""
+    sides = [_Side.of(one, sign=sign, odds_ratio=odds_ratio, end=end) for one in rows]
+    size = sum(one.rows.share * float(one.total.sum()) for one in sides)
+    if not size > 0:
+        raise DesignError("domain: no answer lies in it; bounds need at least one")
+    value = sum(one.rows.share * float(np.dot(one.total, one.middle)) for one in sides) / size
+    variances = [one.variance(value, size) for one in sides]
+    people = sum(one.people() for one in rows)
+    return estimate_of(
+        EstimateSample.of(np.concatenate([one.relative() for one in rows]), n_clusters=people, rarer=rarer),
+        value=value,
+        variance=sum(variances) if people > 1 else math.nan,
+        degrees_of_freedom=satterthwaite(variances, [max(one.fewest() - 1, 1) for one in rows]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """A stage's lowest or highest mean, by stratum: `total` is what part of all candidates lies inside, `middle` their
+    mean, `mean` that of the answers and `far` that of the unanswered. `tilt` (n + m,): how often each answer counts."""
+
+    rows: _Rows
+    given: NDArray[np.float64]
+    missing: NDArray[np.float64]
+    total: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    far: NDArray[np.float64]
+    middle: NDArray[np.float64]
+    tilt: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, rows: _Rows, *, sign: float, odds_ratio: float, end: float | None) -> _Side:
+        given = np.where(rows.answered, rows.inside, 0.0)
+        missing = np.where(rows.answered, 0.0, rows.inside)
+        answers = rows.sums(given)
+        if end is None:  # Nothing says what the unanswered items of a stratum without answers would have had.
+            missing = np.where(answers[rows.label] > 0, missing, 0.0)
+        lost = rows.sums(missing)
+        mean = _divided(rows.sums(given * rows.value), answers)
+        far, tilt = mean.copy(), None
+        if end is not None:
+            far[(answers == 0) | math.isinf(odds_ratio)] = end
+        if not math.isinf(odds_ratio):
+            tilt = np.ones(rows.value.size)
+            for index in np.flatnonzero((lost > 0) & (answers > 0)):
+                chosen = np.flatnonzero((rows.label == index) & (given > 0))
+                far[index], tilt[chosen] = _tilted(rows.value[chosen], rows.weight[chosen], sign, odds_ratio)
+        return cls(
+            rows=rows,
+            given=given,
+            missing=missing,
+            total=_divided(rows.of_stratum * (answers + lost), rows.sums(np.ones(rows.value.size))),
+            mean=mean,
+            far=far,
+            middle=_divided(answers * mean + lost * far, answers + lost),
+            tilt=tilt,
         )
+
+    def variance(self, value: float, size: float) -> float:
+        """What the stage adds to the variance of the mean `value` of all stages, whose parts inside sum to `size`."""
+        rows, at = self.rows, self.rows.label
+        both = self.given + self.missing
+        answers, lost = rows.sums(self.given), rows.sums(self.missing)
+        own = both * (self.middle[at] - value) + self.given * (rows.value - self.mean[at])
+        own += (self.missing - both * _divided(lost, answers + lost)[at]) * (self.far - self.mean)[at]
+        if self.tilt is not None:
+            normal = _divided(rows.sums(self.given * self.tilt), answers)
+            moved = self.given * self.tilt * (rows.value - self.far[at])
+            own += _divided(lost, answers)[at] * moved / np.where(normal > 0, normal, 1)[at]
+        everything = rows.sums(np.ones(rows.value.size))
+        own = own - _divided(rows.sums(own), everything)[at]
+        contributions = rows.share * rows.weight * own * _divided(rows.of_stratum, everything)[at] / size
+        return rows.variance(contributions) + self._first_phase(value, size)
+
+    def _first_phase(self, value: float, size: float) -> float:
+        """The variance that a uniform pool's spread between strata adds."""
+        rows, candidates = self.rows, float(self.rows.sizes.sum())
+        if rows.universe_size is None or rows.universe_size <= candidates:
+            return 0.0
+        everything = rows.sums(np.ones(rows.value.size))
+        both = self.given + self.missing
+        by_stratum = _divided(rows.sums(both * (self.middle[rows.label] - value)), everything) / size
+        by_stratum = by_stratum - np.dot(rows.of_stratum, by_stratum)
+        spread = float(np.dot(rows.of_stratum, by_stratum**2))
+        return rows.share**2 * (1 - candidates / rows.universe_size) / candidates * spread
 
 
 def _tilted(
@@ -360,14 +408,6 @@ def _tilted(
     tilt = np.ones(value.size)
     tilt[order[: best + 1 if best < value.size else 0]] = odds_ratio
     return float(means[best]), tilt
-
-
-def _between(contributions: NDArray[np.float64], cluster: NDArray[np.generic]) -> tuple[float, int]:
-    _, index = np.unique(cluster, return_inverse=True)
-    totals = np.bincount(index, weights=contributions)
-    if totals.size < 2:
-        return math.nan, int(totals.size)
-    return float(totals.size / (totals.size - 1) * np.dot(totals, totals)), int(totals.size)
 
 
 def _divided(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, naive_mean
+from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.estimators import naive_mean
 from bandit.student import student_t_quantile
 
 FEWEST_ITEMS = 2  # of a stratum, answered by several people
@@ -165,20 +166,13 @@ def item_variance(
     pooled = float((residual[several] ** 2).sum() / max(several.sum() - len(sizes), 1))
     spread = np.maximum.reduce([own, np.full(own.size, pooled), np.full(own.size, (mean * (1 - mean)) ** 2)])
     parts = share**2 * spread / kish
-    error = math.sqrt(max(float(parts.sum()), between))
-    freedom = float(parts.sum() ** 2 / (parts**2 / np.maximum(kish - 1, 1)).sum())
-    estimate = float(np.dot(share, by_stratum))
-    reach = student_t_quantile(0.975, freedom) * error
     final = share[home[several]] * relative[several]
-    return Estimate(
-        value=estimate,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        interval=(estimate - reach, estimate + reach),
-        n=int(several.sum()),
-        n_clusters=int(np.unique(whose[several[index]]).size),
-        effective_sample_size=float(final.sum() ** 2 / np.dot(final, final)),
-        weight_range=(float(final.min() / final.mean()), float(final.max() / final.mean())),
+    sample = EstimateSample.of(final, n_clusters=int(np.unique(whose[several[index]]).size))
+    return estimate_of(
+        sample,
+        value=float(np.dot(share, by_stratum)),
+        variance=max(float(parts.sum()), between),
+        degrees_of_freedom=float(parts.sum() ** 2 / (parts**2 / np.maximum(kish - 1, 1)).sum()),
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, _cluster_variance, hajek, interval_of, standard_error_of, stratified_mean
+from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.estimators import _cluster_variance, hajek, stratified_mean
 
 LEAST_SUPPORT = 100
 
@@ -126,25 +127,14 @@ def compare_policies(
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
     variance, people = _cluster_variance(centred, cluster)
-    error = standard_error_of(variance, means[1] - means[0]) if people > 1 else math.nan
-    interval = (math.nan, math.nan)
-    if error > 0:
-        interval, _ = interval_of(
-            value=means[1] - means[0],
-            standard_error=error,
-            degrees_of_freedom=people - 1,
-            kish=min(sizes),
-            share=False,
-        )
-    return Estimate(
+    sample = EstimateSample(
+        n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0)
+    )
+    return estimate_of(
+        sample,
         value=means[1] - means[0],
-        standard_error=error,
+        variance=variance if people > 1 else math.nan,
         degrees_of_freedom=people - 1,
-        interval=interval,
-        n=log.value.size,
-        n_clusters=people,
-        effective_sample_size=min(sizes),
-        weight_range=(1.0, 1.0),
     )
 
 

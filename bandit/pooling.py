@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import (
-    Estimate,
     _cluster_variance,
+    _freedom_of_weights,
     _Items,
     _least_of_difference,
     _least_of_mean,
@@ -27,8 +28,6 @@ from bandit.estimators import (
     _rarer,
     _Stratified,
     _values,
-    interval_of,
-    standard_error_of,
 )
 
 
@@ -37,7 +36,8 @@ class StageAnswers:
     """The n answers of one stage, as for `stratified_mean`, or, with `probability`, as for `hajek`.
 
     `inside`: shape (n,), true for answers in the part that the figure is over; it may be true for none of them.
-    `first`: for a difference, true for answers in the part that is taken off. `per`: as for `stratified_mean`.
+    `first`: for a difference, true for answers in the part that is taken off. `per`, `staying`: as for
+    `stratified_mean`.
     """
 
     values: ArrayLike
@@ -50,6 +50,7 @@ class StageAnswers:
     universe_size: int | None = None
     item: ArrayLike | None = None
     probability: ArrayLike | None = None
+    staying: ArrayLike | None = None
 
 
 def pooled_mean(*, stages: Sequence[StageAnswers], plan_weights: Sequence[float], share: bool = False) -> Estimate:
@@ -96,13 +97,20 @@ class _Part:
         fit = None
         if stage.probability is None:
             fit = _Stratified.of(
-                values=value, stratum=stage.stratum, sizes=stage.sizes, cluster=stage.cluster, item=stage.item
+                values=value,
+                stratum=stage.stratum,
+                sizes=stage.sizes,
+                cluster=stage.cluster,
+                item=stage.item,
+                staying=stage.staying,
             )
             label, relative = fit.label, fit.weight / fit.candidates
             items = fit.items(stage.universe_size)
         else:
             label = np.zeros(value.size, dtype=np.int64)
             relative = 1 / _probabilities(stage.probability, value.size)
+            if stage.staying is not None:
+                relative = relative / _probabilities(stage.staying, value.size)
             relative /= relative.sum()
             items = None if stage.item is None else _Items.of(stage.item, label)
         everywhere = np.ones(value.size)
@@ -144,10 +152,15 @@ class _Part:
         return variance
 
     def freedom(self, inside: NDArray[np.bool_]) -> float:
-        """People inside less 1; items less 1 where several people answered each, and there are fewer of these."""
+        """People inside less 1; items less 1 where several people answered each, and there are fewer of these. With
+        chances of their own, what the weights leave of them."""
         people = int(np.unique(self.cluster[inside]).size)
         fewest = people if self.items is None else min(people, self.items.count(inside))
-        return float(max(fewest - 1, 1))
+        found = float(max(fewest - 1, 1))
+        if self.fit is not None:
+            return found
+        uneven = _freedom_of_weights(self.relative[inside], self.cluster[inside])
+        return found if uneven is None else min(found, uneven)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,32 +195,20 @@ def _estimate(
     used = [place for place, mask in enumerate(either) if mask.any()]
     variances = [parts[place].variance(residuals[place]) for place in used]
     freedoms = [parts[place].freedom(either[place]) for place in used]
-    variance, freedom = sum(variances), sum(freedoms)
+    variance = sum(variances)
     least = 0.0 if any(part.repeats_items for part in parts) else _least(parts, sides)
-    if variance > 0 and variance >= least:
-        freedom = variance**2 / sum(one**2 / df for one, df in zip(variances, freedoms, strict=True))
-    error = standard_error_of(max(variance, least), value)
-    weight = np.concatenate([part.relative[mask] for part, mask in zip(parts, either, strict=True)])
-    kish = float(weight.sum() ** 2 / np.dot(weight, weight))
-    rarer = None
-    if share:
-        rarer = _rarer(np.concatenate([part.value[mask] for part, mask in zip(parts, either, strict=True)]))
-    interval, method = interval_of(
-        value=value, standard_error=error, degrees_of_freedom=freedom, kish=kish, share=share
-    )
-    return Estimate(
-        value=value,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        interval=interval,
-        n=weight.size,
-        n_clusters=sum(
-            int(np.unique(part.cluster[mask]).size) for part, mask in zip(parts, either, strict=True) if mask.any()
+    # Where the least variance decides, nothing of the stages' own does.
+    freedom = satterthwaite(variances, freedoms) if variance >= least else sum(freedoms)
+    pairs = list(zip(parts, either, strict=True))
+    people = sum(int(np.unique(part.cluster[mask]).size) for part, mask in pairs if mask.any())
+    rarer = _rarer(np.concatenate([part.value[mask] for part, mask in pairs])) if share else None
+    return estimate_of(
+        EstimateSample.of(
+            np.concatenate([part.relative[mask] for part, mask in pairs]), n_clusters=people, rarer=rarer
         ),
-        effective_sample_size=kish,
-        weight_range=(float(weight.min() / weight.mean()), float(weight.max() / weight.mean())),
-        rarer=rarer,
-        method=method,
+        value=value,
+        variance=max(variance, least),
+        degrees_of_freedom=freedom,
     )
 
 

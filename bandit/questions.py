@@ -11,13 +11,12 @@ Aronow, Samii and Assenova, Political Analysis 23, 2015; Tabord-Meehan, Journal 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimators import Estimate, interval_of
+from bandit.estimate import Estimate
 
 MOST_SUBJECTS = 2
 
@@ -109,14 +108,7 @@ def for_such_questions(
     added = max((shared(own) + missing * estimate.standard_error**2) / (1 - missing), 0.0)
     error = math.sqrt(estimate.standard_error**2 + added)
     freedom = min(estimate.degrees_of_freedom, max(effective - 1, 1.0))
-    interval, method = interval_of(
-        value=estimate.value,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        kish=estimate.effective_sample_size,
-        share=estimate.rarer is not None,
-    )
-    return replace(estimate, standard_error=error, degrees_of_freedom=freedom, interval=interval, method=method)
+    return estimate.with_error(error, freedom)
 
 
 def _squares(group: NDArray[np.int64], values: NDArray[np.float64]) -> float:

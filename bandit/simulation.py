@@ -360,9 +360,10 @@ def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]
 
 
 def _scaled(visible: NDArray[np.float64], weight: NDArray[np.float64], *, sd: float) -> NDArray[np.float64]:
-    """The effects with weighted mean 0 and standard deviation `sd`."""
+    """The effects with weighted mean 0 and standard deviation `sd`; all 0 where nothing differs, as with one task."""
     centred = visible - (weight * visible).sum()
-    scaled: NDArray[np.float64] = centred * (sd / math.sqrt(float((weight * centred**2).sum())))
+    spread = math.sqrt(float((weight * centred**2).sum()))
+    scaled: NDArray[np.float64] = centred * (sd / spread) if spread > 1e-9 else np.zeros_like(centred)
     return scaled
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 
 from bandit.errors import DesignError
 
@@ -46,15 +47,40 @@ def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
         raise DesignError(f"probability: must lie above 0 and below 1, not {probability}")
     if probability < 0.5:
         return -student_t_quantile(1 - probability, df)
-    low, high = 0.0, 1.0
-    while student_t_upper_tail(high, df) > 1 - probability:
-        low, high = high, 2 * high
+    low, high = _bracket(probability, df)
     while (middle := (low + high) / 2) not in (low, high):
         if student_t_upper_tail(middle, df) > 1 - probability:
             low = middle
         else:
             high = middle
     return middle
+
+
+def _bracket(probability: float, df: float) -> tuple[float, float]:
+    """Two numbers, near each other where possible, between which the quantile of a probability of 1/2 or more lies.
+
+    Newton's method from the normal quantile; where it does not end, doubling.
+    """
+    tail = 1 - probability
+    normal = NormalDist().inv_cdf(probability)
+    t = normal + (normal**3 + normal) / (4 * df)
+    scale = math.exp(_log_gamma_step(df / 2)) / math.sqrt(df * math.pi)
+    for _ in range(20 if df >= 2 else 0):
+        density = scale * (1 + t * t / df) ** (-(df + 1) / 2)
+        step = (student_t_upper_tail(t, df) - tail) / density
+        t += step
+        if not 0 <= t < math.inf:
+            break
+        if abs(step) <= 1e-7 * t:
+            # Newton's steps square the error, so that the next one would be far smaller than this.
+            low, high = t * (1 - 1e-13), t * (1 + 1e-13)
+            if student_t_upper_tail(low, df) > tail >= student_t_upper_tail(high, df):
+                return low, high
+            break
+    low, high = 0.0, 1.0
+    while student_t_upper_tail(high, df) > tail:
+        low, high = high, 2 * high
+    return low, high
 
 
 def _incomplete_beta(a: float, b: float, x: float, complement: float, *, log_beta: float) -> float:

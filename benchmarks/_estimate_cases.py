@@ -6,47 +6,23 @@ stages and people, so that only the size of a figure can be compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from benchmarks._law_rows import Row
 from tests.bandit import estimate_laws
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure of one case, with what it must lie between."""
-
-    name: str
-    before: str
-    now: float | None
-    low: float
-    high: float
-    studies: int
-
-    @property
-    def kept(self) -> bool:
-        return self.now is None or self.low <= self.now <= self.high
-
-    @property
-    def line(self) -> str:
-        now = "withheld" if self.now is None else f"{self.now:.3f}"
-        wanted = f"{self.low:g} to {self.high:g}"
-        return (
-            f"{self.name:58} {self.before:>16} {now:>16} {wanted:>16}  {self.studies}{'' if self.kept else '  FAILS'}"
-        )
 
 
 def few_people(*, share: float, seed: int, people: int) -> list[Row]:
     studies = max(50, round(share * (1000 if people == 88 else 3000 if people == 12 else 5000)))
     laws, p = estimate_laws.whole_studies(people=people, studies=studies, seed=seed)
     before = {8: ".11", 12: ".10", 20: ".09", 40: ".06", 88: ".05"}
-    rows = [Row(f"{people} people: share, cover", ".932 to .948", laws["share"].cover, 0.94, 0.97, studies)]
-    rows.append(Row(f"{people} people: size of change, cover", "", laws["size"].cover, 0.93, 0.97, studies))
+    rows = [Row(f"{people} people", "share: cover", ".932 to .948", laws["share"].cover, 0.94, 0.97, studies)]
+    rows.append(Row(f"{people} people", "size of change: cover", "", laws["size"].cover, 0.93, 0.97, studies))
     for name, own in p.items():
         was = before[people] if name == "share" else ""
-        rows.append(Row(f"{people} people: stages agree, {name}, size at .05", was, _size(own), 0.03, 0.07, studies))
+        rows.append(Row(f"{people} people", f"stages agree, {name}: size at .05", was, _size(own), 0.03, 0.07, studies))
     return rows
 
 
@@ -63,14 +39,15 @@ def by_task(*, share: float, seed: int, people: int) -> list[Row]:
     slack = 3 * one.error
     agree = {20: ".66", 40: ".63", 88: ".32"}[people]
     cover = Row(
-        f"{people} people, by task: cover", ".941 (88)", whole.cover, 0.93, 0.97 if people > 20 else 1, 3 * studies
+        f"{people} people, by task", "cover", ".941 (88)", whole.cover, 0.93, 0.97 if people > 20 else 1, 3 * studies
     )
     return [
-        Row(f"{people} people, by task: stages agree, size at .05", agree, _size(p), 0.03, 0.07, 3 * studies),
-        Row(f"{people} people, by task: bias", "", whole.bias, -0.01, 0.01, 3 * studies),
+        Row(f"{people} people, by task", "stages agree: size at .05", agree, _size(p), 0.03, 0.07, 3 * studies),
+        Row(f"{people} people, by task", "bias", "", whole.bias, -0.01, 0.01, 3 * studies),
         cover,
         Row(
-            f"{people} people, by task: one stage with a hole, bias",
+            f"{people} people, by task",
+            "one stage with a hole: bias",
             "+.063" if people == 20 else "",
             one.bias,
             -0.01 - slack,
@@ -84,7 +61,8 @@ def thin_strata(*, share: float, seed: int) -> list[Row]:
     studies = max(50, round(share * 3000))
     return [
         Row(
-            f"mean in points, {rest} answers in the rest: cover",
+            f"{rest} answers in nine tenths of the candidates",
+            "mean in points: cover",
             before,
             estimate_laws.thin_strata(rest=rest, studies=studies, seed=seed).cover,
             0.93,
@@ -100,8 +78,8 @@ def clustered(*, share: float, seed: int) -> list[Row]:
     laws, _p = estimate_laws.whole_studies(people=88, studies=studies, seed=seed + 1, person_sd=1.6)
     ratio = laws["share"].width / laws["share by Kish's weights"].width
     return [
-        Row("people alike by .3: width over that with Kish's weights", "1", ratio, 0, 0.9, studies),
-        Row("people alike by .3: cover", "", laws["share"].cover, 0.93, 0.97, studies),
+        Row("people alike by .3", "width over that by Kish's weights", "1", ratio, 0, 0.9, studies),
+        Row("people alike by .3", "cover", "", laws["share"].cover, 0.93, 0.97, studies),
     ]
 
 
@@ -110,21 +88,26 @@ def policies(*, share: float, seed: int) -> list[Row]:
     rows = []
     for name, (law, size) in estimate_laws.policies(people=88, studies=studies, seed=seed).items():
         if size >= 100:
-            rows.append(Row(f"{name} less own policy: cover", "none", law.cover, 0.93, 0.97, studies))
-            rows.append(Row(f"{name} less own policy: SE / spread", "none", law.se_over_spread, 0.9, 1.1, studies))
+            rows.append(Row(f"{name} less own policy", "cover", "none", law.cover, 0.93, 0.97, studies))
+            rows.append(Row(f"{name} less own policy", "SE / spread", "none", law.se_over_spread, 0.9, 1.1, studies))
     return rows
 
 
-def power(*, share: float, seed: int) -> list[Row]:
+def power(*, share: float, seed: int, people: int, stages: int) -> list[Row]:
+    """In a study of 40 people a stage before, the controls' own error was taken as if it were known."""
     studies = max(50, round(share * 600))
-    found = estimate_laws.power_of_budgets(sittings=(88, 88, 88, 88), studies=studies, seed=seed)
-    before = {"outcome": ".80", "condition": ".77", "evidence": ".73 to .75"}
+    found = estimate_laws.power_of_budgets(sittings=(people,) * stages, studies=studies, seed=seed)
+    before = {
+        88: {"outcome": ".80", "condition": ".77", "evidence": ".73 to .75"},
+        40: {"outcome": ".81", "condition": ".78", "evidence": ".74"},
+    }
     # A power of .80 from so many studies is known to 2 * sqrt(.16 / studies).
     slack = max(0.02, 2 * (0.16 / studies) ** 0.5)
     return [
         Row(
-            f"power at a budget's 80 %: {name}",
-            before[name],
+            f"a budget of {stages} stages of {people} people",
+            f"80 % power, {name}",
+            before[people][name],
             one,
             round(0.8 - slack, 3),
             round(0.8 + slack, 3),
@@ -134,11 +117,31 @@ def power(*, share: float, seed: int) -> list[Row]:
     ]
 
 
+def proportional(*, share: float, seed: int) -> list[Row]:
+    studies = max(50, round(share * 2000))
+    found = estimate_laws.proportional_stages(people=44, studies=studies, seed=seed)
+    before = {0.05: ".922", 0.1: ".929", 0.4: ".947"}
+    return [
+        Row(
+            "one proportional stage of 44 people",
+            f"trade_off {trade_off:g}: cover",
+            before[trade_off],
+            law.cover,
+            0.93,
+            0.97,
+            studies,
+        )
+        for trade_off, law in found.items()
+    ]
+
+
 CASES = (
-    power,
+    partial(power, people=88, stages=4),
+    partial(power, people=40, stages=3),
     *(partial(few_people, people=people) for people in (40, 88, 20, 8, 12)),
     *(partial(by_task, people=people) for people in (88, 40, 20)),
     thin_strata,
+    proportional,
     clustered,
     policies,
 )

@@ -13,14 +13,13 @@ question twice. The stages' estimates are combined with weights from the designs
 pairs. An estimate passes if its bias is under 3 Monte Carlo errors (a ratio: under a tenth of its standard error) and
 its 95 % interval covers the truth in 93 % to 97 % of the studies.
 
-Estimates: cases of their own (`_estimate_laws.py`), each with what its figure was before.
-
-Looks: one stage of 300 people with 15 slots each over a pool of 12,000 pairs, looked at after 30 people and every sixth
+Looks: one stage of 300 people with 15 slots each over a pool of 12,000 pairs, looked at after 30 people and every tenth
 more. An interval that holds at any time passes if in 95 % of the studies or more it holds the truth at all looks
 together. `ordinary` are the usual 95 % intervals at the same looks.
 
-Cases: few people, thin strata, tasks, stages that agree, other policies, a budget's power (`_estimate_cases.py`), each
-with what it was before. The last line is JSON.
+Cases: few people, thin strata, tasks, stages that agree, other policies, unequal chances, a budget's power
+(`_estimate_cases.py`), people who leave, questions as a sample, the limit of the AUC (`_estimate_laws.py`): a row each,
+with what the figure was before. The last line is JSON; `processor_seconds` is of all processes together.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from time import perf_counter
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 import bandit
 from benchmarks._estimate_cases import CASES
+from benchmarks._law_rows import table
 from tests.bandit.laws import p_value_of_counts, p_value_of_largest_z
 
 LEVEL = 0.001
@@ -52,7 +53,7 @@ SLOTS = RESPONDENTS * ITEMS
 TASKS = np.repeat(np.arange(20), 20)
 DOMAINS = TASKS // 4
 IDS = [f"question {number}" for number in range(TASKS.size)]
-LOOKED_AT, FIRST_LOOK, EVERY = 300, 30, 6
+LOOKED_AT, FIRST_LOOK, EVERY = 300, 30, 10
 RATIOS = ("hajek", "share incorrect", "share correct", "posterior incorrect", "posterior correct", "share domain 0")
 
 
@@ -348,6 +349,11 @@ def exhaustive_law(draws: int, rng: np.random.Generator) -> float:
     return p_value_of_largest_z(counts, draws=draws, probability=expected)
 
 
+def processor_seconds() -> float:
+    """Of this process and of those it has waited for."""
+    return sum(one.ru_utime + one.ru_stime for one in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=2000)
@@ -365,7 +371,7 @@ def main() -> int:
         rows = _estimate_laws.rows(pool, studies=options.studies, seed=options.seed)
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing.result()
-        cases = [row for one in running for row in one.result()]
+        rows += [row for one in running for row in one.result()]
     for name, p in laws.items():
         print(f"{name:30}  {options.draws} draws  p = {p:.3g}")
     lowest = min(1.0, min(laws.values()) * len(laws))
@@ -386,20 +392,15 @@ def main() -> int:
         )
     naive = float(np.mean([study["naive"][0] for study in studies]) - means["share"])
     print(f"{'naive share':20} {means['share']:8.3f} {means['share'] + naive:8.3f}")
-    print(f"\n{'case':58} {'before':>16} {'now':>16} {'must be':>16}  studies")
-    for row in cases:
-        print(row.line)
-    print(f"\n{'case':50} {'figure':30} {'before':>8} {'now':>8}   must lie in")
-    for row in rows:
-        says = "" if row.kept else "   IT DOES NOT"
-        print(f"{row.case:50} {row.quantity:30} {row.before:>8} {row.now:8.4f}   {row.low:g} to {row.high:g}{says}")
+    print()
+    for line in table(rows):
+        print(line)
     print(f"\n{'at all looks together':28} {'any time':>9} {'ordinary':>9}")
     held = {name: np.mean([one[name] for one in looks], axis=0) for name in looks[0]}
     for name, (any_time, ordinary) in held.items():
         print(f"{name:28} {any_time:9.3f} {ordinary:9.3f}")
     result = {
-        "cases_that_fail": [row.name for row in cases if not row.kept],
-        "laws_broken": sum(not row.kept for row in rows),
+        "cases_that_fail": [f"{row.case}: {row.figure}" for row in rows if not row.kept],
         "any_time_min": float(min(any_time for any_time, _ordinary in held.values())),
         "max_bias_z": round(max(map(abs, biases.values())), 3),
         "max_ratio_bias": round(max(map(abs, ratio_biases.values())), 3),
@@ -411,11 +412,11 @@ def main() -> int:
         "draws": options.draws,
         "seed": options.seed,
         "seconds": round(perf_counter() - started, 1),
+        "processor_seconds": round(processor_seconds(), 1),
     }
     print(json.dumps(result))
     kept = not result["cases_that_fail"] and result["any_time_min"] >= 0.95
     kept = kept and lowest > LEVEL and result["max_bias_z"] < 3 and result["max_ratio_bias"] < 0.1
-    kept = kept and not result["laws_broken"]
     return 0 if kept and result["coverage_min"] >= 0.93 and result["coverage_max"] <= 0.97 else 1
 
 

@@ -1,13 +1,15 @@
-"""What a respondent's browser holds: who they are to the panel (sealed), their sitting, and the language they chose.
-Imports survey alone.
+"""What a respondent's browser holds: who they are to the panel (sealed), their sitting, the language they chose, and
+for an hour a page that was not accepted. Imports survey alone.
 
 All are bound to the study's own path, and the first two to the study itself: copied to another study they are invalid.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.core import signing
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
 
 from survey.contracts.panels import PanelIds
@@ -19,9 +21,24 @@ from survey.services.sittings.reading import sitting_for
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"
 LANGUAGE = "hunch_language"
+RETURNED = "hunch_returned"
 # Long enough to come back to an interrupted sitting, short enough to be forgotten.
 DAY = 24 * 3600
 MAX_AGE_SECONDS = 30 * DAY
+HOUR = 3600
+# Browsers drop a cookie of more than 4096 characters, its name and attributes included.
+LONGEST = 3600
+# What belongs to one sending of a page, and not to what was entered.
+OF_ONE_SENDING = ("csrfmiddlewaretoken", "client_")
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A page that came back to the person: what was entered, why it was not accepted, or whether a remark was noted."""
+
+    entered: QueryDict
+    errors: Mapping[str, list[str]]
+    thanks: bool = False
 
 
 def _path(study: Study) -> str:
@@ -92,3 +109,52 @@ def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, s
         return
     if sitting.respondent != find_respondent([study], ids):
         response.delete_cookie(SITTING, path=_path(study), samesite="Lax")
+
+
+def remember_returned(response: HttpResponseBase, sitting: Sitting, returned: Returned) -> bool:
+    """Keep a page that comes back, so that an address shows it and no reply to a form has to. False if it is too long
+    for a cookie: an essay, say."""
+    kept = {name: texts for name, texts in returned.entered.lists() if not name.startswith(OF_ONE_SENDING)}
+    page = {"entered": kept, "errors": dict(returned.errors), "thanks": returned.thanks}
+    sealed = signing.dumps(page, salt=_salt(sitting), compress=True)
+    if len(sealed) > LONGEST:
+        return False
+    response.set_cookie(
+        RETURNED,
+        sealed,
+        max_age=HOUR,
+        path=_sitting_path(sitting),
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+    return True
+
+
+def returned(request: HttpRequest, sitting: Sitting) -> Returned | None:
+    """The page of this sitting that came back last; None if there is none. It may be of an earlier step."""
+    sealed = request.COOKIES.get(RETURNED)
+    if not sealed:
+        return None
+    try:
+        page = signing.loads(sealed, salt=_salt(sitting), max_age=HOUR)
+    except signing.BadSignature:
+        return None
+    entered = QueryDict(mutable=True)
+    for name, texts in page["entered"].items():
+        entered.setlist(name, texts)
+    return Returned(entered, page["errors"], page["thanks"])
+
+
+def forget_returned(request: HttpRequest, response: HttpResponseBase, sitting: Sitting) -> None:
+    if RETURNED in request.COOKIES:
+        response.delete_cookie(RETURNED, path=_sitting_path(sitting), samesite="Lax")
+
+
+def _sitting_path(sitting: Sitting) -> str:
+    return reverse("frontend:sitting", args=[sitting.stage.study.slug])
+
+
+def _salt(sitting: Sitting) -> str:
+    """What one person entered is shown to nobody else who uses the same browser."""
+    return f"hunch.returned.{sitting.public_id.hex}"

@@ -151,7 +151,7 @@ def _kind(field: FieldConfig) -> str:
 def _use_or_withdraw(step: Step, errors: Mapping[str, Sequence[str]]) -> ShownField:
     """The choice, or after somebody chose to withdraw the question whether they are sure."""
     if debriefing.CONFIRMED in errors:
-        again = debriefing.second_question()
+        again = debriefing.second_question(paid=step.paid)
         options = [Option(value, text, chosen=False) for value, text in again.options]
         return ShownField(debriefing.CONFIRMED, again.label, "buttons", options, hint=again.hint)
     question = debriefing.question(paid=step.paid)

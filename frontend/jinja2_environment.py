@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from survey.contracts.screens import Screen
 
-from .templatetags.hunch_text import prose, question
+from .templatetags.hunch_text import contact, is_sentence, prose, question
 
 # How many sentences and addresses of the last pages a process keeps. Most pages need the same ones.
 KEPT = 2_000
@@ -30,7 +30,7 @@ def environment(**options: Any) -> Environment:
         **{**options, "undefined": ChainableUndefined}, extensions=["jinja2.ext.i18n"]
     )
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
-    made.filters |= {"prose": prose, "question": question}
+    made.filters |= {"prose": prose, "question": question, "is_sentence": is_sentence, "contact": contact}
     made.globals |= {"_": translated, "language": get_language, "shown": shown, "url": address}
     made.globals["static"] = lru_cache(KEPT)(static)
     return made

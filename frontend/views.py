@@ -5,7 +5,7 @@ next page, so that reload, the back button and a second click do no harm.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from typing import Any
@@ -29,6 +29,7 @@ from survey.services.base.rights import Right
 from survey.services.sittings import comments, debriefing, enrolment, entry
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
+from survey.services.sittings.progress import NOWHERE
 from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
@@ -39,6 +40,11 @@ from .outages import unavailable
 # A page's script sends an answer with this header: it takes the next page in the reply, in place of an address.
 EXCHANGE_HEADER = "X-Hunch-Exchange"
 OUR_SCRIPTS = "frontend/"
+# In the address of a step that is shown as if nothing had been entered.
+ANEW = "anew"
+# Why the page of the consent is shown again, in its address.
+AGAIN = "again"
+UNANSWERED, CHANGED, DECLINED = "unanswered", "changed", "declined"
 # Filled by the page's script.
 TIMING = format_html_join("", '<input type="hidden" name="client_{}">', ((name,) for name in CLIENT_FIELDS))
 View = Callable[..., HttpResponse]
@@ -187,6 +193,8 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     config = study.config_in(cookies.language(request, study))
     words = enrolment.consent_sha256(study, cookies.language(request, study))
     answer = request.POST.get("consent")
+    if request.method == "POST" and answer not in ("yes", "no"):
+        return _consent_again(study, UNANSWERED)
     # People must agree to the words they have read, but the file may have been amended since the page was shown.
     has_changed = request.POST.get("words", words) != words
     agrees = answer == "yes" and not has_changed
@@ -205,8 +213,11 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
         if sitting.is_new or not cookies.holds_whole(request, sitting):
             cookies.remember_sitting(response, sitting)
         return response
-    if answer == "no":
-        # Nothing is stored, so there is no page to redirect to. A repeated POST shows the same page.
+    if answer:
+        return _consent_again(study, DECLINED if answer == "no" else CHANGED)
+    again = request.GET.get(AGAIN, "")
+    if again == DECLINED:
+        # Nothing is stored: the address alone says what was chosen.
         return render(
             request,
             "frontend/declined.html",
@@ -227,11 +238,18 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             "title": config.consent.title or _("Your consent"),
             "consent": config.consent,
             "words": words,
-            "has_changed": has_changed,
-            "unanswered": request.method == "POST" and not has_changed,
+            "has_changed": again == CHANGED,
+            "unanswered": again == UNANSWERED,
+            "progress": NOWHERE,
         },
-        status=422 if request.method == "POST" else 200,
     )
+
+
+def _consent_again(study: Study, why: str) -> HttpResponseRedirect:
+    """The page of the consent by an address that says why it is shown again: no reply to a form is a page."""
+    response = see_other("frontend:consent", study.slug)
+    response.headers["Location"] += f"?{AGAIN}={why}"
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -252,14 +270,37 @@ def resume(request: HttpRequest, study: Study) -> HttpResponse:
 @sitting_page
 def sitting(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
-        return _step_page(request, sitting_for(cookies.sitting_token(request), slug=slug))
-    in_one = request.headers.get(EXCHANGE_HEADER) == "1"
+        current = sitting_for(cookies.sitting_token(request), slug=slug)
+        if ANEW in request.GET:
+            moved = see_other("frontend:sitting", slug)
+            cookies.forget_returned(request, moved, current)
+            return moved
+        return _step_page(request, current, returned=cookies.returned(request, current))
+    in_one = _is_exchange(request)
     answered = answer(token=cookies.sitting_token(request), slug=slug, data=request.POST, with_next=in_one)
     if answered.errors:
-        return _step_page(request, answered.sitting, answered.step, data=request.POST, errors=answered.errors)
-    if in_one:
-        return _step_page(request, answered.sitting, answered.step)
-    return see_other("frontend:sitting", slug)
+        came_back = cookies.Returned(request.POST, answered.errors)
+        return _give_back(request, answered.sitting, came_back, answered.step)
+    response = _step_page(request, answered.sitting, answered.step) if in_one else see_other("frontend:sitting", slug)
+    cookies.forget_returned(request, response, answered.sitting)
+    return response
+
+
+def _is_exchange(request: HttpRequest) -> bool:
+    return request.headers.get(EXCHANGE_HEADER) == "1"
+
+
+def _give_back(
+    request: HttpRequest, sitting: Sitting, returned: cookies.Returned, step: Step | None = None
+) -> HttpResponse:
+    """A page comes back to the person. Without the page's script by an address of its own, so that reload and the back
+    button send nothing again; what is too long to be kept for that is in the reply itself."""
+    moved = see_other("frontend:sitting", sitting.stage.study.slug)
+    if not _is_exchange(request) and cookies.remember_returned(moved, sitting, returned):
+        return moved
+    response = _step_page(request, sitting, step, returned=returned, status=422 if returned.errors else 200)
+    cookies.remember_returned(response, sitting, returned)
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -279,8 +320,8 @@ def report(request: HttpRequest, slug: str) -> HttpResponse:
                 text=given.get(comments.FIELD, ""),
             )
         except FieldErrors as refusal:
-            return _step_page(request, current, data=given, errors=refusal.errors)
-        return _step_page(request, current, data=given, thanks=True)
+            return _give_back(request, current, cookies.Returned(given, refusal.errors))
+        return _give_back(request, current, cookies.Returned(given, {}, thanks=True))
 
 
 @require_POST
@@ -297,36 +338,29 @@ def _step_page(
     sitting: Sitting,
     step: Step | None = None,
     *,
-    data: Mapping[str, Any] | None = None,
-    errors: Mapping[str, list[str]] | None = None,
-    thanks: bool = False,
+    returned: cookies.Returned | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """The page of the sitting's current step. It is in the language that the sitting began in, since its screens are
     part of what is measured.
 
     Args:
         step: that step, where it is known already.
-        data: what was entered, if it was for this step; another tab may be further.
-        thanks: whether to thank for a report on the question.
+        returned: a page that came back, if it was of this step; another tab may be further.
     """
     with translation.override(sitting.language):
-        return _shown_step(
-            request, sitting, step or current_step(sitting), data=data, errors=errors or {}, thanks=thanks
-        )
+        return _shown_step(request, sitting, step or current_step(sitting), returned=returned, status=status)
 
 
 def _shown_step(
-    request: HttpRequest,
-    sitting: Sitting,
-    step: Step,
-    *,
-    data: Mapping[str, Any] | None,
-    errors: Mapping[str, list[str]],
-    thanks: bool,
+    request: HttpRequest, sitting: Sitting, step: Step, *, returned: cookies.Returned | None, status: int
 ) -> HttpResponse:
     study = sitting.stage.study
-    if data is not None and data.get("step") != str(step.number):
-        data = None
+    thanks = returned is not None and returned.thanks
+    if returned is not None and returned.entered.get("step") != str(step.number):
+        returned, status = None, 200
+    data = returned.entered if returned is not None else None
+    errors = returned.errors if returned is not None else {}
     context: dict[str, Any] = {"study": study, "config": sitting.shown_config, "step": step, "title": _title(step)}
     if step.kind == "end":
         context |= _code(study, step.outcome, step.code)
@@ -337,7 +371,7 @@ def _shown_step(
             entered = "" if thanks or data is None else data.get(comments.FIELD, "")
             context["report"] = report_field(entered=entered, errors=errors.get(comments.FIELD, ()))
         shown = [*fields, *filter(None, [context.get("report")])]
-        if debriefing.CONFIRMED in (errors or {}):
+        if debriefing.CONFIRMED in errors:
             withdraw = {"name": debriefing.FIELD, "value": debriefing.WITHDRAW}
             context |= {"asks_again": withdraw, "title": _("Please confirm")}
         context |= {
@@ -347,7 +381,7 @@ def _shown_step(
             # An instrument's own script was written for a document of its own: such a page is loaded as one.
             "in_one": all(script.startswith(OUR_SCRIPTS) for script in (step.screen.scripts if step.screen else ())),
         }
-    response = render(request, f"frontend/step_{step.kind}.html", context, status=422 if errors else 200)
+    response = render(request, f"frontend/step_{step.kind}.html", context, status=status)
     response.headers["Content-Language"] = sitting.language
     return response
 
@@ -355,6 +389,8 @@ def _shown_step(
 def _title(step: Step) -> str:
     if step.screen is not None:
         return str(step.screen.title)
+    if step.kind == "attention":
+        return step.checks[0].question
     endings: dict[str, str] = {
         CompletionCode.Outcome.FAILED_CHECKS: _("The study ends here"),
         CompletionCode.Outcome.STUDY_FULL: _("All places are taken"),
@@ -365,7 +401,6 @@ def _title(step: Step) -> str:
         "practice": _("That is how it works"),
         "checks": _("Questions about the instructions"),
         "form": _("Some questions"),
-        "attention": _("One more question"),
         "debriefing": _("What this study was about"),
         "end": _("Thank you"),
     }
@@ -373,11 +408,15 @@ def _title(step: Step) -> str:
 
 
 def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
-    """The one code that was earned, the panel's address for it, and whether people go back to a panel at all."""
+    """The one code that was earned, the panel's address for it, and whether people go back to a panel at all. A code
+    that no panel asks for is not shown."""
+    panel = panels.of_study(study)
+    address = study.config.panel.address_after(outcome, code)
     return {
-        "code": code,
-        "completion_url": study.config.panel.address_after(outcome, code),
-        "goes_back": panels.of_study(study).has_submissions,
+        "code": code if panel.has_submissions or address else "",
+        "completion_url": address,
+        "goes_back": panel.has_submissions,
+        "panel_name": panel.name_for_people,
     }
 
 
@@ -392,9 +431,9 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
         "full": _("All places are taken"),
         "already_taken_part": _("You have taken part already"),
         "bad_panel_ids": _("The link is incomplete"),
-        "not_sent_by_panel": _("Please start from the panel’s page"),
+        "not_sent_by_panel": _("Please start where you found this study"),
         "took_part_in_another": _("You have taken part in an earlier study"),
-        "no_panel_ids": _("Please start from the panel’s page")
+        "no_panel_ids": _("Please start where you found this study")
         if panels.of_study(study).has_submissions
         else _("Please open your link"),
         "unknown_link": _("Please open your link"),

@@ -384,6 +384,7 @@ HUNCH_TOTP = read_choice("HUNCH_TOTP", ("optional", "required"), "optional")
 
 HUNCH_PROLIFIC_TOKEN = read_token("HUNCH_PROLIFIC_TOKEN")
 HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolific.com")
+HUNCH_PROLIFIC_WORKSPACE = read_text("HUNCH_PROLIFIC_WORKSPACE")  # Signed entry links must come from it, where set.
 HUNCH_PROLIFIC_WEBHOOK_SECRET = read_token("HUNCH_PROLIFIC_WEBHOOK_SECRET")
 HUNCH_GENERIC_SECRET = read_shared_secret("HUNCH_GENERIC_SECRET")  # with which generic panels sign entry addresses
 

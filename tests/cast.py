@@ -54,6 +54,8 @@ ODD_TEXTS = (
     "=1+1 <br>-- two  spaces, a comma,\nand a new line; é 漢 🎲",
 )
 WORDS = ("river", "city", "metal", "planet", "sum", "red", "blue", "old", "new", "long")
+# An open study that sends people on with a code, which its pages show then.
+WITH_CODE: dict[str, Any] = {"kind": "open", "completion_url": "https://lab.example/done?code={code}"}
 BASE: dict[str, Any] = {
     "slug": "cast",
     "title": "A study of the cast",

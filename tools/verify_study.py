@@ -332,14 +332,16 @@ def check_looks(stage: Row, looks: list[Row], found: Findings) -> None:
         spread = people * rule["rho"] ** 2
         wide = math.sqrt((1 + 1 / spread) * 2 * math.log(math.sqrt(spread + 1) / rule["alpha"]))
         reach = wide * float(row["standard_error"])
-        for end, expected in (("low", value - reach), ("high", value + reach)):
+        lowest, highest = rule.get("span") or (-math.inf, math.inf)
+        ends = {"low": max(value - reach, lowest), "high": min(value + reach, highest)}
+        for end, expected in ends.items():
             if not abs(float(row[end]) - expected) <= TOLERANCE * max(1.0, abs(expected)):
                 found.faults.append(f"{name}: {end} is {row[end]}, and must be {expected}")
         if int(row["look"]) != place:
             found.faults.append(f"{name} is number {place} in looks.csv: rows were removed or inserted")
         if people < rule["after"]:
             found.faults.append(f"{name}: {people} people, and the rule looks from {rule['after']} people on")
-        if row["reached"] == "1" and (2 * reach >= rule["width"] or place != len(looks)):
+        if row["reached"] == "1" and (ends["high"] - ends["low"] >= rule["width"] or place != len(looks)):
             found.faults.append(f"{name} cannot have ended the stage")
     ended = looks[-1] if looks and looks[-1]["reached"] == "1" else None
     stopped = manifest.get("stopped")

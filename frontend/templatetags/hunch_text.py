@@ -1,6 +1,7 @@
 """Texts as HTML, everything in them escaped. `question` is the only way a question's text gets into a page."""
 
 import html
+import re
 from collections.abc import Iterator
 
 from django import template
@@ -9,12 +10,25 @@ from django.utils.safestring import SafeString, mark_safe
 from survey.models.question import render_text
 
 register = template.Library()
+MAIL = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
 @register.filter
 def question(text: str) -> SafeString:
     """A question of a bank: `<b>`, `</b>` and `<br>` are markup, all else is text."""
     return render_text(text)
+
+
+@register.filter
+def is_sentence(contact: str) -> bool:
+    """Whether a study's contact says itself what to do, such as "Please write to us on the platform."."""
+    return contact.rstrip().endswith((".", "!", "?")) and " " in contact.strip()
+
+
+@register.filter
+def contact(text: str) -> SafeString:
+    """A study's contact; mail addresses in it are links."""
+    return mark_safe(MAIL.sub(r'<a href="mailto:\g<0>">\g<0></a>', html.escape(text)))  # noqa: S308 - it is escaped
 
 
 @register.filter

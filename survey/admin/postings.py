@@ -97,7 +97,7 @@ ACTIONS = (
         "publish",
         lambda posting, _found: posting.published_at is None,
         _publish,
-        costs=lambda posting, _found: posting.reward * posting.places,
+        costs=lambda posting, _found: posting.cost,
     ),
     PostingAction(
         "pause",
@@ -114,7 +114,7 @@ ACTIONS = (
         "The panel goes on sending people.",
         Right.RECRUIT,
         "start",
-        lambda posting, _found: state_of(posting) in (PostingState.PAUSED, PostingState.AWAITING_REVIEW),
+        lambda posting, _found: state_of(posting) == PostingState.PAUSED,
         _change(Move.START),
     ),
     PostingAction(

@@ -8,11 +8,24 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
-from survey.contracts.reports import Argument, Findings, Layout, Linked, Picture, Report, ReportEntry, Table
+from survey.contracts.reports import (
+    Argument,
+    Findings,
+    Intake,
+    Layout,
+    Linked,
+    Picture,
+    Report,
+    ReportEntry,
+    Table,
+    TakenFile,
+)
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.base import rights
@@ -91,6 +104,7 @@ class ReportPages(MemberPages):
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/reports/<slug:name>/", wrap(self.report_view), name="survey_study_report"),
+            path("<int:pk>/reports/<slug:name>/files/", wrap(self.report_take_view), name="survey_study_report_take"),
             path(
                 "<int:pk>/reports/<slug:name>/<str:file>", wrap(self.report_file_view), name="survey_study_report_file"
             ),
@@ -99,7 +113,25 @@ class ReportPages(MemberPages):
 
     def report_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         """The report with the arguments in the address; its form leads to other addresses."""
-        study = self._study(request, pk)
+        return self._report_page(request, self._study(request, pk), name)
+
+    def report_take_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        """Files that the report takes back. After a problem the page says what it is, and nothing is stored."""
+        study = self._study(request, pk, Right.EXPORT)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        _entry, report = _found(study, name)
+        if report.intake is None:
+            raise Http404
+        sent = request.FILES.getlist("files")
+        try:
+            taken = reports.take(study, name, _taken(sent, report.intake), by=request.user, via="admin")
+        except HunchError as exc:
+            return self._report_page(request, study, name, refused=exc.message)
+        messages.success(request, taken)
+        return HttpResponseRedirect(reverse("admin:survey_study_report", args=[pk, name]))
+
+    def _report_page(self, request: HttpRequest, study: Study, name: str, *, refused: str = "") -> HttpResponse:
         may_export = rights.may(request.user, Right.EXPORT, study.pk)
         entry, report = _found(study, name)
         found, fields, problem = None, [], ""
@@ -117,6 +149,9 @@ class ReportPages(MemberPages):
             entry=entry,
             fields=fields,
             problem=problem,
+            refused=refused,
+            intake=report.intake if may_export else None,
+            status=422 if refused else 200,
             query=request.GET.urlencode(),
             may_export=may_export,
             **(_shown(found, study, name, may_export=may_export) if found else {}),
@@ -149,6 +184,11 @@ def _found(study: Study, name: str) -> tuple[Any, Report]:
         return reports.load(study, name)
     except HunchError as exc:
         raise Http404(exc.message) from exc
+
+
+def _taken(sent: Sequence[UploadedFile], intake: Intake) -> list[TakenFile]:
+    """What was sent; of a file that is too large one byte more than is taken, so that it is refused."""
+    return [TakenFile(Path(file.name or "").name, file.read(intake.largest + 1)) for file in sent]
 
 
 def _given(request: HttpRequest) -> dict[str, Sequence[str]]:

@@ -304,7 +304,7 @@ class StudyAdmin(ReportPages):
         study = self._study(request, pk, Right.SEE_POSTINGS if name == owed_list.FILE else Right.EXPORT)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        lines = _export(study, name)
+        lines = _export(study, name, with_pay=rights.may(request.user, Right.SEE_POSTINGS, study.pk))
         if lines is None:
             raise Http404
         is_guarded = downloads.is_guarded(request, name)
@@ -350,7 +350,7 @@ def _files(study: Study, user: Any) -> list[str]:
     return [*names, owed_list.FILE] if owes else names
 
 
-def _export(study: Study, name: str) -> Any:
+def _export(study: Study, name: str, *, with_pay: bool) -> Any:
     """The lines of one file of the export; None if there is no such file."""
     if name == "answers.csv":
         return files.answers_csv(study)
@@ -358,7 +358,7 @@ def _export(study: Study, name: str) -> Any:
         return iter([codebook.codebook_page(study)])
     if name == owed_list.FILE and panels.of_study(study).pays_from_a_list:
         return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
-    extra = contents.file_named(study, name)
+    extra = contents.file_named(study, name, with_pay=with_pay)
     return None if extra is None else csv_lines.csv_lines(extra.columns, extra.rows)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 Json = dict[str, Any]
 QUESTION, OTHER = "<b>What is 7 times 8?</b>", "<b>Which planet is nearest to the sun?</b><br>A. Venus<br>B. Mercury"
+LAST = 30  # The number of the last step.
 EXAMPLE, BESIDE = "Which is heavier, a litre of water or a litre of oil?", "How many minutes are there in a day?"
 
 
@@ -21,7 +22,9 @@ def _percent(label: str, name: str = "value", **more: Any) -> Json:
 
 
 def _step(number: int, kind: str, title: str, text: str = "", **more: Any) -> Json:
-    item: Json = {"position": 0, "total": 0, "screen": None}
+    percent = 100 if kind == "end" else round(100 * (number - 1) / LAST)
+    done = {"percent": percent, "question": more.pop("question", 0), "questions": more.pop("questions", 0)}
+    item: Json = {"position": 0, "total": 0, "progress": done, "screen": None}
     values = {**item, "checks": [], "attempt": 0, "hints": [], "feedback": [], "fields": [], **more}
     return {"number": number, "kind": kind, "title": title, "text": text, **values, **_end(values)}
 
@@ -40,8 +43,10 @@ def _screen(name: str, title: str, parts: Json, words: Json, *fields: Json) -> J
     return {"name": name, "title": title, "parts": shown, "words": words, "fields": list(fields)}
 
 
-_SETTING = "answerer=model; models=different; evidence=hypothetical; language=en"
-_ASK = "How likely is it now that the model answers it correctly?"
+_SETTING = "answerer=model; models=different; evidence=hypothetical; language=en; edition=2"
+_FIRST = "How likely is it that the model answers this question correctly?"
+_NOW = "How likely is it now that the model answers the first question correctly?"
+_WHY, _OWN = "Why is this your answer now?", "How would you answer this question yourself?"
 _EVIDENCE = {
     "evidence": "Suppose that the same model was asked another question:",
     "outcome": "Suppose that the model answered this question correctly.",
@@ -51,12 +56,11 @@ _EVIDENCE = {
 def _prior(target: str) -> Json:
     return _screen(
         "prior",
-        "How likely is a correct answer?",
+        _FIRST,
         {"target": target, "variant": _SETTING},
         {
-            "each": "Each item is about a different model. What you see in one says nothing about the next.",
+            "each": "Each time, we ask about a different model. What you see of one says nothing about the next.",
             "intro": "A large language model is asked this question:",
-            "ask": "How likely is it that the model answers it correctly?",
         },
         _percent("Your answer in percent, from 0 to 100"),
     )
@@ -67,22 +71,22 @@ def _shown(target: str, evidence: str, mode: str = "", **numbers: int) -> Json:
     return {"target": target, "variant": setting, **numbers, "evidence": evidence, "outcome": "correct"}
 
 
-def _posterior(mode: str, *fields: Json, target: str = QUESTION, evidence: str = OTHER, ask: str = _ASK) -> Json:
-    again = {"again": "Now think once more of the question from before:", "earlier": "Earlier you said:", "ask": ask}
-    return _screen("posterior", "And now?", _shown(target, evidence, mode, prior=62), {**_EVIDENCE, **again}, *fields)
+def _posterior(mode: str, *fields: Json, target: str = QUESTION, evidence: str = OTHER, ask: str = "") -> Json:
+    again = {"again": "This was the first question:", "earlier": "Your answer before:", **({"ask": ask} if ask else {})}
+    return _screen("posterior", _NOW, _shown(target, evidence, mode, prior=62), {**_EVIDENCE, **again}, *fields)
 
 
 def _explanation(target: str, evidence: str) -> Json:
     return _screen(
         "explanation",
-        "Why?",
+        _WHY,
         _shown(target, evidence, prior=62, posterior=70),
         {
             **_EVIDENCE,
-            "again": "The question from before was:",
+            "again": "This was the first question:",
             "earlier": "First you said:",
             "now": "Then you said:",
-            "ask": "Why is this your answer now? Say it in a sentence or two.",
+            "ask": "A sentence or two are enough.",
         },
         _field("explanation", "text", "Your reasons, in your own words", max_length=1000),
     )
@@ -91,9 +95,9 @@ def _explanation(target: str, evidence: str) -> Json:
 def _own_answer(target: str) -> Json:
     return _screen(
         "own_answer",
-        "And what would you answer?",
+        _OWN,
         {"target": target, "variant": _SETTING},
-        {"intro": "How would you answer this question yourself? Please do not look it up."},
+        {"intro": "Please do not look it up."},
         _field("answer", "text", "Your own answer", max_length=200),
         _percent("How sure are you that your own answer is right? In percent, from 0 to 100", "confidence"),
     )
@@ -128,25 +132,23 @@ _READ = {
     "question": "Please choose “I read this.” here.",
     "options": [{"value": "1", "text": "I read this."}, {"value": "2", "text": "I did not."}],
 }
-_FIRST_ITEM: Json = {"position": 1, "total": 4}
+_FIRST_ITEM: Json = {"position": 1, "total": 4, "question": 1, "questions": 5}
 _FIRST_SCREENER = _field("adult", "choice", "Are you 18 or older?", options=["yes", "no"], labels=["Yes", "No"])
 
 # By name, in the order of a sitting.
 STEPS: dict[str, Json] = {
     "form, before the items": _step(1, "form", "Before you begin", fields=[_FIRST_SCREENER]),
     "instructions": _step(2, "instructions", "Your task", "Read this.\n\n- one\n- two"),
-    "practice, first screen": _step(
-        3, "practice", "How likely is a correct answer?", "Try it.", screen=_prior(EXAMPLE)
-    ),
+    "practice, first screen": _step(3, "practice", _FIRST, "Try it.", screen=_prior(EXAMPLE)),
     "practice, second screen": _step(
         4,
         "practice",
-        "And now?",
+        _NOW,
         "Try it.",
         screen=_posterior("direction", *_DIRECTION, target=EXAMPLE, evidence=BESIDE),
     ),
-    "practice, reasons": _step(5, "practice", "Why?", "Try it.", screen=_explanation(EXAMPLE, BESIDE)),
-    "practice, own answer": _step(6, "practice", "And what would you answer?", "Try it.", screen=_own_answer(EXAMPLE)),
+    "practice, reasons": _step(5, "practice", _WHY, "Try it.", screen=_explanation(EXAMPLE, BESIDE)),
+    "practice, own answer": _step(6, "practice", _OWN, "Try it.", screen=_own_answer(EXAMPLE)),
     "practice, what was entered": _step(
         7,
         "practice",
@@ -158,34 +160,32 @@ STEPS: dict[str, Json] = {
     "comprehension checks, second attempt": _step(
         9, "checks", "A question", checks=[_WHAT], attempt=2, hints=["Those of language models."]
     ),
-    "item, first screen": _step(10, "item", "How likely is a correct answer?", **_FIRST_ITEM, screen=_prior(QUESTION)),
-    "item, direction asked for": _step(
-        11, "item", "And now?", **_FIRST_ITEM, screen=_posterior("direction", *_DIRECTION)
-    ),
+    "item, first screen": _step(10, "item", _FIRST, **_FIRST_ITEM, screen=_prior(QUESTION)),
+    "item, direction asked for": _step(11, "item", _NOW, **_FIRST_ITEM, screen=_posterior("direction", *_DIRECTION)),
     "item, blank field": _step(
         11,
         "item",
-        "And now?",
+        _NOW,
         **_FIRST_ITEM,
         screen=_posterior(
             "blank",
             _percent("Your answer in percent, from 0 to 100"),
-            ask=f"{_ASK} You may give the same number or another one.",
+            ask="You may give the same number or another one.",
         ),
     ),
     "item, a button to keep the number": _step(
         11,
         "item",
-        "And now?",
+        _NOW,
         **_FIRST_ITEM,
         screen=_posterior("keep_button", _percent(_AGAIN, required=False), _KEEP),
     ),
     "item, prefilled": _step(
-        11, "item", "And now?", **_FIRST_ITEM, screen=_posterior("prefilled", _percent(_AGAIN, initial=62))
+        11, "item", _NOW, **_FIRST_ITEM, screen=_posterior("prefilled", _percent(_AGAIN, initial=62))
     ),
-    "item, reasons": _step(12, "item", "Why?", **_FIRST_ITEM, screen=_explanation(QUESTION, OTHER)),
-    "item, own answer": _step(13, "item", "And what would you answer?", **_FIRST_ITEM, screen=_own_answer(QUESTION)),
-    "attention check": _step(18, "attention", "", checks=[_READ]),
+    "item, reasons": _step(12, "item", _WHY, **_FIRST_ITEM, screen=_explanation(QUESTION, OTHER)),
+    "item, own answer": _step(13, "item", _OWN, **_FIRST_ITEM, screen=_own_answer(QUESTION)),
+    "attention check": _step(18, "attention", "", checks=[_READ], question=3, questions=5),
     "form, every type of field": _step(
         27,
         "form",
@@ -247,7 +247,12 @@ STEPS: dict[str, Json] = {
                 required=False,
                 options=["yes"],
                 labels=["Yes, delete my answers"],
-                hint="We delete them at once, and we cannot bring them back.",
+                hint="This deletes everything that you gave us in this study:\n"
+                "- your answers to all questions and forms\n"
+                "- what you wrote in your own words, and your remarks\n"
+                "- the times of the pages, and how you entered your answers\n\n"
+                "It is done at once, and we cannot bring anything back.\n\n"
+                "What stays: that you agreed to take part and then withdrew.",
             ),
         ],
     ),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from django.core import signing
@@ -15,11 +16,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from survey.contracts.reports import TakenFile
 from survey.database import written_patiently
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
@@ -43,6 +46,7 @@ from .serializers import (
     StageMoveSerializer,
     StageSerializer,
     StudySerializer,
+    TakenSerializer,
 )
 
 CURSOR_HOLDS = timedelta(days=1)
@@ -315,6 +319,32 @@ class ReportOfStudy(ResearcherView):
         return Response(FindingsSerializer(reports.as_json(study, name, found)).data)
 
 
+class ReportFiles(ResearcherView):
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="report_files",
+        request={
+            "multipart/form-data": {
+                "type": "object",
+                "properties": {"files": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                "required": ["files"],
+            }
+        },
+        responses={200: TakenSerializer, **errors(400, 401, 403, 404, 409, 413, 415, 422, 429)},
+        tags=["researchers"],
+    )
+    def post(self, request: Request, slug: str, name: str) -> Response:
+        """Give a report files that it takes back, such as the codes of reasons: all of them are stored, or none."""
+        study = self.study(slug)
+        _entry, report = reports.load(study, name)
+        largest = 0 if report.intake is None else report.intake.largest
+        files = [
+            TakenFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
+        ]
+        return Response({"stored": reports.take(study, name, files, by=request.user, via="api")})
+
+
 class AnswerList(ResearcherView):
     filters = ("stage", "condition", "cursor")
 
@@ -330,7 +360,10 @@ class AnswerList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null."""
+        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null.
+
+        They lack `weight`, which is over all answers of the study at one moment: answers.csv and exports have it.
+        """
         study = self.study(slug)
         stage = contents.stage_of(study, _stage(request))
         levels = conditions.read_condition(study, request.query_params.getlist("condition"))
@@ -341,7 +374,7 @@ class AnswerList(ResearcherView):
             "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
         )
         names = [column.name for column in columns.columns_of(study)]
-        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels), [])
+        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels, weighted=False), [])
         following = None
         if rows:
             last = rows[-1].slot
@@ -434,6 +467,7 @@ def _after(request: Request, signer: signing.TimestampSigner) -> tuple[int, int]
 
 def _as_json(names: list[str], values: list[Any]) -> dict[str, Any]:
     row = dict(zip(names, values, strict=True))
+    del row[columns.WEIGHT.column.name]
     for name in JSON_COLUMNS:
         row[name] = json.loads(row[name]) if row[name] else None
     return row

@@ -187,6 +187,14 @@ class ScreenSerializer(serializers.Serializer[Any]):
         return declared
 
 
+class ProgressSerializer(serializers.Serializer[Any]):
+    """How far the sitting has come. Attention checks count among the questions, so that they do not stand out."""
+
+    percent = serializers.IntegerField(help_text="Of the way from the consent to the end.")
+    question = serializers.IntegerField(help_text="Of an item or an attention check, from 1; 0 elsewhere.")
+    questions = serializers.IntegerField(help_text="Items and attention checks of the sitting; 0 elsewhere.")
+
+
 class CheckOptionSerializer(serializers.Serializer[Any]):
     value = serializers.CharField(help_text="What to send: the option's position as shown in this sitting.")
     text = serializers.CharField()
@@ -216,6 +224,7 @@ class StepSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField(
         help_text="Items of the sitting, or practice examples where there are several; 0 elsewhere."
     )
+    progress = ProgressSerializer()
     screen = ScreenSerializer(allow_null=True)
     checks = CheckSerializer(many=True)
     attempt = serializers.IntegerField(help_text="At the comprehension checks, from 1; 0 elsewhere.")
@@ -227,7 +236,10 @@ class StepSerializer(serializers.Serializer[Any]):
     outcome = serializers.CharField(
         allow_blank=True, help_text="At the end: completed, failed_checks, screened_out or study_full."
     )
-    code = serializers.CharField(allow_blank=True, help_text="At the end: the completion code that was earned.")
+    code = serializers.CharField(
+        allow_blank=True,
+        help_text="At the end: the completion code that was earned. Show it where people enter it at a panel.",
+    )
     completion_url = serializers.CharField(allow_blank=True)
 
     def get_fields(self) -> dict[str, Any]:
@@ -359,7 +371,7 @@ def fields_of(step: Step) -> list[dict[str, Any]]:
         return [study_field(field) for field in step.block.fields]
     return [
         _question(debriefing.FIELD, debriefing.question(paid=step.paid), required=True),
-        _question(debriefing.CONFIRMED, debriefing.second_question(), required=False),
+        _question(debriefing.CONFIRMED, debriefing.second_question(paid=step.paid), required=False),
     ]
 
 
@@ -390,6 +402,11 @@ def step_data(step: Step, *, completion_url: str) -> dict[str, Any]:
         "text": step.text,
         "position": step.position,
         "total": step.total,
+        "progress": {
+            "percent": step.progress.percent,
+            "question": step.progress.question,
+            "questions": step.progress.questions,
+        },
         "screen": screen
         and {
             "name": screen.name,
@@ -913,6 +930,10 @@ class ReportPictureSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     title = serializers.CharField()
     text = serializers.CharField(help_text="What it shows, in words; `hunch report ... --out DIR` draws it.")
+
+
+class TakenSerializer(serializers.Serializer[dict[str, Any]]):
+    stored = serializers.CharField(help_text="What was stored, in a sentence.")
 
 
 @extend_schema_serializer(

@@ -22,6 +22,7 @@ urlpatterns = [
     path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
     path("studies/<slug:slug>/reports/", researchers.ReportList.as_view(), name="reports"),
     path("studies/<slug:slug>/reports/<slug:name>/", researchers.ReportOfStudy.as_view(), name="report"),
+    path("studies/<slug:slug>/reports/<slug:name>/files/", researchers.ReportFiles.as_view(), name="report-files"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
     path("studies/<slug:slug>/jobs/", jobs.JobList.as_view(), name="jobs"),

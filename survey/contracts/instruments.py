@@ -618,6 +618,11 @@ class Instrument(ABC):
         of several studies of this kind."""
         return [() for _item in items]
 
+    def questions_seen(self, items: Sequence["Item"], screens: Sequence[str]) -> list[tuple["Question", ...]]:
+        """Those of `questions_of` that a person has seen of each item on the screen of that name, or before it; by
+        default all. A remark that is sent from a screen counts for them."""
+        return self.questions_of(items)
+
     def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
         """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
         after `read_labels`: whoever keeps the keys with the items can save reading the questions."""

@@ -30,6 +30,21 @@ class Measure:
     def is_share(self) -> bool:
         return self.unit == SHARE and self.per is None
 
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The lowest and the highest value that the figure can have; None where that is not known."""
+        if self.per is not None:
+            return None
+        return (0.0, 1.0) if self.is_share else self.span
+
+    @property
+    def range_of_difference(self) -> tuple[float, float] | None:
+        """The same for a difference between two such figures."""
+        if self.range is None:
+            return None
+        width = self.range[1] - self.range[0]
+        return -width, width
+
 
 @dataclass(frozen=True)
 class Check:

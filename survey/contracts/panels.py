@@ -133,12 +133,25 @@ class PostingState(StrEnum):
     """The state of a posting at the panel. Only the differences that rules need."""
 
     DRAFT = "draft"
+    # It was asked to be shown, and is not shown yet.
+    SCHEDULED = "scheduled"
+    PUBLISHING = "publishing"
     ACTIVE = "active"
     PAUSED = "paused"
-    # All places are used: it must be started again to admit more people.
+    # All places are used. More places make it active again.
     AWAITING_REVIEW = "awaiting review"
     COMPLETED = "completed"
     UNKNOWN = "unknown"
+
+
+class ReturnReason(StrEnum):
+    """Why somebody is asked to give a submission back."""
+
+    NOT_FINISHED = "not finished"
+    NO_CONSENT = "no consent"
+    FAILED_CHECKS = "failed checks"
+    STUDY_FULL = "study full"
+    SCREENED_OUT = "screened out"
 
 
 class Verdict(Enum):
@@ -147,6 +160,14 @@ class Verdict(Enum):
     SENT = "sent"
     NOT_SENT = "not sent"
     NOT_KNOWN = "not known"  # The panel has no way of saying, or cannot say now.
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """What looking somebody up has shown. `part_of` is the posting that the one in the address is a part of, if any."""
+
+    verdict: Verdict
+    part_of: str = field(default="", repr=False)
 
 
 class EventSubject(Enum):
@@ -183,19 +204,26 @@ class PostingAtPanel:
     places: int | None = None
     reward: int | None = None
     minutes: int | None = None
+    screen_outs: int | None = None  # What all screen-outs may cost, in cents.
     codes: frozenset[str] = frozenset()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SubmissionAtPanel:
-    """What the panel says about one participation. `status` is the panel's own text, `code` what people entered."""
+    """What the panel says about one participation. `status` is the panel's own text, `code` what people entered.
+
+    `parent` is the posting that `posting` is a part of, where a panel divides one into parts. `asked_back_at` says when
+    the person was asked for a return, by whomever.
+    """
 
     submission: str = field(repr=False)
     person: str = field(repr=False)
     posting: str
     status: str
     code: str = ""
+    parent: str = ""
+    asked_back_at: datetime | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
     seconds: int | None = None
@@ -236,8 +264,9 @@ class PanelClient(ABC):
     # How long a call may last, with everything that is tried again and waited in between. Where the process that made a
     # call has died, this long after it began the panel's own view says what became of it.
     longest_call: ClassVar[timedelta] = timedelta(minutes=10)
-    # How many bonuses one call takes.
+    # How many bonuses one call takes, and how many submissions a common approval.
     bonuses_at_once: ClassVar[int] = 100
+    approvals_at_once: ClassVar[int] = 500
     # The categories of a rejection (none: any text is accepted), and the least length of its message.
     rejection_categories: ClassVar[Sequence[str]] = ()
     shortest_reason: ClassVar[int] = 1
@@ -310,7 +339,7 @@ class PanelClient(ABC):
         raise self._cannot("pause a posting")
 
     def start(self, external_id: str) -> str:
-        """Continue after a pause, or after all places were used. Returns the state."""
+        """Continue after a pause. Returns the state."""
         raise self._cannot("start a posting")
 
     def stop(self, external_id: str) -> str:
@@ -318,7 +347,8 @@ class PanelClient(ABC):
         raise self._cannot("stop a posting")
 
     def set_places(self, external_id: str, places: int) -> str:
-        """Set the total number of places, which never decreases. Returns the state."""
+        """Set the total number of places, which never decreases. A posting whose places were all used becomes active
+        again. Returns the state."""
         raise self._cannot("change the places")
 
     # Submissions
@@ -334,12 +364,16 @@ class PanelClient(ABC):
         """Approve it, which pays the reward. Safe to repeat. Returns the status."""
         raise self._cannot("approve a submission")
 
+    def approve_all(self, submissions: Sequence[str]) -> None:
+        """Approve several at once, where the API can; the next reading shows their status. Safe to repeat."""
+        raise self._cannot("approve several submissions at once")
+
     def reject(self, submission: str, *, category: str, message: str) -> str:
         """Reject it with a person's message. Returns the status."""
         raise self._cannot("reject a submission")
 
-    def ask_to_return(self, submission: str) -> None:
-        """Ask somebody who did not finish to give the submission back."""
+    def ask_to_return(self, submission: str, why: ReturnReason) -> None:
+        """Ask somebody to give the submission back, with the reason in the panel's own words."""
         raise self._cannot("ask for a return")
 
     # Bonuses
@@ -404,10 +438,16 @@ class Panel:
     client: ClassVar[type[PanelClient] | None] = None
     # Whether anybody with the address may begin, and nobody is paid.
     is_open: ClassVar[bool] = False
+    # The name under which people know it, to be shown on their pages; empty if it has none.
+    name_for_people: ClassVar[str] = ""
     # Whether people come from its pages, and return there with a code or give their place back.
     has_submissions: ClassVar[bool] = True
+    # Whether it divides a posting into parts, whose people come with the part's id. `look_up` names the whole.
+    has_parts: ClassVar[bool] = False
     # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
+    # The least that it allows as a fixed pay for people who are screened out, in cents by currency.
+    minimum_screen_out: ClassVar[Mapping[str, int]] = {}
     # Whether an id is known to its person alone, so that who names it is that person.
     ids_are_secret: ClassVar[bool] = False
     # What its ids look like.
@@ -451,6 +491,10 @@ class Panel:
         query = "&".join(f"{name}={self.placeholder(name)}" for name in names)
         return f"{entrance}?{query}" if query else entrance
 
+    def shortest_maximum(self, minutes: int) -> int:
+        """The least `maximum_minutes` that the panel takes for so many expected minutes; 0 if it takes any."""
+        return 0
+
     def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
         """Who the person is, read from the address; None if it has none of the panel's parameters. Writes nothing.
 
@@ -469,7 +513,7 @@ class Panel:
                 raise EntryRefused(
                     _(
                         "The link is incomplete: %(name)s is missing or was not filled in. "
-                        "Please start again from the panel's page."
+                        "Please start again from the page on which you found this study."
                     )
                     % {"name": name},
                     code="bad_panel_ids",
@@ -479,7 +523,7 @@ class Panel:
 
     def how_to_enter(self) -> str:
         """What the page says to people whose address has no parameters."""
-        return _("This study is entered from the panel's own page. Please open it there once more; your place is kept.")
+        return _("This study cannot be opened by this address alone. Please start from the page on which you found it.")
 
     def verdict(self, study: "Study", ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
         """Whether the panel sent this person with this submission to this host, as the address itself shows. The person
@@ -498,7 +542,7 @@ class Panel:
         """Whether `look_up` can be called: there is an API, and every setting for it is there."""
         return False
 
-    def look_up(self, study: "Study", ids: PanelIds) -> Verdict:
+    def look_up(self, study: "Study", ids: PanelIds) -> Verdict | LookedUp:
         """Ask the panel's API whether it sent this person. The person waits: ask once, with a short timeout.
 
         Called where `verdict` does not know, within a budget by address and in all. What is answered is kept for some

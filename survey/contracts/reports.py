@@ -207,6 +207,27 @@ class Findings:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Intake:
+    """Files that a report takes back, such as what people coded. `help` says which, in a sentence or two.
+
+    `largest`: bytes of one file; `most`: files at once.
+    """
+
+    title: str
+    help: str
+    largest: int = 512 * 1024
+    most: int = 5
+
+
+@dataclass(frozen=True)
+class TakenFile:
+    """A file as it was sent; `name` without a folder."""
+
+    name: str
+    content: bytes
+
+
 class Report(ABC):
     """One report. A subclass is imported when somebody asks for it."""
 
@@ -214,6 +235,18 @@ class Report(ABC):
     # The tables that every export of a study includes, by name with their columns: the codebook lists these before
     # anything is made. Such a table is made without arguments, or only with `condition` if the report has it.
     exported: ClassVar[Mapping[str, Sequence[Column]]] = {}
+
+    # Which files it takes back, by its page and the API; None: none.
+    intake: ClassVar[Intake | None] = None
+
+    def take(self, study: "Study", files: Sequence[TakenFile]) -> str:
+        """Check all files, then store what they hold; called in a transaction, with the study's row locked. Returns a
+        sentence on what was stored. Only reports with an `intake` need it.
+
+        Raises:
+            HunchError: a file cannot be used; names file, line and field. Nothing is stored then.
+        """
+        raise NotImplementedError
 
     def obstacle(self, study: "Study") -> str:
         """Why this study has no such report now, in a sentence that says what to do; empty if it has one. Every list of

@@ -22,7 +22,7 @@ from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
 from .receiver import Delivery, Receiver
-from .recruitment import Payment, PaymentBatch, Posting, Submission, WebhookEvent
+from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
 from .sitting import (
@@ -79,6 +79,7 @@ __all__ = [
     "Payment",
     "PaymentBatch",
     "Posting",
+    "PostingPart",
     "PracticeAnswer",
     "PredictorRun",
     "Question",

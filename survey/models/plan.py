@@ -4,10 +4,11 @@ from django.db import models
 from django.db.models import Q
 
 from .predictor import PredictorRun
+from .quick import QuickRows
 from .study import Stage, Study
 
 
-class Item(models.Model):
+class Item(QuickRows):
     """What a slot presents. The instrument keeps the content in a typed table, one row for each item."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="items")
@@ -66,7 +67,7 @@ class CandidateSet(models.Model):
         return f"{self.size} candidates of {self.stage}"
 
 
-class Stratum(models.Model):
+class Stratum(QuickRows):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="strata")
     name = models.CharField(max_length=20)
     size = models.PositiveBigIntegerField(help_text="Candidates in it.")
@@ -87,7 +88,7 @@ class Stratum(models.Model):
         return self.name
 
 
-class Booklet(models.Model):
+class Booklet(QuickRows):
     """The slots of one sitting. A sitting claims a whole booklet by one conditional update of `claimed_at`."""
 
     class Kind(models.TextChoices):
@@ -113,7 +114,7 @@ class Booklet(models.Model):
         return f"{self.stage} booklet {self.number}"
 
 
-class Slot(models.Model):
+class Slot(QuickRows):
     """One planned showing of one item, in a booklet at a position. Both are empty while the slot waits in the pool."""
 
     class Role(models.TextChoices):

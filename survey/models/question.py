@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
+from .quick import QuickRows
+
 # The only markup in a question's text, in exactly this spelling. All else, also "<b >" or "<BR>", is shown as text.
 MARKUP = re.compile(r"(</?b>|<br>)")
 
@@ -58,7 +60,7 @@ class Bank(models.Model):
         return f"{self.name} version {self.version}"
 
 
-class Task(models.Model):
+class Task(QuickRows):
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="tasks")
     name = models.CharField(max_length=120)
     domain = models.CharField(max_length=120, blank=True)
@@ -71,7 +73,7 @@ class Task(models.Model):
         return self.name
 
 
-class Question(models.Model):
+class Question(QuickRows):
     class Flag(models.TextChoices):
         NONE = "", "none"
         SENSITIVE = "sensitive", "sensitive"

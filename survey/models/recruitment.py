@@ -34,6 +34,7 @@ class Posting(models.Model):
     currency = models.CharField(max_length=3)
     places = models.PositiveIntegerField()
     expected_minutes = models.PositiveSmallIntegerField()
+    screen_outs = models.PositiveIntegerField(default=0, help_text="What all who are screened out may cost, in cents.")
     draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -45,6 +46,7 @@ class Posting(models.Model):
     )
     pending_at = models.DateTimeField(null=True, blank=True, help_text="When it was asked for that.")
     changed_at = models.DateTimeField(null=True, blank=True, help_text="When the panel last answered a change of ours.")
+    paused_at = models.DateTimeField(null=True, blank=True, help_text="When it was paused from here.")
     read_at = models.DateTimeField(null=True, blank=True, help_text="When its submissions were last read whole.")
     error = models.TextField(blank=True, help_text="Why they could not be read the last time.")
 
@@ -74,8 +76,29 @@ class Posting(models.Model):
 
     @property
     def committed(self) -> int:
-        """How many cents its places may cost; 0 before it was published."""
-        return self.reward * self.places if self.published_at else 0
+        """How many cents its places and screen-outs may cost; 0 before it was published."""
+        return self.cost if self.published_at else 0
+
+    @property
+    def cost(self) -> int:
+        """In cents, without bonuses and the panel's fees."""
+        return self.reward * self.places + self.screen_outs
+
+
+class PostingPart(models.Model):
+    """A part that the panel has made of a posting, such as one cell of its quotas. People come with the part's id."""
+
+    posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="parts")
+    panel = models.CharField(max_length=40)
+    external_id = models.CharField(max_length=64, help_text="The panel's id of the part.")
+    found_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["posting", "id"]
+        constraints = [models.UniqueConstraint(fields=["panel", "external_id"], name="posting_part_once_a_panel")]
+
+    def __str__(self) -> str:
+        return f"part {self.pk} of {self.posting}"
 
 
 class Submission(models.Model):

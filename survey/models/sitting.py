@@ -11,6 +11,7 @@ from django.db.models import Q
 from survey.study_file import BlockConfig, StudyConfig
 
 from .plan import Booklet, Slot
+from .quick import QuickRows
 from .study import Stage, Study
 
 SITTING_TOKEN_SALT = "hunch.sitting"  # noqa: S105 - a salt that says what is signed, not a secret
@@ -21,7 +22,7 @@ def new_pseudonym() -> str:
     return "r-" + secrets.token_hex(8)
 
 
-class Respondent(models.Model):
+class Respondent(QuickRows):
     """A person in a study, known only by a pseudonym."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="respondents")
@@ -61,7 +62,7 @@ class PanelIdentity(models.Model):
         return f"panel identity of {self.respondent}"
 
 
-class Sitting(models.Model):
+class Sitting(QuickRows):
     """One pass of a respondent through a stage.
 
     `step` counts the accepted POSTs, and one more when an item counts unfinished. A form carries the step it was shown
@@ -162,8 +163,9 @@ class Sitting(models.Model):
 
     @property
     def shown_config(self) -> StudyConfig:
-        """The same config in the language of the sitting's pages."""
-        return self.config.in_language(self.language)
+        """The same config in the language of the sitting's pages, with the answerer named as its levels say."""
+        shown = self.config.in_language(self.language)
+        return shown if shown.texts.answerer is None else shown.under(self.levels())
 
     @property
     def current_block(self) -> BlockConfig:
@@ -221,7 +223,7 @@ class AssignmentCondition(models.Model):
         return f"{self.factor}={self.level}"
 
 
-class Consent(models.Model):
+class Consent(QuickRows):
     """What was agreed to, in which words, and when, so that consent can be proved."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="consent")
@@ -271,7 +273,7 @@ class FormAnswer(models.Model):
         return f"{self.block} of {self.sitting}"
 
 
-class Assignment(models.Model):
+class Assignment(QuickRows):
     """A slot given to a sitting. `live` and `counted` hold the slot; `released`, `late` and `withdrawn` do not."""
 
     class State(models.TextChoices):
@@ -343,7 +345,7 @@ class Assignment(models.Model):
         self._prefetched_objects_cache = {**getattr(self, "_prefetched_objects_cache", {}), "responses": known}
 
 
-class Response(models.Model):
+class Response(QuickRows):
     """One stored reaction. Its content is in the instrument's typed table, one row for each response."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="responses")

@@ -69,8 +69,8 @@ class Study(models.Model):
         return kept or keep_file(self.pk, self.source_sha256, StudyConfig.model_validate(self.stored_config))
 
     def config_in(self, language: str) -> StudyConfig:
-        """The same config with every text in that language."""
-        return self.config.in_language(language)
+        """The same config with every text in that language, as people read it before a level is drawn for them."""
+        return self.config.in_language(language).under({})
 
     def as_of(self, sha256: str) -> StudyConfig:
         """The study file with that hash: the one in force, or one that an amendment has replaced."""

@@ -11,7 +11,7 @@ from survey.contracts import panels
 from survey.contracts.panels import PostingState, SubmissionStatus
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
-from survey.panels.postings import postings_in
+from survey.panels.postings import paused_by_the_panel, postings_in
 from survey.services.base.leases import WAITS
 
 from . import audit_checks, site_health
@@ -104,6 +104,13 @@ def still_paused(now: datetime) -> Iterator[Trouble]:
         for row in alerts:
             if row.subject in subjects:
                 yield Trouble(Cause.POSTING_PAUSED, row.subject, row.message, row.study_id)
+    for posting in paused_by_the_panel():
+        message = (
+            f"{posting} is paused, and nobody here paused it: perhaps somebody did on the panel's own pages, or the "
+            "panel itself, when a place was given back after all were used. Nobody is sent until you start it: "
+            f"hunch posting {posting.study.slug} start."
+        )
+        yield Trouble(Cause.POSTING_PAUSED, subject_of(posting.pk, posting.study.slug), message, posting.study_id)
 
 
 def broken_audit(now: datetime) -> Iterator[Trouble]:

@@ -36,8 +36,9 @@ from .money import locked_posting, locked_study, refuse_over_cap
 Pending = Posting.Pending
 # What calls and readings of the panel change.
 CHANGING = (
-    *("external_id", "state", "reward", "places", "draft", "published_at", "pending", "pending_at", "changed_at"),
-    *("read_at", "error"),
+    *("external_id", "state", "reward", "places", "screen_outs", "draft", "published_at", "pending", "pending_at"),
+    "changed_at",
+    *("read_at", "error", "paused_at"),
 )
 
 
@@ -45,7 +46,7 @@ class Move(StrEnum):
     """What can be done to a posting that was published."""
 
     PAUSE = "pause"  # Nobody else is sent; those inside finish.
-    START = "start"  # After a pause, or when all places were used.
+    START = "start"  # After a pause.
     STOP = "stop"  # Over for good.
 
 
@@ -119,6 +120,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     made = {
         "places": places or panel.places or free_booklets(stage).count() or stage.config.sittings,
         "reward": reward or panel.reward,
+        "screen_outs": panel.screen_outs,
         "currency": panel.currency,
         "expected_minutes": study.config.expected_minutes,
     }
@@ -250,6 +252,7 @@ def adopt(
             reward=found.reward or panel.reward or 1,
             currency=panel.currency,
             places=found.places or 1,
+            screen_outs=found.screen_outs or 0,
             expected_minutes=found.minutes or study.config.expected_minutes,
             created_by=by if getattr(by, "pk", None) else None,
             published_at=None if state_meant(panel.kind, state) == PostingState.DRAFT else timezone.now(),
@@ -291,10 +294,10 @@ def _intend_to_publish(posting: Posting, *, by: Any, via: str) -> Posting:
         closed = f"stage {row.stage.index} is {row.stage.state}"
         raise StateRefused(f"{closed}: open it first, or nobody who comes can begin")
     refuse_low_pay(row.study, reward=row.reward)
-    refuse_over_cap(row.study, row.reward * row.places)
+    refuse_over_cap(row.study, row.cost)
     now = timezone.now()
     _claim(row, Pending.PUBLISH, now, published_at=now)
-    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.reward * row.places)
+    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.cost)
     return row
 
 
@@ -312,7 +315,8 @@ def change(
         raise StateRefused(f"{posting} was never published: publish it")
     with client_of(posting.panel, client) as asked:
         calls = {Move.PAUSE: asked.pause, Move.START: asked.start, Move.STOP: asked.stop}
-        _remember(posting, calls[move](posting.external_id))
+        paused_at = timezone.now() if move == Move.PAUSE else None
+        _remember(posting, calls[move](posting.external_id), paused_at=paused_at)
     posting.refresh_from_db(fields=CHANGING)
     record(f"{move}_posting", posting, by=by, via=via)
     return posting
@@ -323,7 +327,7 @@ def store_pause(posting: int, state: str, *, at: datetime, why: str) -> None:
     with transaction.atomic():
         older = Q(changed_at__isnull=True) | Q(changed_at__lt=at)
         said = {"state": state[:40]} if state else {}
-        Posting.objects.filter(older, pk=posting).update(changed_at=at, **said)
+        Posting.objects.filter(older, pk=posting).update(changed_at=at, paused_at=at, **said)
         paused = Posting.objects.select_related("stage__study").get(pk=posting)
         record("pause_posting", paused, via="watch", why=why, paused_at=at.isoformat())
 
@@ -339,7 +343,7 @@ def postings_in(state: PostingState) -> QuerySet[Posting]:
 def add_places(
     posting: Posting, more: int, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
 ) -> Posting:
-    """Offer this many places more; places can only be added. A posting whose places were all used is started again.
+    """Offer this many places more; places can only be added.
 
     Raises:
         StateRefused: not a positive number, or over the cap.
@@ -357,10 +361,9 @@ def add_places(
                 _take_back(row, more)
                 record("add_places_failed", row, by=by, via=via, why=exc.message)
             raise
+        # The panel makes it active again by itself if all places were used, and leaves it paused if somebody paused it.
         _answered(row, Pending.PLACES, state, places=Greatest(F("places"), row.places))
-        posting.refresh_from_db(fields=CHANGING)
-        if state_of(posting) == PostingState.AWAITING_REVIEW:
-            change(posting, Move.START, client=asked, by=by, via=via)
+    posting.refresh_from_db(fields=CHANGING)
     return posting
 
 
@@ -448,6 +451,8 @@ def take_over(posting: Posting, found: PostingAtPanel, *, read_at: datetime, pat
     if row.read_at is None or row.read_at < read_at:
         learnt = _learnt(row, found, read_at, patience)
         Posting.objects.filter(pk=row.pk).update(read_at=read_at, error="", **learnt)
+        if learnt.get("state", row.state) != row.state:
+            record("posting_state", row, via="worker", was=row.state, now=learnt["state"])
         if "pending" in learnt:
             published = learnt.get("published_at", row.published_at) is not None
             facts = {"asked_for": row.pending, "published": published, "places": learnt["places"]}
@@ -461,6 +466,7 @@ def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: ti
     learnt: dict[str, Any] = {
         "places": max(row.places, found.places or 0),
         "reward": max(row.reward, found.reward or 0),
+        "screen_outs": max(row.screen_outs, found.screen_outs or 0),
     }
     if said is not None and (row.changed_at is None or row.changed_at < read_at):
         learnt["state"] = found.state[:40]
@@ -479,6 +485,13 @@ def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: ti
         if row.pending == Pending.PLACES and found.places is not None:
             learnt["places"] = found.places
     return learnt
+
+
+def paused_by_the_panel() -> QuerySet[Posting]:
+    """Postings of open stages that are paused, though nobody here has paused them. A panel does so when a place becomes
+    free after all were used: nobody comes until somebody starts it."""
+    paused = postings_in(PostingState.PAUSED).filter(paused_at=None, stage__state=Stage.State.OPEN)
+    return paused.select_related("study", "stage__study").order_by("pk")
 
 
 def leads_to_a_closed_door(posting: Posting) -> bool:

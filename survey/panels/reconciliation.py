@@ -16,9 +16,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelClient, PanelError, SubmissionStatus
+from survey.contracts.panels import PanelClient, PanelError, ReturnReason, SubmissionStatus
 from survey.exceptions import StateRefused
-from survey.models import PanelIdentity, Payment, PaymentBatch, Posting, Respondent, Sitting, Study, Submission
+from survey.models import (
+    CompletionCode,
+    PanelIdentity,
+    Payment,
+    PaymentBatch,
+    Posting,
+    Respondent,
+    Sitting,
+    Study,
+    Submission,
+)
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.base.auditing import record
 from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
@@ -28,6 +38,7 @@ from .money import Owed, ids_of, owed, sittings_of
 from .submissions import read_posting, was_rejected
 
 State = Sitting.State
+Outcome = CompletionCode.Outcome
 NOT_HERE = "not here"
 Status = SubmissionStatus
 
@@ -243,12 +254,30 @@ def _finding(
     code = "" if not entered or entered in panel.no_codes else outcomes.get(entered, "unknown")
     ours = str(sitting.state) if sitting else NOT_HERE
     theirs = panel.submission_status(row.status)
-    found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=row.asked_back_at is not None)
+    # The panel asks by itself on such a code: a second request would look like pressure.
+    in_file = posting.study.config.panel
+    action = getattr(in_file.codes, code, "") if code else ""
+    if code == Outcome.SCREENED_OUT and in_file.screen_out_pay is not None:
+        action = "pay"
+    asks_itself = action == "request_return" and bool(posting.draft)
+    asked_back = row.asked_back_at is not None or asks_itself
+    found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=asked_back)
+    if action == "pay" and found.action == Action.ASK_BACK:
+        sentence = "was screened out and not paid yet: look at the panel whether its places for screen-outs are used"
+        found = Judgement(Action.LOOK, sentence)
+    if found.action == Action.APPROVE and _is_being_approved(row):
+        found = Judgement(Action.WAIT, "finished; approved, which the next reading of the panel shows")
     if row.pending_at is not None and theirs == Status.AWAITING_REVIEW:
         found = _unanswered(row, row.pending_at)
     if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
         found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
     return Participation(row, row.respondent, ours, row.status, code, found, tuple(debts))
+
+
+def _is_being_approved(row: Submission) -> bool:
+    """Whether the panel was asked to approve it and was not read since. Where a reading shows that nothing came of it,
+    it is asked again, which does no harm."""
+    return row.approved_at is not None and row.read_at < row.approved_at
 
 
 def _unanswered(row: Submission, since: datetime) -> Judgement:
@@ -336,13 +365,39 @@ def approve_finished(
         return True
 
     with client_of(posting.panel, client) as asked:
-        return _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
+        done = _approve_together(posting, asked, by=by, via=via) if asked.can("approve_all") else 0
+        return done + _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
+
+
+def _approve_together(posting: Posting, client: PanelClient, *, by: Any, via: str) -> int:
+    """Approve several by one call; return how many. The panel carries it out after its answer: until a reading shows
+    it, they wait. Where the panel refuses them together, nothing is done, and each is asked for alone."""
+    rows = [found.submission for found in reconcile(posting).to(Action.APPROVE) if found.submission is not None]
+    done = 0
+    for start in range(0, len(rows), client.approvals_at_once):
+        now = timezone.now()
+        part = rows[start : start + client.approvals_at_once]
+        if len(part) == 1:
+            break
+        mine = [row for row in part if Submission.objects.filter(pk=row.pk, pending="").update(approved_at=now)]
+        try:
+            client.approve_all([ids_of(row).submission for row in mine])
+        except PanelError as exc:
+            if not exc.outcome_is_known:
+                raise
+            Submission.objects.filter(pk__in=[row.pk for row in mine], approved_at=now).update(approved_at=None)
+            break
+        done += len(mine)
+    if done:
+        record("approve", posting, by=by, via=via, people=done)
+    return done
 
 
 def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
     """Ask people for a return where it is due, each person once; return how many."""
 
     def ask(client: PanelClient, row: Submission) -> bool:
+        why = reasons[row.pk]
         # Written first, and only where nobody else has: two requests for one submission look like pressure.
         ids, now, what = ids_of(row), timezone.now(), Submission.Pending.ASK_BACK
         unasked = Submission.objects.filter(pk=row.pk, asked_back_at__isnull=True, pending="")
@@ -350,7 +405,7 @@ def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = N
             return False
         mine = Submission.objects.filter(pk=row.pk, pending=what, pending_at=now)
         try:
-            client.ask_to_return(ids.submission)
+            client.ask_to_return(ids.submission, why)
         except PanelError as exc:
             if exc.outcome_is_known:
                 mine.update(asked_back_at=None, pending="", pending_at=None)
@@ -358,8 +413,29 @@ def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = N
         mine.update(pending="", pending_at=None)
         return True
 
+    reasons = {found.submission.pk: _why_to_return(found) for found in reconcile(posting).findings if found.submission}
     with client_of(posting.panel, client) as asked:
         return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via)
+
+
+def _why_to_return(found: Participation) -> ReturnReason:
+    """By how the sitting ended here; for people who never began, by the code that they entered."""
+    by_state = {
+        State.FAILED_CHECKS: ReturnReason.FAILED_CHECKS,
+        State.TURNED_AWAY: ReturnReason.STUDY_FULL,
+        State.SCREENED_OUT: ReturnReason.SCREENED_OUT,
+    }
+    by_code = {
+        Outcome.NO_CONSENT: ReturnReason.NO_CONSENT,
+        Outcome.FAILED_CHECKS: ReturnReason.FAILED_CHECKS,
+        Outcome.STUDY_FULL: ReturnReason.STUDY_FULL,
+        Outcome.SCREENED_OUT: ReturnReason.SCREENED_OUT,
+    }
+    if found.ours in by_state:
+        return by_state[State(found.ours)]
+    if found.ours == NOT_HERE and found.code in by_code:
+        return by_code[Outcome(found.code)]
+    return ReturnReason.NOT_FINISHED
 
 
 def _each(

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from survey.contracts import panels
 from survey.contracts.panels import PanelClient, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
 from survey.exceptions import HunchError, StateRefused
 from survey.models import PanelIdentity, Posting, Sitting, Stage, Submission
@@ -26,6 +27,8 @@ from .postings import Move, change, leads_to_a_closed_door, take_over
 logger = logging.getLogger(__name__)
 
 CHUNK = 100
+READ_AGAIN = timedelta(days=1)  # A posting that is over.
+LONGEST_READ = timedelta(days=30)
 PURGED = "purged-"  # Replaces the hash of a submission whose hash was removed for good.
 
 
@@ -47,7 +50,8 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
     try:
         with client_of(posting.panel, client) as asked:
             found = asked.posting(posting.external_id)
-            count = store(posting, asked.submissions(posting.external_id), read_at=now)
+            parts = posting.parts.order_by("pk").values_list("external_id", flat=True)
+            count = sum(store(posting, asked.submissions(one), read_at=now) for one in [posting.external_id, *parts])
             patience = asked.longest_call
     except Exception as exc:
         unless_newer = Q(read_at__isnull=True) | Q(read_at__lt=now)
@@ -77,9 +81,7 @@ def read_all() -> int:
 
 
 def _read_if_needed(posting: Posting) -> bool:
-    # A posting that is over changes only by hand, so it need not be read.
-    is_over = state_of(posting) == PostingState.COMPLETED and not posting.pending
-    if is_over or not can_ask(posting.panel) or is_forgotten(posting):
+    if _is_settled(posting) or not can_ask(posting.panel) or is_forgotten(posting):
         return False
     read_posting(posting)
     posting.stage.refresh_from_db()
@@ -90,6 +92,20 @@ def _read_if_needed(posting: Posting) -> bool:
             Posting.objects.filter(pk=posting.pk).update(error=words_of(exc))
             raise
     return True
+
+
+def _is_settled(posting: Posting) -> bool:
+    """Whether it is over and nobody is inside any more. Then it changes only by hand, and is read once a day for a
+    month: more places make a posting active again."""
+    if state_of(posting) != PostingState.COMPLETED or posting.pending or posting.read_at is None:
+        return False
+    words = set(posting.submissions.order_by().values_list("status", flat=True).distinct())
+    meant = {panels.find(posting.panel).submission_status(text) for text in words}
+    if any(one.is_under_way or one == SubmissionStatus.AWAITING_REVIEW for one in meant):
+        return False
+    now = timezone.now()
+    last = max(at for at in (posting.changed_at, posting.published_at, posting.created_at) if at is not None)
+    return now - posting.read_at < READ_AGAIN or now - last > LONGEST_READ
 
 
 def pause_postings(stage: Stage) -> int:
@@ -136,16 +152,21 @@ def _store_chunk(posting: Posting, read: Sequence[SubmissionAtPanel], read_at: d
         row.respondent_id = people.get(key)
         row.status, row.entered_code = one.status[:40], one.code[:100]
         row.started_at, row.completed_at, row.seconds = one.started_at, one.completed_at, one.seconds
+        row.asked_back_at = row.asked_back_at or one.asked_back_at  # Perhaps by somebody on the panel's own pages.
         row.read_at = read_at
         _write(row)
         if row.pending:
-            _end_pending(row, status_of(row, posting), longest_call(posting.panel))
+            was_asked = one.asked_back_at is not None and row.pending == Submission.Pending.ASK_BACK
+            _end_pending(row, status_of(row, posting), longest_call(posting.panel), was_asked=was_asked)
         if status_of(row, posting) == SubmissionStatus.RETURNED:
             returned.append(row)
     _free_places_of(posting, returned)
 
 
-FIELDS = ("respondent_id", "status", "entered_code", "started_at", "completed_at", "seconds", "read_at")
+FIELDS = (
+    *("respondent_id", "status", "entered_code", "started_at", "completed_at", "seconds", "asked_back_at"),
+    "read_at",
+)
 
 
 def _write(row: Submission) -> None:
@@ -163,10 +184,11 @@ def _write(row: Submission) -> None:
     fresh.update(**{name: getattr(row, name) for name in FIELDS})
 
 
-def _end_pending(row: Submission, status: SubmissionStatus, patience: timedelta) -> None:
+def _end_pending(row: Submission, status: SubmissionStatus, patience: timedelta, *, was_asked: bool) -> None:
     """What the panel was asked for and has not answered, by what it says now.
 
-    A rejection shows in the status. A request for a return does not: only the end of the submission ends it.
+    A rejection shows in the status. A request for a return shows where the panel says so (`was_asked`); elsewhere only
+    the end of the submission ends it.
     """
     if row.pending_at is None or row.pending_at >= row.read_at:
         return  # The panel was asked before.
@@ -174,7 +196,7 @@ def _end_pending(row: Submission, status: SubmissionStatus, patience: timedelta)
     ended: dict[str, Any] = {"pending": "", "pending_at": None}
     if row.pending == Submission.Pending.REJECT and status == SubmissionStatus.REJECTED:
         mine.update(**ended, **was_rejected(row.rejection_category, row.status, at=row.pending_at))
-    elif status != SubmissionStatus.AWAITING_REVIEW:
+    elif was_asked or status != SubmissionStatus.AWAITING_REVIEW:
         mine.update(**ended)
     elif row.pending == Submission.Pending.REJECT and row.read_at - row.pending_at >= patience:
         mine.update(**ended)  # It was not rejected.

@@ -148,7 +148,7 @@ def _read_what_it_is_about(event: WebhookEvent, client: PanelClient) -> State:
         found = client.submission(resource)
     except PanelMissing:
         return State.IGNORED
-    posting = _posting(event.panel, found.posting)
+    posting = _posting(event.panel, found.posting) or _posting(event.panel, found.parent)
     if posting is None:
         return State.IGNORED
     store(posting, [found], read_at=asked_at)
@@ -157,6 +157,8 @@ def _read_what_it_is_about(event: WebhookEvent, client: PanelClient) -> State:
 
 def _posting(panel: str, external_id: str) -> Posting | None:
     """The posting with that id; None if it is not ours, or its people's ids were removed for good."""
-    found = Posting.objects.filter(panel=panel, external_id=external_id).exclude(external_id="")
+    if not external_id:
+        return None
+    found = Posting.objects.filter(Q(external_id=external_id) | Q(parts__external_id=external_id), panel=panel)
     posting = found.select_related("study").first()
     return None if posting is None or is_forgotten(posting) else posting

@@ -31,6 +31,8 @@ CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r' (?:form)?action="[^"]*"'), ""),
     (re.compile(r' data-beacon="[^"]*"'), ""),
     (re.compile(r" autofocus"), ""),
+    # On the page a script shows the track. No number is asked for here before a direction is chosen either.
+    (re.compile(r" data-track hidden"), " data-track"),
     (re.compile(r' href="(?!#|\.\./)[^"]*"'), ' href="#"'),
     (re.compile(r'type="submit"'), 'type="button"'),
     (re.compile(r"\n\s*\n+"), "\n"),

@@ -154,7 +154,7 @@ class Walk:
         route.arrive()
         shown = self._begin(route, draw=draw)
         person = Reader(
-            config=self.config,
+            config=self.stage.study.config.in_language(self.language),
             items=instruments.of_study(self.stage.study).simulated_person(seed=1),
             seed=1,
             link={},

@@ -84,6 +84,12 @@ class Page:
         return self.main.attributes.get("data-refused", "")
 
     @property
+    def errors(self) -> str:
+        """Why the page was not accepted, as its summary says; empty if it has none."""
+        boxes = (element for element in self.main.walk() if "error-summary" in element.attributes.get("class", ""))
+        return next((" ".join(box.text.split())[:300] for box in boxes), "")
+
+    @property
     def outcome(self) -> str:
         return self.main.attributes.get("data-outcome", "")
 

@@ -132,7 +132,7 @@ class Pages:
     def _read(self, response: httpx.Response) -> Shown:
         page = Page(response.text)
         address = response.url.path
-        refused_answer = response.status_code == UNREADABLE and page.form is not None
+        refused_answer = bool(page.errors) and page.form is not None
         if response.is_error and not page.refused and not refused_answer:
             raise SimulationError(
                 f"{response.request.method} {address} answered {response.status_code}: {page.summary}"

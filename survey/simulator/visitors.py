@@ -92,8 +92,17 @@ class Person:
         # A separate generator: attention checks must not change the answers elsewhere.
         self._attention = random.Random(derive(seed, "attention"))  # noqa: S311
         self._careless = self._attention.random() < CARELESS or habit.kind == "speeder"
-        self._attention_checks = {check.name: check for check in config.sitting.attention_checks}
-        self._right = {check.name: check.options[0] for block in config.blocks for check in block.checks}
+        # The words of every level: a person reads those of their own.
+        told = [config, *(config.naming(name) for name in config.answerers)]
+        self._attention_checks = {
+            check.name: {text for one in told for text in one.sitting.attention_checks[place].options[: check.right]}
+            for place, check in enumerate(config.sitting.attention_checks)
+        }
+        self._right = {
+            check.name: {one.blocks[block].checks[place].options[0] for one in told}
+            for block, of_block in enumerate(config.blocks)
+            for place, check in enumerate(of_block.checks)
+        }
         self._fields = {field.name: field for block in config.blocks for field in block.fields}
         self.panel_ids = made_up_ids(config) if link is None else link
         # What their browser and their front end keep from a first visit. Both are empty before it.
@@ -104,7 +113,7 @@ class Person:
         """The value of the right option of each check. People who misread choose one wrong option at first."""
         answers = {}
         for name, options in checks.items():
-            right = next((value for value, text in options if text == self._right.get(name)), None)
+            right = next((value for value, text in options if text in self._right.get(name, ())), None)
             if right is None:
                 raise SimulationError(f"the check {name!r} does not show its right option")
             answers[name] = right
@@ -118,8 +127,7 @@ class Person:
         """A right option of the attention check, or any option for people who do not read it."""
         answers = {}
         for name, options in checks.items():
-            check = self._attention_checks.get(name)
-            right = [value for value, text in options if check is not None and text in check.options[: check.right]]
+            right = [value for value, text in options if text in self._attention_checks.get(name, ())]
             if not right:
                 raise SimulationError(f"the check {name!r} does not show its right option")
             answers[name] = self._attention.choice([value for value, _text in options] if self._careless else right)

@@ -4,6 +4,7 @@
 whole study is one file, so it can be reviewed, versioned and preregistered. docs/study-file.md lists every key.
 """
 
+from .answerer import AnswererConfig
 from .attention import AttentionCheckConfig
 from .base import (
     SEED_LIMIT,
@@ -58,6 +59,7 @@ __all__ = [
     "NOT_SAID",
     "PANEL_KEYS",
     "SEED_LIMIT",
+    "AnswererConfig",
     "AttentionCheckConfig",
     "BlockConfig",
     "CandidatesConfig",

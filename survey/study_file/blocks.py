@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from .answerer import AnswererConfig
 from .attention import MOST_CHECKS, AttentionCheckConfig
 from .base import (
     ExampleText,
@@ -147,21 +148,29 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
 
 class ConditionConfig(Strict):
     """A factor whose level is drawn for each sitting or for each item, in balanced random blocks. `texts` changes
-    blocks' texts, `options` the instrument's options."""
+    blocks' texts, `answerer` what pages call whoever answers, `options` the instrument's options."""
 
     factor: Name
     levels: list[Name] = Field(min_length=2, max_length=12)
     per: Literal["sitting", "item"] = "sitting"
     texts: dict[Name, dict[str, LongText]] = {}
+    answerer: dict[Name, AnswererConfig] = {}
     options: dict[Name, dict[str, Any]] = {}
 
     @model_validator(mode="after")
     def levels_fit(self) -> "ConditionConfig":
         if len(set(self.levels)) != len(self.levels):
             raise ValueError("two levels have the same name: make them differ")
-        for name, tables in (("texts", self.texts), ("options", self.options)):
-            if strangers := sorted(set(tables) - set(self.levels)):
+        tables: Mapping[str, Mapping[str, Any]] = {
+            "texts": self.texts,
+            "answerer": self.answerer,
+            "options": self.options,
+        }
+        for name, by_level in tables.items():
+            if strangers := sorted(set(by_level) - set(self.levels)):
                 raise ValueError(f"{name} for {', '.join(strangers)}, which is not among the levels")
         if self.per == "item" and self.texts:
             raise ValueError('a block\'s text is the same for all items: texts need per = "sitting"')
+        if self.per == "item" and self.answerer:
+            raise ValueError('the name is the same on all pages: answerer needs per = "sitting"')
         return self

@@ -1,6 +1,7 @@
 """Where respondents come from, and the money they are paid."""
 
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -8,34 +9,63 @@ from pydantic import AfterValidator, Field, model_validator
 
 from .base import Slug, Strict
 
+GROUPS = ("and", "or")
+DEEPEST_GROUP = 3
+
 
 class RangeConfig(Strict):
-    """From `lower` to `upper`, both included; one of them may be left out."""
+    """From `lower` to `upper`, both included; one of them may be left out. Numbers or dates."""
 
-    lower: float | None = None
-    upper: float | None = None
+    lower: float | date | None = None
+    upper: float | date | None = None
 
     @model_validator(mode="after")
     def has_an_end(self) -> "RangeConfig":
         if self.lower is None and self.upper is None:
             raise ValueError("needs lower, upper or both")
-        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+        if self.lower is None or self.upper is None:
+            return self
+        if isinstance(self.lower, date) != isinstance(self.upper, date):
+            raise ValueError("lower and upper must both be numbers or both be dates")
+        if self.lower > self.upper:  # type: ignore[operator]
             raise ValueError("lower is above upper: swap them")
         return self
 
 
 class FilterConfig(Strict):
-    """One of the panel's filters by the panel's own id, with the panel's own values."""
+    """One of the panel's filters by the panel's own id, with the panel's own values. "and" and "or" are groups of
+    filters. `weightings` ask for so many people of each value."""
 
     filter_id: str = Field(min_length=1, max_length=100)
     selected_values: list[str] = Field(default=[], max_length=500)
     selected_range: RangeConfig | None = None
+    weightings: dict[str, Annotated[int, Field(ge=1, le=100_000)]] = {}
+    selected_filters: list["FilterConfig"] = Field(default=[], max_length=50)
 
     @model_validator(mode="after")
     def selects_something(self) -> "FilterConfig":
+        if self.filter_id in GROUPS:
+            if not self.selected_filters or self.selected_values or self.selected_range or self.weightings:
+                raise ValueError(f'a group "{self.filter_id}" needs selected_filters and nothing else')
+            if self.depth > DEEPEST_GROUP:
+                raise ValueError(f"groups lie in each other {self.depth} deep; at most {DEEPEST_GROUP} are allowed")
+            return self
+        if self.selected_filters:
+            raise ValueError('selected_filters belong to a group: filter_id = "and" or "or"')
         if bool(self.selected_values) == (self.selected_range is not None):
             raise ValueError("needs either selected_values or selected_range")
+        if strangers := sorted(set(self.weightings) - set(self.selected_values)):
+            raise ValueError(f"weightings: {strangers[0]} is not among selected_values")
         return self
+
+    @property
+    def depth(self) -> int:
+        """How many groups lie in each other, this one included; 0 for a filter."""
+        return 1 + max(one.depth for one in self.selected_filters) if self.selected_filters else 0
+
+    @property
+    def is_weighted(self) -> bool:
+        return bool(self.weightings) or any(one.is_weighted for one in self.selected_filters)
 
 
 class CodesConfig(Strict):
@@ -133,11 +163,15 @@ PANEL_KEYS = (
     "maximum_minutes",
     "spending_cap",
     "turned_away_pay",
+    "screen_out_pay",
+    "screen_out_places",
     "bonus_per_point",
     "exclude_people_of",
     "signed_entry",
+    "project",
     "devices",
     "filters",
+    "filter_set",
     "parameters",
     "completion_urls",
 )
@@ -166,8 +200,12 @@ class PanelConfig(Strict):
     bonus_per_point: Cents = 0
     exclude_people_of: list[Slug] = Field(default=[], max_length=100)
     signed_entry: bool = False
+    screen_out_pay: int | None = Field(default=None, ge=1, le=100_000)
+    screen_out_places: int | None = Field(default=None, ge=1, le=100_000)
+    project: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
     devices: list[Literal["desktop", "tablet", "mobile"]] = []
     filters: list[FilterConfig] = Field(default=[], max_length=50)
+    filter_set: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
     codes: CodesConfig = CodesConfig()
 
     @model_validator(mode="after")
@@ -175,6 +213,25 @@ class PanelConfig(Strict):
         if self.reward is not None and self.turned_away_pay > self.reward:
             raise ValueError("turned_away_pay is above the reward of those who finish: lower it")
         return self
+
+    @model_validator(mode="after")
+    def the_screened_out_are_paid_less(self) -> "PanelConfig":
+        if (self.screen_out_pay is None) != (self.screen_out_places is None):
+            raise ValueError("screen_out_pay and screen_out_places belong together: give both or none")
+        if self.reward is not None and self.screen_out_pay is not None and self.screen_out_pay >= self.reward:
+            raise ValueError("screen_out_pay must be below the reward: lower it")
+        return self
+
+    @model_validator(mode="after")
+    def filters_are_said_once(self) -> "PanelConfig":
+        if self.filter_set and self.filters:
+            raise ValueError("filters and filter_set: the panel takes one of the two, so leave one out")
+        return self
+
+    @property
+    def screen_outs(self) -> int:
+        """What all who are screened out may cost, in cents."""
+        return (self.screen_out_pay or 0) * (self.screen_out_places or 0)
 
     @model_validator(mode="after")
     def signed_parameters_differ(self) -> "PanelConfig":

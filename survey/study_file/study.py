@@ -1,11 +1,12 @@
 """The whole study file, and the rules between its parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from . import attention
+from .answerer import FORMS, AnswererConfig, placeholders_in
 from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .data import DataConfig
@@ -38,6 +39,7 @@ class TextsConfig(Strict):
     welcome: Text = Field(default=WELCOME, validate_default=True)
     minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
     contact: Contact = ""
+    answerer: AnswererConfig | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -65,6 +67,19 @@ def _languages_of(given: Any) -> tuple[str, ...]:
     return tuple(named) or (str(texts.get("language", "en")),)
 
 
+def _refuse_placeholders(given: Any, *, named: bool) -> None:
+    """
+    Raises:
+        WrongKey: a text names the answerer in a form that there is not, or the file does not say what to call it.
+    """
+    for place, form in placeholders_in(given):
+        if form not in FORMS:
+            known = ", ".join(f"{{answerer.{one}}}" for one in FORMS)
+            raise WrongKey(place, f"there is no {{answerer.{form}}}; there are {known}")
+        if not named:
+            raise WrongKey(place, f"{{answerer.{form}}} needs [texts.answerer], which says what to call it")
+
+
 class StudyConfig(Strict):
     slug: Slug
     title: StudyTitle
@@ -87,12 +102,15 @@ class StudyConfig(Strict):
     texts: TextsConfig = TextsConfig()
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
+    _named: dict[AnswererConfig, "StudyConfig"] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
     def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
         with words_of(_languages_of(given)):
-            return handler(given)
+            made = handler(given)
+        _refuse_placeholders(given, named=made.texts.answerer is not None)
+        return made
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -111,6 +129,45 @@ class StudyConfig(Strict):
             with words_in(code):
                 self._in_language[code] = StudyConfig.model_validate(given)
         return self._in_language[code]
+
+    def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
+        """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
+        the file names nobody."""
+        found = self.texts.answerer
+        for condition in self.conditions:
+            found = condition.answerer.get(levels.get(condition.factor, ""), found)
+        return found
+
+    @property
+    def answerers(self) -> Sequence[AnswererConfig]:
+        """All names that the file has for whoever answers."""
+        own = [name for condition in self.conditions for name in condition.answerer.values()]
+        return [*filter(None, [self.texts.answerer]), *own]
+
+    def under(self, levels: Mapping[str, str]) -> "StudyConfig":
+        """A copy whose texts name the answerer as a sitting with these levels is told. For a config in one language."""
+        name = self.answerer_under(levels)
+        return self if name is None else self.naming(name)
+
+    def naming(self, name: AnswererConfig) -> "StudyConfig":
+        """A copy that calls the answerer so, also in its texts."""
+        if name not in self._named:
+            given = self.model_dump(mode="json")
+            named = name.named_in(given)
+            named["texts"]["answerer"] = name.model_dump(mode="json")
+            self._named[name] = self if named == given else StudyConfig.model_validate(named)
+        return self._named[name]
+
+    @model_validator(mode="after")
+    def names_of_the_answerer_fit(self) -> "StudyConfig":
+        named = self.texts.answerer is not None
+        for index, condition in enumerate(self.conditions):
+            if condition.answerer and not named:
+                raise WrongKey(
+                    ("conditions", index, "answerer"),
+                    "[texts.answerer] is missing, which names it before a level is drawn",
+                )
+        return self
 
     @model_validator(mode="after")
     def blocks_make_a_sitting(self) -> "StudyConfig":

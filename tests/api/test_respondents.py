@@ -1,7 +1,6 @@
 """The respondents' API: the pages' flow in JSON, with the same refusals."""
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -114,7 +113,7 @@ def test_no_body_holds_what_a_prior_must_not_know(client: Client, study: Study) 
             assert json.dumps(pair.target.text) in json.dumps(json.loads(response.content))
             assert json.dumps(pair.evidence.text)[1:-1] not in json.dumps(json.loads(response.content))
             assert set(screen["parts"]) == {"target", "variant"}
-            assert "correct" not in re.sub("(How likely is a correct|model answers it correct)", "", body)
+            assert "correct" not in body.replace("answers this question correctly?", "")
             shown = client.get(STEP, headers={"X-Sitting-Token": person.token})
             assert shown.json() == person.step
         if person.step["kind"] == "end":

@@ -263,6 +263,28 @@ def policies(*, people, studies, seed):
     return {name: (law_of(own), float(np.mean(sizes[name]))) for name, own in rows.items()}
 
 
+def proportional_stages(*, people, studies, seed, trade_offs=(0.05, 0.1, 0.4)):
+    """The share over all items from one stage drawn in proportion to a power of the scores, by trade-off."""
+    truth, rng = truth_of(), np.random.default_rng([5, seed, people])
+    rows, n = {}, people * ITEMS
+    for _ in range(studies):
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        score = 1 / (1 + np.exp(-truth.score[pool]))
+        person = np.repeat(np.arange(people), ITEMS)
+        stays = rng.random(n) > 0.1
+        odds = rng.normal(0, truth.person_sd, people)[person]
+        for trade_off in trade_offs:
+            design = bandit.Proportional(trade_off=trade_off, power=4)
+            drawn = bandit.draw(design=design, n=n, scores=score, n_candidates=POOL, rng=rng)
+            chance = 1 / (1 + np.exp(-(truth.logit[pool[drawn.selected]] + odds)))
+            changed = (rng.random(n) < chance)[stays].astype(float)
+            found = bandit.hajek(
+                values=changed, probability=drawn.inclusion_probability[stays], cluster=person[stays], share=True
+            )
+            rows.setdefault(trade_off, []).append(minus(found, truth.chance.mean()))
+    return {trade_off: law_of(own) for trade_off, own in rows.items()}
+
+
 BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
 
 
@@ -297,10 +319,10 @@ def power_of_budgets(*, sittings, studies, seed):
             for number in range(studies)
         ]
 
-    def rejected(found, place, added=0.0):
-        tests = [study.effects[place] for study in found]
+    def rejected(found, place, *added):
+        tests = [(*study.effects[place], more) for study in found for more in added or (0.0,)]
         return float(
-            np.mean([abs(one + added) > bandit.student_t_quantile(0.975, df) * error for one, error, df in tests])
+            np.mean([abs(one + more) > bandit.student_t_quantile(0.975, df) * error for one, error, df, more in tests])
         )
 
     plain = simulated(0)
@@ -309,7 +331,8 @@ def power_of_budgets(*, sittings, studies, seed):
     by_evidence = simulated(2, false_change=chance_of_average(BUDGET_SHARE - evidence))
     return {
         "outcome": rejected(by_outcome, 0),
-        "condition": rejected(plain, 1, condition),
+        # Added and taken off, since the two levels are alike: that halves what chance does to the figure.
+        "condition": rejected(plain, 1, condition, -condition),
         "evidence": rejected(by_evidence, 2),
     }
 

@@ -1,19 +1,23 @@
-"""Studies in which people leave: made up, estimated with `bandit`, with the truth beside. For laws and benchmarks."""
+"""Studies in which people leave: made up, estimated as a study's are, with the truth beside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
 from bandit import Estimate
+from survey.services.results import estimators
+from survey.services.results.estimators import Figure, StagePart, Unanswered
 
 ITEMS, SIZES = 15, (1200, 10_800)
 # A top tenth that beliefs change after more often, as a predictor finds it, and the rest: mean and spread in logits.
 LOGITS = ((0.6, 0.7), (-0.7, 0.9))
+# How much of the top and of the rest is of one task. It changes beliefs as often as the others of its stratum.
+TASK = (0.6, 0.15)
 PERSON_SD = 1.0
 
 
@@ -31,14 +35,15 @@ AFTER_A_CHANGE = Leaving(0.15, 0.02)
 INSTEAD = Leaving(0.15, 0.02, instead=True)
 
 
-def truth() -> float:
-    """The share of all items and all people that changes."""
+def truth(*, of_task: bool = False) -> float:
+    """The share that changes, of all items or of the task's, and all people."""
     grid = np.linspace(-6, 6, 2001)
     weight = np.exp(-(grid**2) / 2)
     shares = [
         float(np.average(1 / (1 + np.exp(-(m + np.hypot(s, PERSON_SD) * grid))), weights=weight)) for m, s in LOGITS
     ]
-    return float(np.average(shares, weights=SIZES))
+    sizes = np.array(SIZES) * (np.array(TASK) if of_task else 1)
+    return float(np.average(shares, weights=sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class Stage:
     """What a stage's people were given, by person and item (people, ITEMS), and how many items each answered."""
 
     stratum: NDArray[np.int64]
+    of_task: NDArray[np.bool_]
     changed: NDArray[np.float64]
     answered: NDArray[np.int64]
     slots: tuple[int, int]
@@ -61,17 +67,17 @@ def stage(rng: np.random.Generator, people: int, leaving: Leaving, *, uniform: b
     leaves = rng.random(label.shape) < np.where(changed > 0, leaving.changed, leaving.otherwise)
     first = np.where(leaves.any(axis=1), leaves.argmax(axis=1), ITEMS)
     answered = first if leaving.instead else np.minimum(first + 1, ITEMS)
-    return Stage(label, changed, answered, (n - rest, rest))
+    of_task = rng.random(label.shape) < np.array(TASK)[label]
+    return Stage(label, of_task, changed, answered, (n - rest, rest))
 
 
 @dataclass(frozen=True)
 class Study:
-    """The estimates of one study. `test` has the p of leaving on the last answer."""
+    """The estimates of one study, over all items and inside one task. `test` has the p of leaving on the last answer,
+    None where it is withheld."""
 
-    plain: Estimate
-    stayed: Estimate
-    bounds: tuple[float, float]
-    worst: tuple[float, float]
+    everything: Figure
+    task: Figure
     test: float | None
 
 
@@ -96,36 +102,76 @@ def study(
     chance = bandit.staying_chances(
         value=value, sitting=who, number=at, left=gone, known=risk, cluster=who, rng=np.random.default_rng(1)
     )
-    found: dict[str, list[Estimate]] = {}
-    for place, (one, mask) in enumerate(zip(made, there, strict=True)):
-        common = {
-            "values": one.changed[mask],
-            "stratum": one.stratum[mask],
-            "sizes": SIZES,
-            "cluster": person[place][mask],
-            "share": True,
-        }
-        lost = {"missing_stratum": one.stratum[~mask], "missing_cluster": person[place][~mask]}
-        near = bandit.bounds(**common, **lost, odds_ratio=odds_ratio)
-        far = bandit.bounds(**common, **lost, odds_ratio=np.inf)
-        for name, estimate in (
-            ("plain", bandit.stratified_mean(**common)),
-            ("stayed", bandit.stratified_mean(**common, staying=chance[of_stage == place])),
-            ("lower", near.lower),
-            ("upper", near.upper),
-            ("lowest", far.lower),
-            ("highest", far.upper),
-        ):
-            found.setdefault(name, []).append(estimate)
-    weights = [bandit.plan_weight(sizes=SIZES, slots=one.slots) for one in made]
-    whole = {
-        name: bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
-        for name, estimates in found.items()
-    }
+    parts = [
+        StagePart(
+            stage=place + 1,
+            role="sampled",
+            names=("top", "rest"),
+            sizes=SIZES,
+            slots=one.slots,
+            universe_size=None,
+            stratum=one.stratum[mask],
+            cluster=person[place][mask],
+            probability=np.ones(mask.sum()),
+            planned_probability=np.ones(1),
+            people=people,
+            staying=chance[of_stage == place],
+            unanswered=Unanswered(
+                stratum=one.stratum[~mask],
+                cluster=person[place][~mask],
+                probability=np.ones((~mask).sum()),
+                divisions={},
+            ),
+        )
+        for place, (one, mask) in enumerate(zip(made, there, strict=True))
+    ]
+    values = [one.changed[mask] for one, mask in zip(made, there, strict=True)]
+    inside = [one.of_task[mask] for one, mask in zip(made, there, strict=True)]
+    lost = [one.of_task[~mask] for one, mask in zip(made, there, strict=True)]
     return Study(
-        plain=whole["plain"],
-        stayed=whole["stayed"],
-        bounds=(whole["lower"].interval[0], whole["upper"].interval[1]),
-        worst=(whole["lowest"].interval[0], whole["highest"].interval[1]),
+        everything=_figure(parts, values, None, None, odds_ratio),
+        task=_figure(parts, values, inside, lost, odds_ratio),
         test=test.p,
     )
+
+
+def _figure(
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    inside: Sequence[NDArray[np.bool_]] | None,
+    lost: Sequence[NDArray[np.bool_]] | None,
+    odds_ratio: float,
+) -> Figure:
+    masks: Sequence[NDArray[np.bool_] | None] = [None] * len(parts) if inside is None else inside
+    rows = list(zip(parts, values, masks, strict=True))
+    found = [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
+    figure = estimators.combine(
+        parts,
+        found,
+        name="",
+        title="",
+        unit="share",
+        naive=None,
+        pooled=[part.stage_answers(own, inside=mask) for part, own, mask in rows] if inside else (),
+        share=True,
+    )
+    weighted = [part.stage_answers(own, inside=mask, weighted_for_leaving=True) for part, own, mask in rows]
+    common = {"where": [None] * len(parts), "inside": inside, "lost": lost, "span": None, "share": True}
+    return replace(
+        figure,
+        stayed=estimators.stayed_of(
+            figure,
+            parts,
+            [estimators.stayed(part, own, where=mask, share=True) for part, own, mask in rows],
+            pooled=weighted if inside else (),
+            share=True,
+        ),
+        bounds=estimators.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
+        worst_case=estimators.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
+    )
+
+
+def three_ways(figure: Figure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:
+    """The plain estimate, the one weighted for leaving, and the intervals of the bounds and of the worst case."""
+    assert figure.combined and figure.stayed and figure.bounds and figure.worst_case
+    return figure.combined, figure.stayed, figure.bounds.interval, figure.worst_case.interval

@@ -1,4 +1,4 @@
-"""Studies whose questions are a sample themselves: made up, estimated with `bandit`, with the truth beside."""
+"""Studies whose questions are a sample themselves: made up, estimated as a study's are, with the truth beside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Estimate
+from survey.services.results import estimators
+from survey.services.results.estimators import StagePart
 
 ITEMS, POOL, PAIR_SD, PERSON_SD = 15, 12_000, 0.5, 1.0
 # By task of the target; questions are spread evenly over the tasks.
@@ -49,10 +51,8 @@ def study(
     task = np.arange(questions) % len(TASKS)
     as_target = target_sd * rng.normal(size=questions) + np.array(TASKS)[task]
     as_evidence = evidence_sd * rng.normal(size=questions)
-    found: dict[str, list[Estimate]] = {"all": [], "task": []}
-    weights: list[float] = []
-    own: dict[str, list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = {"all": [], "task": []}
-    who, about = [], []
+    parts: list[StagePart] = []
+    values, first = [], []
     for number in range(stages):
         universe = 2 * questions * (questions - 1)
         pool = min(POOL, universe)
@@ -68,39 +68,39 @@ def study(
         person = np.repeat(np.arange(people), ITEMS)
         ready = PERSON_SD * rng.normal(size=people)
         at = drawn.selected
-        changed = (rng.random(at.size) < 1 / (1 + np.exp(-(logit[at] + ready[person])))).astype(np.float64)
-        sizes = [stratum.size for stratum in drawn.strata]
-        weights.append(bandit.plan_weight(sizes=sizes, slots=[stratum.n for stratum in drawn.strata]))
-        weight = (np.array(sizes) / np.bincount(drawn.stratum))[drawn.stratum]
-        first = task[target[at]] == 0
-        for name, domain in (("all", None), ("task", first)):
-            found[name].append(
-                bandit.stratified_mean(
-                    values=changed,
-                    stratum=drawn.stratum,
-                    sizes=sizes,
-                    cluster=person,
-                    domain=domain,
-                    universe_size=universe,
-                    share=True,
-                )
+        values.append((rng.random(at.size) < 1 / (1 + np.exp(-(logit[at] + ready[person])))).astype(np.float64))
+        first.append(task[target[at]] == 0)
+        parts.append(
+            StagePart(
+                stage=number + 1,
+                role="sampled",
+                names=tuple(stratum.name for stratum in drawn.strata),
+                sizes=tuple(stratum.size for stratum in drawn.strata),
+                slots=tuple(stratum.n for stratum in drawn.strata),
+                universe_size=universe,
+                stratum=drawn.stratum.astype(np.int64),
+                cluster=person + number * people,
+                probability=drawn.inclusion_probability,
+                planned_probability=drawn.inclusion_probability,
+                people=people,
+                subjects=np.column_stack([target[at], evidence[at]]),
             )
-            own[name].append(bandit.error_contributions(values=changed, weight=weight, domain=domain))
-        who.append(person + number * people)
-        about.append(np.column_stack([target[at], evidence[at]]))
+        )
     made = {}
-    for name, estimates in found.items():
-        combined = bandit.combine_stages(estimates=estimates, plan_weights=weights)
-        errors, shares = (
-            np.concatenate([one[part] * weight for one, weight in zip(own[name], combined.weights, strict=True)])
-            for part in (0, 1)
+    for name, inside in (("all", None), ("task", first)):
+        masks: list[NDArray[np.bool_] | None] = [None] * stages if inside is None else [*inside]
+        rows = list(zip(parts, values, masks, strict=True))
+        figure = estimators.combine(
+            parts,
+            [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows],
+            name="",
+            title="",
+            unit="share",
+            naive=None,
+            pooled=[part.stage_answers(own, inside=mask) for part, own, mask in rows] if inside is not None else (),
+            share=True,
         )
-        such = bandit.for_such_questions(
-            combined.estimate,
-            contributions=errors,
-            shares=shares,
-            cluster=np.concatenate(who),
-            subjects=np.concatenate(about),
-        )
-        made[name] = Both(combined.estimate, such)
+        such = estimators.such_questions(figure, parts, values, masks, [None] * stages)
+        assert figure.combined is not None and such is not None
+        made[name] = Both(figure.combined, such)
     return made

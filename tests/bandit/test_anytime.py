@@ -36,6 +36,15 @@ def test_the_interval_lies_around_the_estimate_and_counts_people():
     assert seen.width == pytest.approx(2 * reach)
 
 
+def test_what_cannot_be_true_is_cut_off():
+    found = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
+    reach = bandit.errors_wide(8, rho=0.2) * found.standard_error
+    assert found.value - reach < 0 < 1 < found.value + reach
+    assert bandit.anytime_interval(found, rho=0.2, span=(0, 1)).interval == (0, 1)
+    assert bandit.anytime_interval(found, rho=0.2, span=(-1, 1)).interval[0] == pytest.approx(found.value - reach)
+    assert bandit.anytime_interval(found, rho=0.2, span=(0.2, 0.3)).width == pytest.approx(0.1)
+
+
 def test_one_person_gives_no_interval():
     found = bandit.naive_mean(values=[0.0, 1.0], cluster=[1, 1])
     assert math.isnan(bandit.anytime_interval(found, rho=0.2).width)

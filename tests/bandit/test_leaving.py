@@ -1,15 +1,17 @@
 """The test of leaving, weights by the chance of staying, and bounds: by hand, and as laws over simulated studies."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 import bandit
-from bandit import DesignError
+from bandit import DesignError, Estimate, GivenItems, StageAnswers
 from tests.bandit import leaving_cases
-from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving, Study
+from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving, Study, three_ways
 
 STUDIES = 400
 
@@ -22,9 +24,21 @@ def studies(leaving: Leaving, stream: int) -> tuple[Study, ...]:
     )
 
 
-def cover(ends: list[tuple[float, float]]) -> float:
-    truth = leaving_cases.truth()
+def four_figures(
+    leaving: Leaving, stream: int, *, of_task: bool
+) -> tuple[list[Estimate], list[Estimate], list[tuple[float, float]], list[tuple[float, float]]]:
+    """By study: plain, weighted for leaving, and the intervals of the bounds and of the worst case."""
+    found = [three_ways(one.task if of_task else one.everything) for one in studies(leaving, stream)]
+    plain, stayed, bounds, worst = zip(*found, strict=True)
+    return [*plain], [*stayed], [*bounds], [*worst]
+
+
+def cover(ends: Iterable[tuple[float, float]], *, of_task: bool = False) -> float:
+    truth = leaving_cases.truth(of_task=of_task)
     return float(np.mean([low <= truth <= high for low, high in ends]))
+
+
+EVERYTHING_AND_TASK = pytest.mark.parametrize("of_task", [False, True], ids=["everything", "one task"])
 
 
 # The test
@@ -121,51 +135,110 @@ def test_too_few_people_who_left_give_no_weights() -> None:
         )
 
 
-def test_weights_undo_what_leaving_after_a_change_does() -> None:
-    found, truth = studies(AFTER_A_CHANGE, 2), leaving_cases.truth()
-    assert np.mean([one.plain.value for one in found]) - truth < -0.015
-    assert abs(np.mean([one.stayed.value for one in found]) - truth) < 0.005
-    assert 0.93 <= cover([one.stayed.interval for one in found]) <= 0.97
+@EVERYTHING_AND_TASK
+def test_weights_undo_what_leaving_after_a_change_does(of_task: bool) -> None:
+    plain, stayed, _bounds, _worst = four_figures(AFTER_A_CHANGE, 2, of_task=of_task)
+    truth = leaving_cases.truth(of_task=of_task)
+    values = np.array([one.value for one in stayed])
+    assert np.mean([one.value for one in plain]) - truth < -0.015
+    assert abs(values.mean() - truth) < 0.005 + 2 * values.std() / STUDIES**0.5 * of_task
+    assert 0.93 <= cover([one.interval for one in stayed], of_task=of_task) <= 0.97
 
 
 # Bounds
 
 
 def test_bounds_of_a_share_are_those_of_the_odds_ratio() -> None:
-    arguments = {
-        "values": [1.0] * 30 + [0.0] * 70,
-        "stratum": [0] * 100,
-        "sizes": [1000],
-        "cluster": np.arange(100) % 20,
-        "missing_stratum": [0] * 50,
-        "missing_cluster": np.arange(50) % 20,
-        "share": True,
-    }
-    found = bandit.bounds(**arguments, odds_ratio=3)
+    given = GivenItems(
+        values=[1.0] * 30 + [0.0] * 70,
+        stratum=[0] * 100,
+        sizes=[1000],
+        cluster=np.arange(100) % 20,
+        missing_stratum=[0] * 50,
+        missing_cluster=np.arange(50) % 20,
+    )
+    found = bandit.bounds(stages=[given], share=True, odds_ratio=3)
     odds = 0.3 / 0.7
     assert found.upper.value == pytest.approx((30 + 50 * 3 * odds / (1 + 3 * odds)) / 150)
     assert found.lower.value == pytest.approx((30 + 50 * odds / (3 + odds)) / 150)
     assert found.interval[0] < found.lower.value < 0.3 < found.upper.value < found.interval[1]
     assert found.unanswered == 50
-    worst = bandit.bounds(**arguments, odds_ratio=math.inf)
+    worst = bandit.bounds(stages=[given], share=True, odds_ratio=math.inf)
     assert (worst.lower.value, worst.upper.value) == (pytest.approx(0.2), pytest.approx(80 / 150))
 
 
 def test_bounds_of_a_mean_are_the_farthest_of_all_cuts() -> None:
     rng = np.random.default_rng(4)
     value = rng.normal(size=60)
-    found = bandit.bounds(
+    given = GivenItems(
         values=value,
         stratum=[0] * 60,
         sizes=[500],
         cluster=np.arange(60),
         missing_stratum=[0] * 40,
         missing_cluster=np.arange(40),
-        odds_ratio=2,
     )
+    found = bandit.bounds(stages=[given], odds_ratio=2)
     tilted = [np.average(value, weights=np.where(value > cut, 2.0, 1.0)) for cut in value]
     assert found.upper.value == pytest.approx((60 * value.mean() + 40 * max(tilted)) / 100)
     assert found.lower.value < value.mean() < found.upper.value
+
+
+def test_bounds_of_several_stages_put_sums_together_before_they_are_divided() -> None:
+    """Two stages with half of the weight each. In the first one tenth of the items is of the task, in the second one
+    half, so that the second decides more of the task's figure."""
+    first = GivenItems(
+        values=[1.0] * 6 + [0.0] * 74,
+        domain=[True] * 8 + [False] * 72,
+        stratum=[0] * 80,
+        sizes=[1000],
+        cluster=np.arange(80) % 10,
+        missing_stratum=[0] * 20,
+        missing_cluster=np.arange(20) % 10,
+        missing_domain=[True] * 2 + [False] * 18,
+    )
+    second = GivenItems(
+        values=[1.0] * 10 + [0.0] * 70,
+        domain=[True] * 40 + [False] * 40,
+        stratum=[0] * 80,
+        sizes=[1000],
+        cluster=np.arange(80) % 10,
+        missing_stratum=[0] * 20,
+        missing_cluster=np.arange(20) % 10,
+        missing_domain=[True] * 10 + [False] * 10,
+    )
+    found = bandit.bounds(stages=[first, second], plan_weights=[3, 3], share=True, odds_ratio=math.inf)
+    assert found.lower.value == pytest.approx((0.5 * 0.06 + 0.5 * 0.10) / (0.5 * 0.1 + 0.5 * 0.5))
+    assert found.upper.value == pytest.approx((0.5 * 0.08 + 0.5 * 0.20) / (0.5 * 0.1 + 0.5 * 0.5))
+    assert (found.unanswered, found.upper.n, found.upper.n_clusters) == (12, 48, 18)
+    pooled = [
+        StageAnswers(values=one.values, stratum=one.stratum, sizes=one.sizes, cluster=one.cluster, inside=one.domain)
+        for one in (replace(first, domain=np.array(first.domain)), replace(second, domain=np.array(second.domain)))
+    ]
+    plain = bandit.pooled_mean(stages=pooled, plan_weights=[3, 3], share=True)
+    none_lost = [replace(one, missing_stratum=[], missing_cluster=[], missing_domain=[]) for one in (first, second)]
+    same = bandit.bounds(stages=none_lost, plan_weights=[3, 3], share=True)
+    assert same.lower.value == same.upper.value == pytest.approx(plain.value)
+
+
+def test_nothing_answered_in_a_stratum_leaves_its_unanswered_items_the_whole_range() -> None:
+    common = {
+        "values": [1.0, 0.0, 1.0, 0.0],
+        "domain": [True, True, True, False],
+        "stratum": [0, 0, 0, 1],
+        "sizes": [10, 30],
+        "cluster": [1, 2, 3, 4],
+        "missing_stratum": [1],
+        "missing_cluster": [4],
+        "missing_domain": [True],
+    }
+    found = bandit.bounds(stages=[GivenItems(**common)], share=True, odds_ratio=2)
+    # All of the top and half of the rest are inside: 10 and 15 candidates.
+    assert found.lower.value == pytest.approx(10 * (2 / 3) / 25)
+    assert found.upper.value == pytest.approx((10 * (2 / 3) + 15) / 25)
+    # Without a range nothing can be said of them.
+    points = bandit.bounds(stages=[GivenItems(**common)], odds_ratio=2)
+    assert points.lower.value == points.upper.value == pytest.approx(2 / 3)
 
 
 def test_with_nothing_lost_the_bounds_are_the_plain_estimate() -> None:
@@ -179,10 +252,9 @@ def test_with_nothing_lost_the_bounds_are_the_plain_estimate() -> None:
         "cluster": np.arange(120) % 15,
         "domain": rng.random(120) < 0.6,
         "universe_size": 900,
-        "share": True,
     }
-    plain = bandit.stratified_mean(**common)
-    found = bandit.bounds(**common, missing_stratum=[], missing_cluster=[])
+    plain = bandit.stratified_mean(**common, share=True)
+    found = bandit.bounds(stages=[GivenItems(**common, missing_stratum=[], missing_cluster=[])], share=True)
     for end in (found.lower, found.upper):
         assert end.value == pytest.approx(plain.value) and end.standard_error == pytest.approx(plain.standard_error)
         assert end.interval == pytest.approx(plain.interval)
@@ -193,9 +265,10 @@ def test_unequal_chances_are_weighted_in_bounds_too() -> None:
     chance = rng.uniform(0.05, 0.9, 90)
     common = {"values": rng.normal(size=90) + 3 * (np.arange(90) % 18 % 3), "cluster": np.arange(90) % 18}
     plain = bandit.hajek(**common, probability=chance)
-    found = bandit.bounds(
+    given = GivenItems(
         **common, stratum=[0] * 90, sizes=[400], weight=1 / chance, missing_stratum=[], missing_cluster=[]
     )
+    found = bandit.bounds(stages=[given])
     assert found.upper.value == pytest.approx(plain.value)
     assert found.upper.standard_error == pytest.approx(plain.standard_error)
 
@@ -205,32 +278,33 @@ def test_unequal_chances_are_weighted_in_bounds_too() -> None:
     [
         ({"odds_ratio": 0.5}, "odds_ratio: must be at least 1"),
         ({"odds_ratio": math.inf}, "span: worst-case bounds need"),
+        ({"plan_weights": [1, 1]}, "plan_weights: need a number of at least 0 for each of 1 stages"),
     ],
 )
 def test_bounds_refuse_what_is_no_assumption(changes: dict[str, float], message: str) -> None:
+    given = GivenItems(
+        values=[0.5, 2], stratum=[0, 0], sizes=[5], cluster=[1, 2], missing_stratum=[0], missing_cluster=[1]
+    )
     with pytest.raises(DesignError, match=message):
-        bandit.bounds(
-            values=[0.5, 2],
-            stratum=[0, 0],
-            sizes=[5],
-            cluster=[1, 2],
-            missing_stratum=[0],
-            missing_cluster=[1],
-            **changes,
-        )
+        bandit.bounds(stages=[given], **changes)
 
 
-def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
+@EVERYTHING_AND_TASK
+def test_bounds_hold_where_people_leave_instead_of_answering(of_task: bool) -> None:
     """Neither the plain figure nor the weights can know: only the bounds hold."""
-    found = studies(INSTEAD, 3)
-    assert cover([one.plain.interval for one in found]) < 0.7
-    assert cover([one.stayed.interval for one in found]) < 0.85
-    assert cover([one.bounds for one in found]) >= 0.93
-    assert cover([one.worst for one in found]) >= 0.93
+    plain, stayed, bounds, worst = four_figures(INSTEAD, 3, of_task=of_task)
+    assert cover([one.interval for one in plain], of_task=of_task) < 0.85
+    assert cover([one.interval for one in stayed], of_task=of_task) < 0.9
+    assert cover(bounds, of_task=of_task) >= 0.93
+    assert cover(worst, of_task=of_task) >= 0.93
 
 
-def test_without_dependence_all_of_them_hold() -> None:
-    found = studies(NOBODY_MORE, 1)
-    assert 0.93 <= cover([one.plain.interval for one in found]) <= 0.97
-    assert 0.93 <= cover([one.stayed.interval for one in found]) <= 0.97
-    assert cover([one.bounds for one in found]) >= 0.93
+@EVERYTHING_AND_TASK
+def test_without_dependence_all_of_them_hold(of_task: bool) -> None:
+    plain, stayed, bounds, _worst = four_figures(NOBODY_MORE, 1, of_task=of_task)
+    for figures in (plain, stayed):
+        assert 0.93 <= cover([one.interval for one in figures], of_task=of_task) <= 0.97
+    assert cover(bounds, of_task=of_task) >= 0.93
+    # All three are about the same figure.
+    for name, own in (("weighted", [one.value for one in stayed]), ("bounds", [np.mean(ends) for ends in bounds])):
+        assert np.mean(own) == pytest.approx(np.mean([one.value for one in plain]), abs=0.01), name

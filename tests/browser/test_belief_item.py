@@ -111,6 +111,50 @@ def test_the_track_is_worked_by_keyboard_and_follows_what_is_typed(page: Any, li
     assert facts(last()) == (100, "track_keys", 30, 3)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("ArrowRight", 0), ("ArrowUp", 0), ("PageUp", 0), ("Home", 0), ("ArrowLeft", 100), ("End", 100)]
+)
+def test_the_first_key_brings_the_thumb_in_from_an_end(page: Any, live_server: Any, key: str, value: int) -> None:
+    """From the middle it would be at 51, which suggests an answer."""
+    open_study()
+    begin(page, live_server)
+    page.locator(TRACK).focus()
+    page.keyboard.press(key)
+    assert page.locator(VALUE).input_value() == str(value)
+    assert "untouched" not in page.locator(TRACK).get_attribute("class")
+    page.keyboard.press("ArrowRight" if value == 0 else "ArrowLeft")
+    assert page.locator(VALUE).input_value() == str(abs(value - 1))
+    go_on(page)
+    assert facts(last()) == (abs(value - 1), "track_keys", value, 2)
+
+
+def test_the_track_is_cut_to_the_direction_and_keeps_its_scale(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    page.locator(VALUE).fill("60")
+    go_on(page)
+    line, track = page.locator(".line"), page.locator(TRACK)
+    page.get_by_label("Higher than 60 %").check()
+    assert (track.get_attribute("min"), track.get_attribute("max")) == ("61", "100")
+    whole, part = line.bounding_box(), track.bounding_box()
+    thumb = 24
+    expected = whole["x"] + (whole["width"] - thumb) * 0.61
+    assert abs(part["x"] - expected) < 1.5 and abs(part["x"] + part["width"] - whole["x"] - whole["width"]) < 1.5
+    mark = page.locator(".mark path").bounding_box()
+    assert abs(mark["x"] + mark["width"] / 2 - (whole["x"] + thumb / 2 + (whole["width"] - thumb) * 0.6)) < 2.5
+    track.click(position={"x": 2, "y": 20})
+    assert page.locator(VALUE).input_value() == "61"
+    page.get_by_label("Lower than 60 %").check()
+    assert (track.get_attribute("min"), track.get_attribute("max")) == ("0", "59")
+    assert page.locator(VALUE).input_value() == "61" and "untouched" in track.get_attribute("class")
+    track.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(VALUE).input_value() == "59"
+    look(page)
+    go_on(page)
+    assert (last().value, last().direction, last().entered_by) == (59, "lower", "track_keys")
+
+
 @pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 def test_a_number_is_asked_for_once_a_direction_needs_one(page: Any, live_server: Any, complaints: list[str]) -> None:
     open_study()

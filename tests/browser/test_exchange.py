@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import Response, Sitting
+from survey.models import QuestionReport, Response, Sitting
 from tests.browser.test_belief_item import CONTINUE, VALUE, arrive, begin, go_on, open_study
 from tests.browser.test_sitting import look, page_of
 from tests.browser.visitor import settle
@@ -36,7 +36,7 @@ def test_the_next_page_comes_in_the_reply_with_title_focus_and_times_of_its_own(
     go_on(page)
     arrive(page, "posterior")
     assert requests == [f"POST {live_server.url}/s/cast/sitting"]
-    assert page.title() != first and page.title().startswith("And now?")
+    assert page.title() != first and page.title().startswith("How likely is it now that the model")
     assert page.evaluate("document.activeElement.tagName") == "H1"
     look(page)
     page.get_by_label("The same, 60 %").check()
@@ -104,3 +104,78 @@ def test_an_error_of_the_server_leaves_the_page_as_it_is(page: Any, live_server:
     settle(page)
     arrive(page, "posterior")
     assert Belief.objects.count() == 1 and Sitting.objects.get().step == 2
+
+
+def test_without_a_network_what_was_typed_stays(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    page.locator(VALUE).fill("61")
+    page.context.set_offline(True)
+    go_on(page)
+    assert page.locator("#unsent").is_visible() and page.locator(VALUE).input_value() == "61"
+    page.context.set_offline(False)
+    go_on(page)
+    arrive(page, "posterior")
+    assert Belief.objects.get().value == 61
+
+
+def test_a_remark_leaves_the_page_and_what_was_typed_as_they_are(page: Any, live_server: Any) -> None:
+    open_study()
+    begin(page, live_server)
+    length = page.evaluate("history.length")
+    page.locator(VALUE).fill("61")
+    page.locator("details.report summary").click()
+    page.get_by_label("What is wrong?").fill("odd")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Send this remark").click()
+    settle(page)
+    assert page.locator("#unsent").is_visible() and page.locator(VALUE).input_value() == "61"
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Send this remark").click()
+    page.wait_for_selector("[role=status]:focus")
+    assert page.locator(VALUE).input_value() == "61" and QuestionReport.objects.get().text == "odd"
+    assert page.evaluate("history.length") == length and page.url.endswith("/s/cast/sitting")
+    go_on(page)
+    arrive(page, "posterior")
+    assert Belief.objects.get().value == 61
+
+
+def test_a_page_with_scripts_of_its_own_keeps_what_was_typed_too(page: Any, live_server: Any) -> None:
+    """Such a page is sent without a document, and the next one is loaded."""
+    open_study()
+    begin(page, live_server)
+    page.evaluate("document.getElementById('step-form').setAttribute('data-exchange', 'document')")
+    page.locator(VALUE).fill("101")
+    page.context.set_offline(True)
+    go_on(page)
+    assert page.locator("#unsent").is_visible() and page.locator(VALUE).input_value() == "101"
+    page.context.set_offline(False)
+    with page.expect_navigation():
+        page.get_by_role("button", name=CONTINUE, exact=True).click()
+    assert page.locator(VALUE).input_value() == "101" and page.locator(".error-summary").count() == 1
+    page.evaluate("document.getElementById('step-form').setAttribute('data-exchange', 'document')")
+    page.locator(VALUE).fill("61")
+    with page.expect_navigation():
+        page.get_by_role("button", name=CONTINUE, exact=True).click()
+    arrive(page, "posterior")
+    assert Belief.objects.get().value == 61
+
+
+def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, live_server: Any) -> None:
+    """A browser shows "Confirm Form Resubmission" where a page is the reply to a form."""
+    open_study()
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/s/cast/")
+    page.get_by_role("link", name=CONTINUE).click()
+    page.get_by_role("button", name="I agree").click()
+    page.locator(VALUE).fill("101")
+    page.get_by_role("button", name=CONTINUE, exact=True).click()
+    page.wait_for_selector(".error-summary")
+    page.locator(VALUE).fill("61")
+    page.get_by_role("button", name=CONTINUE, exact=True).click()
+    page.wait_for_selector("[data-screen=posterior]")
+    answered = page.go_back()
+    assert answered is None or answered.request.method == "GET"
+    assert page.locator("[data-screen=posterior]").count() == 1 and Belief.objects.count() == 1
+    context.close()

@@ -158,3 +158,14 @@ def test_back_and_a_double_click_do_no_harm(page: Any, live_server: Any, study: 
 def test_pages_of_refusal_are_accessible_too(page: Any, live_server: Any, study: Study, path: str) -> None:
     page.goto(live_server.url + path)
     look(page)
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_the_code_is_copied_by_its_button(page: Any, live_server: Any, study: Study) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(entrance(live_server))
+    page.get_by_role("link", name="Continue").click()
+    page.get_by_role("button", name="I do not agree").click()
+    page.get_by_role("button", name="Copy the code").click()
+    page.wait_for_function("document.querySelector('.copied').textContent === 'Copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == study.completion_code("no_consent")

@@ -89,7 +89,7 @@ class Keys:
             elif at["kind"] == "checkbox" and at["value"] in ("telephone",):
                 self.press("Space")
             elif at["kind"] == "range" and not stays:
-                # The slider, which is in the middle until it is touched.
+                # The slider, which has no thumb until it is touched.
                 self.press("ArrowRight" if asks_first else "End")
             elif at["kind"] == "text" and "percent" not in at["text"]:
                 self.type("30" if at["name"] in ("age", "years") else "water")
@@ -97,7 +97,7 @@ class Keys:
                 self.type("So.")
             elif at["text"] in ("Continue", "Use my data"):
                 if stays:
-                    self.tab_to("My answer stays at 51 %")
+                    self.tab_to("My answer stays at 0 %")
                 self.enter()
                 return
         raise AssertionError("no way by Tab to the end of the page")
@@ -121,12 +121,12 @@ def test_a_whole_sitting_by_keyboard_alone(visitor: Visitor) -> None:
     keys.choose(keys.where())
     for _kind in visitor.pages("end"):
         keys.answer()
-    keys.tab_to("Go back to the panel")
+    keys.tab_to("Go back to Prolific")
     assert page.locator("[data-code]").inner_text() == study.completion_code("completed")
     beliefs = Belief.objects.all()
-    assert set(beliefs.filter(response__number=1).values_list("value", "entered_by")) == {(51, "track_keys")}
+    assert set(beliefs.filter(response__number=1).values_list("value", "entered_by")) == {(0, "track_keys")}
     assert beliefs.filter(direction="higher", value=100, entered_by="track_keys").exists()
-    assert beliefs.filter(value=51, entered_by="button").exists()
+    assert beliefs.filter(value=0, entered_by="button").exists()
     assert visitor.problems == []
 
 
@@ -194,6 +194,7 @@ REPORT = ("DisclosureTriangle", "Something is wrong with this question")
 PERCENT = ("textbox", "Your answer in percent, from 0 to 100")
 TRACK = ("slider", "The same answer on a track from 0 to 100 percent")
 CONTINUE = ("button", "Continue")
+CONTACT = ("link", "a-person-with-a-long-name@university.example.org")
 
 
 def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
@@ -201,21 +202,23 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
     page = visitor.page
     visitor.go(ENTRANCE.format("a"))
     links = [("link", name) for name in ("English", "Deutsch", "Continue")]
-    assert controls(nodes_of(visitor)) == [FIRST, *links]
+    assert controls(nodes_of(visitor)) == [FIRST, *links, CONTACT]
     visitor.press("Continue")
-    assert controls(nodes_of(visitor)) == [FIRST, ("button", "I agree and take part"), ("button", "I do not agree")]
+    buttons = [("button", name) for name in ("I agree and take part", "I do not agree")]
+    assert controls(nodes_of(visitor)) == [FIRST, *buttons, CONTACT]
     visitor.press("I agree and take part")
     heard: dict[str, list[Node]] = {}
     for kind in visitor.pages("end"):
         nodes = heard.setdefault(state_of(visitor), nodes_of(visitor))
         assert [node for node in nodes if node.role in NAMED and not node.name] == []
         assert one(nodes, "main") and [node.name for node in nodes if node.role == "RootWebArea"] == [page.title()]
+        assert one(nodes, "progressbar").name == "How much is done"
         if kind == "debriefing":
             visitor.press("Use my data")
         else:
             visitor.fill(RIGHT)
             visitor.press("Continue")
-    assert controls(heard["item: prior"]) == [FIRST, PERCENT, TRACK, CONTINUE, REPORT]
+    assert controls(heard["item: prior"]) == [FIRST, PERCENT, TRACK, CONTINUE, REPORT, CONTACT]
     assert one(heard["item: prior"], "slider").facts["valuetext"] == "no answer yet"
     direction = heard["practice: posterior direction"]
     assert {name for role, name in controls(direction) if role == "radio"} == {
@@ -232,7 +235,8 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
         "11: extremely likely",
     ]
     assert [name for role, name in every_field if role == "textbox"][-1] == "Anything else? (optional)"
-    assert controls(nodes_of(visitor)) == [FIRST, ("link", "Go back to the panel")]
+    page.wait_for_selector("[data-copy]:visible")
+    assert controls(nodes_of(visitor)) == [FIRST, ("button", "Copy the code"), ("link", "Go back to Prolific"), CONTACT]
 
 
 def test_errors_and_thanks_are_reported_at_once(visitor: Visitor) -> None:

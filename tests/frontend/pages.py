@@ -99,6 +99,14 @@ def fields_for(page: Page) -> dict[str, Any]:
     return given
 
 
+def shown_again(client: Client, response: Any) -> Any:
+    """The page that came back: its address is loaded, so that the back button of a browser sends nothing again."""
+    assert response.status_code == 303, response.status_code
+    page = client.get(response.headers["Location"])
+    assert page.status_code == 200
+    return page
+
+
 def send(client: Client, page: Page, slug: str = "cast", **changes: Any) -> Page:
     response = client.post(f"/s/{slug}/sitting", {**fields_for(page), **changes}, follow=True)
     return read(response.content.decode())

@@ -11,7 +11,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study
 from survey.simulator.page import Page as SimulatedPage
 from tests import cast
-from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
+from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SITTING, REPORT = "/s/cast/sitting", "/s/cast/report"
@@ -66,24 +66,23 @@ def post(client: Client, page: Any, address: str = SITTING, **data: Any) -> Any:
     return client.post(address, {**page.hidden, **data})
 
 
-def test_an_attention_check_looks_like_a_question_and_counts_as_none(client: Client) -> None:
+def test_an_attention_check_looks_like_a_question_and_is_counted_like_one(client: Client) -> None:
     cast.open_study(sitting={"items": 3, "attention_checks": [READ]})
     page = go_to(client, "item", screen="posterior")
     page = send(client, page)
     assert page.main["data-kind"] == "attention"
-    assert "One more question" in page.text and "Question 1 of" not in page.text
+    assert "Question 2 of 4" in page.text and page.tags.count("h1") == 1
     assert 'Choose "I read this" <b>here</b>.' in page.text and "<i>Neither</i>" in page.text
     response = post(client, page, read=page.value_of("I did not"))
     assert (response.status_code, response.headers["Location"]) == (303, SITTING)
-    assert "Question 2 of 3" in get(client, SITTING).text
+    assert "Question 3 of 4" in get(client, SITTING).text
     assert not AttentionAnswer.objects.get().passed
 
 
 def test_an_attention_check_without_an_answer_is_shown_again_with_what_to_do(client: Client) -> None:
     cast.open_study(sitting={"items": 3, "attention_checks": [READ]})
     page = go_to(client, "attention")
-    response = post(client, page)
-    assert response.status_code == 422
+    response = shown_again(client, post(client, page))
     assert "Choose one of the answers." in response.content.decode()
     assert not AttentionAnswer.objects.exists()
 
@@ -103,9 +102,9 @@ def test_a_scale_names_its_ends_and_several_boxes_can_be_checked(client: Client)
     boxes = [one for one in page.inputs if one["type"] == "checkbox"]
     assert [one["value"] for one in boxes] == ["A pen", "<b>Paper</b>", "None", "prefer_not_to_say"]
     assert "Prefer not to say" in page.text
-    refused = post(client, page, agree="4", tools=["A pen", "None"])
+    refused = shown_again(client, post(client, page, agree="4", tools=["A pen", "None"]))
     again = refused.content.decode()
-    assert refused.status_code == 422 and "“None” does not go together" in again
+    assert "“None” does not go together" in again
     assert 'href="#id_tools_1"' in again
     kept = [one for one in read(again).inputs if "checked" in one]
     assert [one["value"] for one in kept] == ["4", "A pen", "None"]
@@ -132,7 +131,7 @@ def test_who_is_screened_out_reads_why_and_gets_the_code_for_it(client: Client) 
     page = read(get_body(client))
     assert (page.main["data-kind"], page.main["data-outcome"]) == ("end", "screened_out")
     assert page.code.strip() == study.completion_code("screened_out")
-    assert "The study ends here" in page.text and "Please return the study at the panel" in page.text
+    assert "The study ends here" in page.text and "Please return the study on Prolific" in page.text
     assert study.completion_code("completed") not in page.text
     assert Sitting.objects.get().state == "screened_out"
 
@@ -175,25 +174,26 @@ def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(cli
 
 def test_withdrawing_is_asked_again_and_nothing_is_deleted_before(client: Client) -> None:
     page = at_choice(client)
-    response = post(client, page, my_data="withdraw")
+    response = shown_again(client, post(client, page, my_data="withdraw"))
     again = read(response.content.decode())
-    assert response.status_code == 422 and Response.objects.exists() and not DataChoice.objects.exists()
+    assert Response.objects.exists() and not DataChoice.objects.exists()
     assert (
         "Do you want us to delete all your answers?" in again.text
         and "<title>Please confirm" in response.content.decode()
     )
     assert SimulatedPage(response.content.decode()).buttons == {"my_data_confirmed": ["yes"]}
     assert again.hidden["my_data"] == "withdraw"
-    assert "Use my data" in get(client, SITTING).text, "the way back leads to the choice"
-    assert post(client, again, my_data_confirmed="no").status_code == 422
+    assert "Use my data" not in get(client, SITTING).text, "a reload asks the same"
+    assert "Use my data" in get(client, f"{SITTING}?anew=1").text, "the way back leads to the choice"
+    assert "Use my data" in get(client, SITTING).text
+    shown_again(client, post(client, again, my_data_confirmed="no"))
     assert post(client, again, my_data_confirmed="yes").status_code == 303
     assert not Response.objects.exists() and not DataChoice.objects.get().may_use
 
 
 def test_a_choice_that_was_not_made_is_asked_for_again(client: Client) -> None:
     page = at_choice(client)
-    response = post(client, page)
-    assert response.status_code == 422
+    response = shown_again(client, post(client, page))
     assert "Choose one of the two answers below." in response.content.decode()
     assert 'href="#id_my_data_1"' in response.content.decode()
 
@@ -217,8 +217,8 @@ def test_every_screen_of_an_item_and_nothing_else_offers_to_report_the_question(
 
 
 def test_a_report_is_noted_and_what_was_entered_stays(client: Client, at_prior: Any) -> None:
-    response = post(client, at_prior, REPORT, value="37", position="1", report="Two <b>options</b> are the same")
-    assert response.status_code == 200
+    sent = post(client, at_prior, REPORT, value="37", position="1", report="Two <b>options</b> are the same")
+    response = shown_again(client, sent)
     page = read(response.content.decode())
     assert "we have noted what you wrote" in page.text
     assert [one["value"] for one in page.inputs if one.get("name") == "value"] == ["37"]
@@ -231,7 +231,7 @@ def test_a_report_is_noted_and_what_was_entered_stays(client: Client, at_prior: 
 
 def test_a_double_click_is_one_report(client: Client, at_prior: Any) -> None:
     for _ in range(2):
-        assert post(client, at_prior, REPORT, position="1", report="odd").status_code == 200
+        shown_again(client, post(client, at_prior, REPORT, position="1", report="odd"))
     assert QuestionReport.objects.count() == 1
 
 
@@ -245,17 +245,16 @@ def test_a_remark_that_is_sent_with_continue_is_kept_and_the_answer_too(client: 
 
 
 def test_a_remark_that_is_too_long_keeps_what_was_entered(client: Client, at_prior: Any) -> None:
-    response = post(client, at_prior, SITTING, value="37", report="x" * 3000)
+    response = shown_again(client, post(client, at_prior, SITTING, value="37", report="x" * 3000))
     body = response.content.decode()
-    assert response.status_code == 422 and 'href="#id_report"' in body
+    assert 'href="#id_report"' in body
     assert [one["value"] for one in read(body).inputs if one.get("name") == "value"] == ["37"]
     assert not QuestionReport.objects.exists() and not Belief.objects.exists()
 
 
 def test_a_report_without_words_is_asked_for_again_with_the_field_open(client: Client, at_prior: Any) -> None:
-    response = post(client, at_prior, REPORT, value="37", position="1", report=" ")
+    response = shown_again(client, post(client, at_prior, REPORT, value="37", position="1", report=" "))
     body = response.content.decode()
-    assert response.status_code == 422
     assert 'class="report" open' in body and 'href="#id_report"' in body
     assert "Please say in a few words what is wrong." in body
     assert [one["value"] for one in read(body).inputs if one.get("name") == "value"] == ["37"]
@@ -263,7 +262,7 @@ def test_a_report_without_words_is_asked_for_again_with_the_field_open(client: C
 
 def test_a_report_from_a_tab_that_was_left_behind_shows_the_step_one_is_at(client: Client, at_prior: Any) -> None:
     send(client, at_prior)
-    response = post(client, at_prior, REPORT, value="99", position="1", report="odd")
+    response = shown_again(client, post(client, at_prior, REPORT, value="99", position="1", report="odd"))
     page = read(response.content.decode())
     assert page.form["data-screen"] == "posterior" and "we have noted" in page.text
     assert "99" not in [one.get("value") for one in page.inputs]

@@ -10,7 +10,7 @@ from survey.services.stages.lifecycle import pause_stage
 from survey.services.studies.amending import amend
 from survey.study_file.kept import forget_files
 from tests import cast
-from tests.frontend.pages import arrive, get, go_to, read, send
+from tests.frontend.pages import arrive, get, go_to, read, send, shown_again
 
 pytestmark = pytest.mark.django_db
 IDS = "?PROLIFIC_PID=person1&STUDY_ID=study1&SESSION_ID=session1"
@@ -151,9 +151,7 @@ def test_a_changed_or_foreign_person_cookie_counts_as_none(client: Client, panel
 
 def test_not_agreeing_stores_nothing_and_gives_its_own_code(client: Client, panel_study: Study) -> None:
     client.get(f"/s/cast/{IDS}")
-    response = client.post("/s/cast/consent", {"consent": "no"})
-    page = read(response.content.decode())
-    assert response.status_code == 200
+    page = read(shown_again(client, client.post("/s/cast/consent", {"consent": "no"})).content.decode())
     assert page.code.strip() == panel_study.completion_code("no_consent")
     assert "without completing" in page.text
     assert not Respondent.objects.exists() and not PanelIdentity.objects.exists()
@@ -162,8 +160,7 @@ def test_not_agreeing_stores_nothing_and_gives_its_own_code(client: Client, pane
 def test_consent_is_one_of_two_answers(client: Client) -> None:
     cast.open_study()
     client.get("/s/cast/")
-    response = client.post("/s/cast/consent", {"consent": "perhaps"})
-    assert response.status_code == 422
+    response = shown_again(client, client.post("/s/cast/consent", {"consent": "perhaps"}))
     assert "error-summary" in response.content.decode()
     assert not Respondent.objects.exists()
 
@@ -174,8 +171,8 @@ def test_nobody_agrees_to_words_that_they_have_not_read(client: Client) -> None:
     seen = read(client.get("/s/cast/consent").content.decode()).hidden["words"]
     other = [{**cast.BASE["blocks"][0], "text": "Other words.", "version": "3"}, *cast.BASE["blocks"][1:]]
     amend(study, text=cast.study_text(blocks=other), source_name="cast.toml", reason="clearer")
-    response = client.post("/s/cast/consent", {"consent": "yes", "words": seen})
-    assert response.status_code == 422 and "Please read it once more" in response.content.decode()
+    response = shown_again(client, client.post("/s/cast/consent", {"consent": "yes", "words": seen}))
+    assert "Please read it once more" in response.content.decode()
     assert not Respondent.objects.exists()
     now = read(response.content.decode()).hidden["words"]
     assert client.post("/s/cast/consent", {"consent": "yes", "words": now}).status_code == 303

@@ -23,7 +23,7 @@ MASKED = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 
 @pytest.fixture
 def study() -> Study:
-    return cast.open_study()
+    return cast.open_study(panel=cast.WITH_CODE)
 
 
 def exchange(client: Client, data: dict[str, Any], **headers: str) -> Any:

@@ -78,7 +78,7 @@ def test_a_german_study_speaks_german_to_the_end() -> None:
     cast.open_study(texts={"language": "de"})
     client = Client(headers={"Accept-Language": "en"})
     page = go_to(client, "item", screen="posterior")
-    assert "Frage 1 von 3" in page.text and "Vorhin sagten Sie" in page.text
+    assert "Frage 1 von 3" in page.text and "Ihre Antwort vorhin" in page.text
     assert 'lang="de"' in client.get("/s/cast/sitting").content.decode()
 
 

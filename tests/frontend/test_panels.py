@@ -59,7 +59,7 @@ def test_the_panels_own_parameters_let_people_in_and_leave_the_address(client: C
 
 def test_each_outcome_leads_to_its_own_address_and_else_to_the_common_one(client: Client, panel_study: Study) -> None:
     client.get(ENTRANCE)
-    declined = client.post("/s/cast/consent", {"consent": "no"}).content.decode()
+    declined = client.post("/s/cast/consent", {"consent": "no"}, follow=True).content.decode()
     assert f'href="https://panel.example/no?c={panel_study.completion_code("no_consent")}"' in declined
     page = go_to(client, "checks")
     for _attempt in range(2):

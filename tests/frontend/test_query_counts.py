@@ -69,6 +69,7 @@ def test_every_page_takes_as_many_statements_as_are_committed(query_counts: Quer
     count("GET welcome, newcomer", partial(Client().get, "/s/cast/"))
     count("GET consent", partial(client.get, "/s/cast/consent"))
     count("POST consent, no", partial(client.post, "/s/cast/consent", {"consent": "no"}))
+    count("GET consent, no", partial(client.get, "/s/cast/consent?again=declined"))
     count("POST consent", partial(client.post, "/s/cast/consent", {"consent": "yes"}))
     count("GET welcome, again", partial(client.get, "/s/cast/"))
     count("POST resume", partial(client.post, "/s/cast/resume"))

@@ -13,7 +13,7 @@ from survey.models import Assignment, Respondent, Sitting, Study
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.stages.lifecycle import close_stage
 from tests import cast
-from tests.frontend.pages import arrive, fields_for, get, go_to, read, send
+from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SITTING = "/s/cast/sitting"
@@ -21,7 +21,7 @@ SITTING = "/s/cast/sitting"
 
 @pytest.fixture
 def study() -> Study:
-    return cast.open_study()
+    return cast.open_study(panel=cast.WITH_CODE)
 
 
 def test_a_respondent_walks_from_the_welcome_to_the_code(client: Client, study: Study) -> None:
@@ -128,9 +128,7 @@ def test_consenting_in_two_tabs_makes_one_sitting(client: Client, study: Study) 
 @pytest.mark.parametrize("value", ["-1", "101", "sixty", "", "60.5", "1e2", "9" * 5000])
 def test_a_number_that_is_none_is_refused_and_kept_for_correction(client: Client, study: Study, value: str) -> None:
     page = go_to(client, "item", screen="prior")
-    response = client.post(SITTING, {**fields_for(page), "value": value})
-    body = response.content.decode()
-    assert response.status_code == 422
+    body = shown_again(client, client.post(SITTING, {**fields_for(page), "value": value})).content.decode()
     assert 'class="error-summary"' in body and 'href="#id_value"' in body and 'id="id_value_error"' in body
     assert "There is a problem" in body
     (entered,) = [i for i in read(body).inputs if i["name"] == "value"]
@@ -139,11 +137,45 @@ def test_a_number_that_is_none_is_refused_and_kept_for_correction(client: Client
     assert not Belief.objects.exists()
 
 
+def test_what_came_back_survives_a_reload_and_goes_with_the_next_answer(client: Client, study: Study) -> None:
+    page = go_to(client, "item", screen="prior")
+    first = shown_again(client, client.post(SITTING, {**fields_for(page), "value": "101"}))
+    again = client.get(SITTING)
+    for shown in (first, again):
+        assert "The highest answer is 100." in shown.content.decode()
+    held = client.cookies["hunch_returned"]
+    assert held["httponly"] and held["path"] == SITTING and "101" not in held.value
+    accepted = client.post(SITTING, fields_for(read(again.content.decode())))
+    assert accepted.cookies["hunch_returned"].value == ""
+    assert "There is a problem" not in client.get(SITTING).content.decode()
+
+
+def test_what_came_back_is_shown_for_its_own_step_and_to_its_own_person_alone(client: Client, study: Study) -> None:
+    page = go_to(client, "item", screen="prior")
+    client.post(SITTING, {**fields_for(page), "value": "101"})
+    held = client.cookies["hunch_returned"].value
+    send(client, page)
+    client.cookies["hunch_returned"] = held
+    assert "There is a problem" not in client.get(SITTING).content.decode()
+    other = Client()
+    go_to(other, "item", screen="prior")
+    for spoilt in (held, held[:-3], "x"):
+        other.cookies["hunch_returned"] = spoilt
+        assert "There is a problem" not in other.get(SITTING).content.decode()
+
+
+def test_what_is_too_long_for_a_cookie_comes_back_in_the_reply(client: Client, study: Study) -> None:
+    page = go_to(client, "form")
+    remark = "".join(chr(0x4E00 + 7 * place) for place in range(1900))  # Text that cannot be packed.
+    response = client.post(SITTING, {**page.hidden, "age": "7", "use": "often", "remark": remark})
+    assert response.status_code == 422 and "hunch_returned" not in response.cookies
+    assert remark in response.content.decode() and "from 18 to" in response.content.decode()
+
+
 def test_a_check_left_open_is_refused_and_the_other_one_stays_chosen(client: Client, study: Study) -> None:
     page = send(client, arrive(client))
     response = client.post(SITTING, {**page.hidden, "first_check": "2"})
-    refused = read(response.content.decode())
-    assert response.status_code == 422
+    refused = read(shown_again(client, response).content.decode())
     assert [(i["name"], i["value"]) for i in refused.inputs if "checked" in i] == [("first_check", "2")]
     assert Sitting.objects.get().check_attempts.count() == 0
 
@@ -151,7 +183,7 @@ def test_a_check_left_open_is_refused_and_the_other_one_stays_chosen(client: Cli
 def test_a_form_field_out_of_range_is_refused_with_what_was_entered(client: Client, study: Study) -> None:
     page = go_to(client, "form")
     response = client.post(SITTING, {**page.hidden, "age": "7", "use": "often", "remark": "<b>hm</b>"})
-    assert response.status_code == 422
+    response = shown_again(client, response)
     body = response.content.decode()
     assert 'value="7"' in body and "&lt;b&gt;hm&lt;/b&gt;" in body and "from 18 to 99" in body
 
@@ -334,3 +366,17 @@ def test_the_last_place_taken_meanwhile_is_reported_with_its_own_code(client: Cl
     page = send(client, page)
     assert page.main["data-outcome"] == "study_full"
     assert page.code.strip() == study.completion_code("study_full")
+
+
+def test_no_code_is_shown_where_nobody_asks_for_one(client: Client) -> None:
+    cast.open_study()
+    page = go_to(client, "end")
+    assert page.main["data-outcome"] == "completed" and page.code == ""
+    assert "completion code" not in page.text and "button" not in page.tags
+
+
+def test_the_code_has_a_button_that_copies_it(client: Client, study: Study) -> None:
+    page = go_to(client, "end")
+    body = client.get(SITTING).content.decode()
+    assert "frontend/copy.js" in body and 'data-copy="Copied" hidden>Copy the code</button>' in body
+    assert page.code == study.completion_code("completed")

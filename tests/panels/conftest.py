@@ -10,6 +10,8 @@ from django.core.cache import cache
 from survey.panels.prolific import client
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 
+from .prolific_contract import STUDY_MOVES, SUBMISSION_MOVES, Keeper
+
 
 @pytest.fixture(scope="session")
 def signing_key() -> RSAPrivateKey:
@@ -24,9 +26,46 @@ def fake(settings: Any, monkeypatch: pytest.MonkeyPatch, signing_key: RSAPrivate
     monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
     panel = FakeProlific(seed=11)
     panel._key = signing_key
+    keeper = held_to_the_contract(panel, monkeypatch)
     with FakeServer(panel):
         settings.HUNCH_PROLIFIC_URL = panel.url
         settings.HUNCH_PROLIFIC_TOKEN = panel.token
         settings.HUNCH_PROLIFIC_WEBHOOK_SECRET = panel.secret
         yield panel
     cache.clear()
+    assert not keeper.faults, "what was sent or answered is not what Prolific takes or answers"
+
+
+def held_to_the_contract(panel: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> Keeper:
+    """Everything that goes to this fake, and everything that it says, is compared with `prolific_contract`."""
+    keeper = Keeper()
+    answer, move, sign_webhook, sign = panel.answer, panel._move, panel.sign_webhook, panel.sign
+
+    def answered(method: str, target: str, *, token: str, body: bytes = b"") -> Any:
+        states = {key: study["status"] for key, study in panel.studies.items()}
+        found = answer(method, target, token=token, body=body)
+        if "key_set" not in vars(panel) or not target.startswith("/.well-known"):  # Else a test has broken the keys.
+            keeper.look_at_call(method, target, body, found[0], found[2])
+        for key, was in states.items():
+            keeper.look_at_move("study", was, panel.studies[key]["status"], STUDY_MOVES)
+        return found
+
+    def moved(submission: dict[str, Any], status: str) -> None:
+        keeper.look_at_move("submission", submission["status"], status, SUBMISSION_MOVES)
+        move(submission, status)
+
+    def signed_event(body: bytes, *, event_id: str) -> Any:
+        if event_id.startswith(f"event-{panel.seed}-"):  # Tests make others.
+            keeper.look_at_event(body)
+        return sign_webhook(body, event_id=event_id)
+
+    def signed(values: Any, *, audience: str, **claims: Any) -> str:
+        token = sign(values, audience=audience, **claims)
+        if not claims and str(audience).startswith("http"):  # Tests make wrong ones.
+            keeper.look_at_token(token)
+        return token
+
+    for name, seen in (("answer", answered), ("_move", moved), ("sign_webhook", signed_event), ("sign", signed)):
+        monkeypatch.setattr(panel, name, seen)
+    panel.keeper = keeper  # type: ignore[attr-defined] - for tests of answers that Prolific never gives
+    return keeper

@@ -732,6 +732,8 @@ def test_a_request_of_which_nobody_knows_is_never_made_again_and_a_person_looks(
     reconciliation.ask_back(unfinished)
     assert reconciliation.ask_back(unfinished) == 0 and max(requests(fake)) == 1
     panel.passes()
+    for row in fake.submissions.values():
+        row["return_requested"] = None  # A panel that does not say whether it asked.
     read_posting(unfinished)
     (looked,) = reconciliation.reconcile(unfinished).to(Action.LOOK)
     assert "a return was asked for at" in looked.why and "look there whether the request arrived" in looked.why
@@ -902,5 +904,8 @@ def test_an_approval_is_stored_before_the_panel_is_asked_and_may_be_repeated(
     with pytest.raises(Killed):
         reconciliation.approve_finished(fresh())
     assert Submission.objects.get().approved_at is not None
+    assert reconciliation.approve_finished(fresh()) == 0, "a reading says first whether it was done"
+    panel.passes()
+    read_posting(fresh())
     assert reconciliation.approve_finished(fresh()) == 1
     assert status_at(fake) == Submission.objects.get().status == "APPROVED"

@@ -199,7 +199,7 @@ def test_a_slow_panel_blocks_two_threads_and_no_more(study: Study, monkeypatch: 
     let_go.set()
     for thread in threads:
         thread.join(30)
-    assert sum(result == lookups.Verdict.SENT for result in results) == 2
+    assert results.count(lookups.LookedUp(lookups.Verdict.SENT)) == 2
     refused = [result for result in results if isinstance(result, EntryRefused)]
     assert {(one.code, one.status, one.retry_after) for one in refused} == {("entry_not_checked", 503, lookups.SOON)}
     assert lookups._running._value == 2, "all threads were released"

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelIds, PanelUnreachable, SubmissionAtPanel
+from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Sitting
@@ -255,7 +255,11 @@ def test_one_that_cannot_be_approved_does_not_stop_the_others(
                 raise PanelUnreachable("no")
             return approve(submission)
 
+        def together(submissions: Any) -> None:
+            raise PanelRefused("one of them is not possible")
+
         monkeypatch.setattr(client, "approve", sometimes)
+        monkeypatch.setattr(client, "approve_all", together)
         with pytest.raises(PanelUnreachable):
             reconciliation.approve_finished(posting, client=client)
     assert [fake.submissions[place["id"]]["status"] for place in places] == [

@@ -127,7 +127,7 @@ def test_a_study_goes_from_its_draft_to_paid_bonuses(toys: ToyServer, client: Cl
 
     shown = command("reconcile", study.slug, "--approve", "--ask-back")
     assert "approved: 1" in shown and "asked for a return: 1" in shown
-    assert (finishes["mood"], gives_up.get("asked"), finishes.get("asked")) == ("thanked", True, None)
+    assert (finishes["mood"], gives_up.get("asked"), finishes.get("asked")) == ("thanked", "not finished", None)
     assert "asked for a return: 0" in command("reconcile", study.slug, "--ask-back"), "each person once"
 
     assert "finished after the panel's time was over" in command("pay_bonuses", study.slug)

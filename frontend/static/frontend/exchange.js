@@ -1,5 +1,7 @@
 // Sends an answer and takes the next page in one exchange, in place of loading a document. What was typed stays until the
-// server has said that it is stored. Pages also work without this script: their form is then sent as any form is.
+// server has said that it is stored. A page whose scripts were written for a document of their own (data-exchange =
+// "document") is sent in the same way, and the next page is then loaded. Pages also work without this script: their form is
+// then sent as any form is.
 "use strict";
 (() => {
   if (!window.fetch || !window.DOMParser || !window.AbortController) return;
@@ -16,15 +18,18 @@
     return fields;
   };
 
+  const isDocument = (form) => form.getAttribute("data-exchange") === "document";
+
   // The reply and its text. Throws if the answer may not have arrived.
-  const exchange = async (address, fields) => {
+  const exchange = async (address, fields, whole) => {
     const controller = new AbortController();
     const timer = setTimeout(() => controller.abort(), PATIENCE);
     try {
       const reply = await fetch(address, {
         method: "POST",
         body: fields,
-        headers: { [HEADER]: "1" },
+        headers: whole ? {} : { [HEADER]: "1" },
+        redirect: whole ? "manual" : "follow",
         credentials: "same-origin",
         signal: controller.signal,
       });
@@ -44,9 +49,19 @@
     if (number !== null && number !== current) location.reload(); // The page shows where the sitting is.
   });
 
+  // The page of the same step once more, with what is to be corrected, takes the place of the one that was sent.
+  const isSame = (page) => {
+    const [before, after] = [document, page].map((one) => one.querySelector("main").getAttribute("data-step"));
+    return before !== null && before === after;
+  };
+
   const show = (page, address, began) => {
-    current += 1;
-    history.pushState({ hunchPage: current }, "", address);
+    if (isSame(page)) {
+      history.replaceState({ hunchPage: current }, "", address);
+    } else {
+      current += 1;
+      history.pushState({ hunchPage: current }, "", address);
+    }
     const known = new Set([...document.querySelectorAll("script[src]")].map((script) => script.src));
     const wanted = [...page.querySelectorAll("script[src]")].map((script) => new URL(script.getAttribute("src"), address).href);
     document.title = page.title;
@@ -68,8 +83,17 @@
     document.dispatchEvent(new CustomEvent("hunch:page", { detail: { began } }));
   };
 
+  const sendPlainly = (form, button) => {
+    form.removeAttribute("data-exchange");
+    document.dispatchEvent(new CustomEvent("hunch:unsent")); // So that it counts as not sent yet.
+    form.requestSubmit(button);
+  };
+
   const send = async (form, button) => {
-    const address = new URL(form.getAttribute("action"), location.href).href;
+    const home = new URL(form.getAttribute("action"), location.href).href;
+    // A remark on the question has an address of its own.
+    const own = button && button.getAttribute("formaction");
+    const address = own ? new URL(own, location.href).href : home;
     const began = performance.now();
     const notice = document.getElementById("unsent");
     const main = document.querySelector("main");
@@ -79,7 +103,7 @@
     notice.hidden = true;
     let reply, text;
     try {
-      [reply, text] = await exchange(address, fieldsOf(form, button));
+      [reply, text] = await exchange(address, fieldsOf(form, button), isDocument(form));
     } catch {
       busy = false;
       main.removeAttribute("aria-busy");
@@ -90,16 +114,20 @@
       return;
     }
     busy = false;
+    if (reply.type === "opaqueredirect") {
+      location.assign(home);
+      return;
+    }
     const page = new DOMParser().parseFromString(text, "text/html");
     const next = page.getElementById("step-form");
     if (new URL(reply.url).pathname !== new URL(address).pathname) {
       location.assign(reply.url);
-    } else if (!page.querySelector("main")) {
-      HTMLFormElement.prototype.submit.call(form); // Not one of our pages: the browser shows what it is.
-    } else if (next && !next.hasAttribute("data-exchange")) {
-      location.assign(address); // Its scripts were written for a document of their own.
+    } else if (isDocument(form) || !page.querySelector("main")) {
+      sendPlainly(form, button); // Not one of our pages: the browser shows what it is.
+    } else if (next && isDocument(next)) {
+      location.assign(home);
     } else {
-      show(page, address, began);
+      show(page, home, began);
     }
   };
 
@@ -107,7 +135,6 @@
     const { target: form, submitter: button } = event;
     if (event.defaultPrevented || !form.hasAttribute("data-exchange")) return;
     if (!("submitter" in event)) return; // An older browser: it would not say which button was pressed.
-    if (button && button.hasAttribute("formaction")) return; // A remark on the question, which stays as it is.
     event.preventDefault();
     if (!busy) send(form, button);
   });

@@ -54,6 +54,7 @@ COLUMNS = (
                 f"{kind}_changes",
                 "number",
                 "How often the number was set, the first time included; empty where no script ran.",
+                whole=True,
             ),
         )
     ),

@@ -1,6 +1,7 @@
 """What the screens ask for. Nothing is prefilled unless the study asks for it: an untouched answer is refused."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
@@ -20,20 +21,36 @@ MOST_CHANGES = 10_000
 TYPED = {str(entry) for entry in Belief.Entry} - {"", str(Belief.Entry.BUTTON)}
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What stands at a track: words at its ends, and the earlier number where there is one."""
+
+    low: Any
+    high: Any
+    earlier: int | None = None
+
+
+LIKELY = (gettext_lazy("certainly not"), gettext_lazy("certainly"))
+SURE = (gettext_lazy("not sure at all"), gettext_lazy("completely sure"))
+
+
 class NumberInput(forms.TextInput):
     """A number field that a script joins to a track. Without scripts only the field is shown."""
 
     template_name = "belief_update/number.html"
 
-    def __init__(self, *, shown_with: str = "", prefilled: bool = False) -> None:
+    def __init__(self, *, shown_with: str = "", prefilled: bool = False, scale: Scale | None = None) -> None:
         """
         Args:
-            shown_with: radio buttons; the number is asked for only with their "lower" and "higher".
+            shown_with: radio buttons; the number is asked for only with their "lower" and "higher", and the track is
+                cut to them.
             prefilled: whether the number that is filled in at the start may be left as it is.
+            scale: None shows the plain track of the first edition.
         """
         super().__init__(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"})
         self.shown_with = shown_with
         self.prefilled = prefilled
+        self.scale = scale
         self.facts: Mapping[str, str] = {}
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Any:
@@ -45,6 +62,7 @@ class NumberInput(forms.TextInput):
         context["widget"] |= {
             "shown_with": self.shown_with,
             "prefilled": self.prefilled,
+            "scale": self.scale,
             "facts": self.facts,
             "on_track": _whole(str(context["widget"]["value"] or "").strip(), most=100),
         }
@@ -70,7 +88,7 @@ class PercentField(forms.IntegerField):
             widget=widget,
             error_messages={
                 "required": gettext_lazy("Enter a number from 0 to 100."),
-                "invalid": gettext_lazy("Enter a whole number from 0 to 100, for example 62."),
+                "invalid": gettext_lazy("Enter a whole number from 0 to 100."),
                 "min_value": gettext_lazy("The lowest answer is 0. Enter a number from 0 to 100."),
                 "max_value": gettext_lazy("The highest answer is 100. Enter a number from 0 to 100."),
             },
@@ -145,12 +163,22 @@ class KeepForm(BeliefForm):
             self.add_error("value", _("Enter a number from 0 to 100, or choose that your answer stays."))
 
 
-def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[BeliefForm]:
+def prior_form(*, edition: int) -> type[BeliefForm]:
+    """The form for the first number, in the active language."""
+    if edition == 1:
+        return BeliefForm
+    label = _("Your answer in percent, from 0 to 100")
+    return _form(BeliefForm, -1, value=PercentField(label=label, widget=NumberInput(scale=Scale(*LIKELY))))
+
+
+def posterior_form(*, mode: str, earlier: int, order: Sequence[str], edition: int = 2) -> type[BeliefForm]:
     """The form for the second number, in the active language.
 
     Args:
         order: the order in which the directions are shown.
+        edition: the first one has a plain track, and offers directions in which there is no number.
     """
+    scale = None if edition == 1 else Scale(*LIKELY, earlier=earlier)
     again = _("Your answer now in percent, from 0 to 100")
     if mode == "direction":
         number = {"number": earlier}
@@ -160,6 +188,10 @@ def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[Bel
             "higher": _("Higher than %(number)d %%") % number,
         }
         choose = _("Choose one of the three answers.")
+        if edition > 1:
+            nowhere = {0: "lower", 100: "higher"}.get(earlier)
+            order = [direction for direction in order if direction != nowhere]
+            choose = _("Choose one of the answers.")
         return _form(
             DirectionForm,
             earlier,
@@ -172,7 +204,7 @@ def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[Bel
             value=PercentField(
                 label=_("If it changed: your new number in percent, from 0 to 100"),
                 required=False,
-                widget=NumberInput(shown_with="direction"),
+                widget=NumberInput(shown_with="direction", scale=scale),
             ),
         )
     if mode == "keep_button":
@@ -180,14 +212,15 @@ def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[Bel
         return _form(
             KeepForm,
             earlier,
-            value=PercentField(label=again, required=False, widget=NumberInput()),
+            value=PercentField(label=again, required=False, widget=NumberInput(scale=scale)),
             keep=forms.ChoiceField(label=stays, choices=[(KEEP, stays)], required=False, widget=KeepButton),
         )
     if mode == "prefilled":
-        return _form(
-            BeliefForm, earlier, value=PercentField(label=again, widget=NumberInput(prefilled=True), initial=earlier)
-        )
-    return BeliefForm
+        filled_in = NumberInput(prefilled=True, scale=scale)
+        return _form(BeliefForm, earlier, value=PercentField(label=again, widget=filled_in, initial=earlier))
+    if edition == 1:
+        return BeliefForm
+    return _form(BeliefForm, earlier, value=PercentField(label=again, widget=NumberInput(scale=scale)))
 
 
 def explanation_form(*, required: bool, characters: int) -> type[forms.Form]:
@@ -209,7 +242,7 @@ def explanation_form(*, required: bool, characters: int) -> type[forms.Form]:
     )
 
 
-def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
+def own_answer_form(*, question: str, confidence: bool, edition: int = 2) -> type[forms.Form]:
     """One of the letters if the question has options, else a few words."""
     options = options_of(question)
     fields: dict[str, forms.Field] = {}
@@ -233,7 +266,8 @@ def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
         )
     if confidence:
         fields["confidence"] = PercentField(
-            label=_("How sure are you that your own answer is right? In percent, from 0 to 100"), widget=NumberInput()
+            label=_("How sure are you that your own answer is right? In percent, from 0 to 100"),
+            widget=NumberInput(scale=None if edition == 1 else Scale(*SURE)),
         )
     return type("TargetAnswerForm", (forms.Form,), dict(fields))
 

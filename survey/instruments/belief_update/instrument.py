@@ -26,6 +26,7 @@ from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .screens import PRIOR
 
 QUESTIONS = ("target", "evidence")
 POOLS = "survey.instruments.belief_update.reports.pools"
@@ -192,6 +193,13 @@ class BeliefUpdate(Instrument):
         both = [(pairs[item.pk].target, pairs[item.pk].evidence) for item in items]
         return [tuple(question for question in pair if question is not None) for pair in both]
 
+    def questions_seen(self, items: Sequence[Item], screens: Sequence[str]) -> list[tuple[Question, ...]]:
+        # The evidence comes after the prior.
+        return [
+            questions[:1] if screen == PRIOR else questions
+            for questions, screen in zip(self.questions_of(items), screens, strict=True)
+        ]
+
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         both = [(item.pair.target_id, item.pair.evidence_id) for item in items]
         return [tuple(key for key in pair if key is not None) for pair in both]
@@ -229,7 +237,9 @@ class BeliefUpdate(Instrument):
         """The form in which this person sees this item, by the study file that their sitting began with."""
         config = self.study.as_of(assignment.sitting.study_sha256)
         levels = assignment.levels() if config.conditions else {}
-        return variants.of_assignment(assignment, self.options_under(config, levels), levels)
+        # Most studies name nobody, and need no config in the language of the pages.
+        name = assignment.sitting.shown_config.texts.answerer if config.texts.answerer is not None else None
+        return variants.of_assignment(assignment, self.options_under(config, levels), levels, name)
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.EXPLANATION:

@@ -4,9 +4,10 @@ from django.db import models
 from django.db.models import F, Q
 
 from survey.models import Item, ModelAnswer, Question, Response
+from survey.models.quick import QuickRows
 
 
-class Pair(models.Model):
+class Pair(QuickRows):
     """(ordered evidence, target question). Without evidence it is a re-asking control."""
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="pair", primary_key=True)
@@ -41,7 +42,7 @@ class Pair(models.Model):
         return self.item.key
 
 
-class Belief(models.Model):
+class Belief(QuickRows):
     """One stated probability, in percentage points, and how it was given."""
 
     class Kind(models.TextChoices):
@@ -104,6 +105,23 @@ class Explanation(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+
+class ReasonCode(models.Model):
+    """What one coder said of one reason. `coder` is the name of the file that brought it."""
+
+    explanation = models.ForeignKey(Explanation, on_delete=models.CASCADE, related_name="codes")
+    coder = models.CharField(max_length=60)
+    code = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["explanation", "coder"], name="one_code_a_coder_and_reason"),
+            models.CheckConstraint(condition=~Q(coder="") & ~Q(code=""), name="reason_code_not_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.coder}: {self.code}"
 
 
 class TargetAnswer(models.Model):

@@ -13,7 +13,7 @@ AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
 SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'
 
 # The options of studies created before these options existed: their pages must stay as people saw them.
-OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid"}
+OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid", "edition": 1}
 # What a condition may change. Not the threshold, since there is one label, and nothing that decides on the items.
 BY_CONDITION = frozenset(
     {
@@ -48,6 +48,7 @@ class BeliefUpdateOptions(Options):
     explanation_characters: int = Field(default=1000, ge=1, le=5000, description="The longest explanation.")
     own_answer: bool = Field(default=False, description="Whether people answer the target question themselves.")
     confidence: bool = Field(default=False, description="Whether they say how sure they are of their own answer.")
+    edition: Literal[1, 2] = Field(default=2, description="Which edition of the pages' own words and slider is shown.")
 
     @model_validator(mode="before")
     @classmethod

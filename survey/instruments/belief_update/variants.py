@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from survey.services.base.seeds import derive
+from survey.study_file import AnswererConfig
 
 from .forms import DIRECTIONS
 from .options import BeliefUpdateOptions
@@ -21,10 +22,16 @@ ANSWERERS = ("model", "ai_or_person")
 SEEDS = 2**53  # `derive` gives seeds below this, all equally likely.
 
 
-def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels: Mapping[str, str]) -> Setting:
+def of_assignment(
+    assignment: "Assignment",
+    options: BeliefUpdateOptions,
+    levels: Mapping[str, str],
+    name: AnswererConfig | None = None,
+) -> Setting:
     """
     Args:
         options: already changed by the conditions' levels.
+        name: what the study calls whoever answers, if it does, in the language of the sitting.
     """
     sitting, seed = assignment.sitting, assignment.slot.stage.seed
     drawn = derive(seed, "explanation", sitting.public_id.hex, assignment.position)
@@ -33,6 +40,7 @@ def of_assignment(assignment: "Assignment", options: BeliefUpdateOptions, levels
         order=order_of(sitting, seed=seed),
         language=sitting.language,
         explained=drawn < options.explanation_share * SEEDS,
+        name=name,
     )
 
 
@@ -43,6 +51,7 @@ def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
         order=order_of(sitting, seed=sitting.stage.seed),
         language=sitting.language,
         explained=options.explanation_share > 0,
+        name=sitting.shown_config.texts.answerer,
     )
 
 

@@ -91,8 +91,10 @@ class Command(HunchCommand):
             minimum = "" if pay.minimum is None else f"; the panel's minimum is {pay.minimum / 100:.2f}"
             self.stdout.write(f"pay: {pay.an_hour / 100:.2f} {pay.currency} an hour{minimum}")
         if cost := found.cost:
+            screen_outs = f", at most {cost.screen_outs / 100:.2f} for screen-outs" if cost.screen_outs else ""
             self.stdout.write(
-                f"cost: {cost.people} people, {cost.rewards / 100:.2f} in rewards and {cost.fee / 100:.2f} in fees, "
+                f"cost: {cost.people} people, {cost.rewards / 100:.2f} in rewards{screen_outs} and "
+                f"{cost.fee / 100:.2f} in fees, "
                 f"{cost.total / 100:.2f} {cost.currency} in all"
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )

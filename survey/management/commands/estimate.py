@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -407,7 +408,7 @@ def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "")
         yield [*before, "naive", "", "", "", *_values(figure.naive), "", "", ""]
     for other in beside.beside(figure):
         values = _values(other.estimate)
-        values[2:4] = other.interval
+        values[2:4] = map(_known, other.interval)
         yield [*before, other.kind, "", "", "", *values, "", "", other.note]
     for stage in figure.stages:
         yield [
@@ -422,13 +423,18 @@ def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "")
         ]
 
 
+def _known(value: float) -> float | str:
+    """Empty where it is not known, as with one person alone."""
+    return "" if math.isnan(value) else value
+
+
 def _values(estimate: Estimate | None) -> list[Any]:
     if estimate is None:
         return [""] * 12
     return [
         estimate.value,
-        estimate.standard_error,
-        *(estimate.interval if estimate.has_interval else ("", "")),
+        _known(estimate.standard_error),
+        *map(_known, estimate.interval),
         estimate.method,
         estimate.degrees_of_freedom,
         estimate.n,

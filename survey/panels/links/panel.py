@@ -31,7 +31,7 @@ class Links(Panel):
         return links.ids_of_link(study, token) if token else None
 
     def how_to_enter(self) -> str:
-        return _("This study is entered by a link of your own. Please open it once more; your place is kept.")
+        return _("This study is opened by a link of your own. Please open the link that you were sent.")
 
     def admit(self, study: Study, ids: PanelIds, *, now: datetime) -> None:
         links.use_link(study, ids, now=now)

@@ -15,16 +15,25 @@ from survey.contracts.panels import (
     PanelClient,
     PanelError,
     PostingAtPanel,
+    ReturnReason,
     SubmissionAtPanel,
 )
 from survey.models import Posting
 
 from . import events
 from .client import NOT_CONFIGURED, ProlificClient, is_configured, open_client
-from .drafts import FACTS, draft_body
+from .drafts import FACTS, PAYS_SCREEN_OUTS, draft_body
 from .statuses import in_one_spelling
 
-DID_NOT_FINISH = "Did not finish study"  # One of the panel's own reasons.
+# The panel's own reasons where it has one; any other text is shown as it is.
+# https://docs.prolific.com/api-reference/submissions/request-submission-return
+RETURN_REASONS = {
+    ReturnReason.NOT_FINISHED: "Did not finish study.",
+    ReturnReason.NO_CONSENT: "Withdrew consent.",
+    ReturnReason.FAILED_CHECKS: "The questions about the instructions were not answered correctly.",
+    ReturnReason.STUDY_FULL: "All places of the study were taken.",
+    ReturnReason.SCREENED_OUT: "This study looks for people in another situation.",
+}
 APPROVED, REJECTED = "APPROVED", "REJECTED"
 
 
@@ -36,6 +45,7 @@ class ProlificAccount(PanelClient):
     """
 
     bonuses_at_once = 200
+    approvals_at_once = 1000
     rejection_categories = (
         "TOO_QUICKLY",
         "TOO_SLOWLY",
@@ -98,6 +108,7 @@ class ProlificAccount(PanelClient):
             places=_whole(row.get("total_available_places")),
             reward=_whole(row.get("reward")),
             minutes=_whole(row.get("estimated_completion_time")),
+            screen_outs=_screen_outs(entries),
             codes=frozenset(str(entry["code"]) for entry in entries if isinstance(entry, Mapping) and "code" in entry),
             facts=self.facts(row),
         )
@@ -133,12 +144,15 @@ class ProlificAccount(PanelClient):
     def approve(self, submission: str) -> str:
         return in_one_spelling(self.api.approve(submission).get("status") or APPROVED)
 
+    def approve_all(self, submissions: Sequence[str]) -> None:
+        self.api.approve_all(submissions)
+
     def reject(self, submission: str, *, category: str, message: str) -> str:
         row = self.api.reject(submission, category=category, message=message)
         return in_one_spelling(row.get("status") or REJECTED)
 
-    def ask_to_return(self, submission: str) -> None:
-        self.api.request_return(submission, [DID_NOT_FINISH])
+    def ask_to_return(self, submission: str, why: ReturnReason) -> None:
+        self.api.request_return(submission, [RETURN_REASONS[why]])
 
     # Bonuses
 
@@ -163,6 +177,15 @@ class ProlificAccount(PanelClient):
         return events.subject_of(kind)
 
 
+def _screen_outs(codes: Sequence[Any]) -> int | None:
+    """What the codes may pay to people who are screened out; None if no code pays them."""
+    actions = [action for entry in codes if isinstance(entry, Mapping) for action in entry.get("actions") or ()]
+    found = [action for action in actions if isinstance(action, Mapping) and action.get("action") == PAYS_SCREEN_OUTS]
+    if not found:
+        return None
+    return sum((_whole(one.get("fixed_screen_out_reward")) or 0) * (_whole(one.get("slots")) or 0) for one in found)
+
+
 def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
     code = str(row.get("study_code") or row.get("entered_code") or "")
     return SubmissionAtPanel(
@@ -172,6 +195,8 @@ def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
         posting=external_id or str(row.get("study_id") or ""),
         status=in_one_spelling(row.get("status")),
         code=code,
+        parent=str(row.get("parent_study_id") or ""),
+        asked_back_at=_time(row.get("return_requested")),
         started_at=_time(row.get("started_at")),
         completed_at=_time(row.get("completed_at")),
         seconds=_whole(row.get("time_taken")),

@@ -111,6 +111,11 @@ class ProlificClient:
     def approve(self, submission: str) -> dict[str, Any]:
         return self._decide(submission, {"action": "APPROVE"}, "approve a submission", repeat=True)
 
+    def approve_all(self, submissions: Sequence[str]) -> None:
+        body = {"submission_ids": list(submissions)}
+        path = "/api/v1/submissions/bulk-approve/"
+        self._call("POST", path, "approve submissions", json=body, repeat=True, empty=True)
+
     def reject(self, submission: str, *, category: str, message: str) -> dict[str, Any]:
         body = {"action": "REJECT", "rejection_category": category, "message": message}
         return self._decide(submission, body, "reject a submission", repeat=False)
@@ -147,6 +152,18 @@ class ProlificClient:
         return self._call("GET", "/.well-known/study/jwks.json", "read the signing keys", repeat=True)
 
     # Webhooks
+
+    def webhook_secret(self, workspace: str) -> str:
+        """The secret that signs the workspace's webhooks; empty if it has none."""
+        what = "read the webhook secret"
+        found = self._call("GET", "/api/v1/hooks/secrets/", what, params={"workspace_id": workspace}, repeat=True)
+        values = [str(row["value"]) for row in _rows(found, what) if row.get("value")]
+        return values[-1] if values else ""
+
+    def subscriptions(self, workspace: str) -> Iterator[dict[str, Any]]:
+        """The workspace's subscriptions that are switched on."""
+        query = {"workspace_id": workspace, "is_enabled": "true", "limit": PAGE_SIZE}
+        return self._pages("/api/v1/hooks/subscriptions/", query, "list the webhook subscriptions")
 
     def new_webhook_secret(self, workspace: str) -> str:
         """Make a new secret that signs the workspace's webhooks from now on; the previous one stops working."""
@@ -320,9 +337,21 @@ def _reason(response: httpx.Response, *, explain: bool) -> str:
     if code:
         reason += f" (error {code})"
     if explain:
-        words = detail if isinstance(detail, str) else title if isinstance(title, str) else ""
+        words = "; ".join(_sentences(detail)) or (title if isinstance(title, str) else "")
         reason += f": {words[:500]}" if words else ""
     return reason
+
+
+def _sentences(detail: Any, name: str = "") -> Iterator[str]:
+    """The texts of an error's detail: one text, a list of them, or texts by the name of a field, to any depth."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            yield from _sentences(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(detail, list):
+        for value in detail:
+            yield from _sentences(value, name)
+    elif isinstance(detail, str | int | float) and detail != "":
+        yield f"{name}: {detail}" if name else str(detail)
 
 
 def is_configured() -> bool:

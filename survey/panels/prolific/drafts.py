@@ -1,11 +1,14 @@
 """What Prolific is sent for a draft: the study file in Prolific's own words."""
 
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext_lazy
 
 from survey.models import CompletionCode, Posting, Study
+from survey.study_file import FilterConfig
 
 Outcome = CompletionCode.Outcome
 CODE_TYPES = {
@@ -21,10 +24,14 @@ RETURN_REASONS = {
     Outcome.STUDY_FULL: gettext_lazy("All places of the study were taken."),
     Outcome.SCREENED_OUT: gettext_lazy("This study looks for people in another situation."),
 }
+PAYS_SCREEN_OUTS = "FIXED_SCREEN_OUT_PAYMENT"
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter against people of earlier studies.
 DEVICES = ("desktop", "tablet", "mobile")
 # Whom Prolific may send, and for what pay.
-FACTS = ("filters", "device_compatibility", "total_available_places", "estimated_completion_time", "reward")
+FACTS = (
+    *("filters", "filter_set_id", "study_type", "device_compatibility", "total_available_places"),
+    *("estimated_completion_time", "reward"),
+)
 
 
 def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
@@ -34,7 +41,7 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": study.title[:120],
         "internal_name": posting.internal_name,
-        "description": study.config.texts.welcome,
+        "description": as_html(study.config.texts.welcome),
         "external_study_url": address,
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",
@@ -47,9 +54,16 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
         "estimated_completion_time": posting.expected_minutes,
         "reward": posting.reward,
         "device_compatibility": list(panel.devices or DEVICES),
-        "filters": _filters(study),
         "submissions_config": {"max_submissions_per_participant": 1},
     }
+    if panel.filter_set:
+        body["filter_set_id"] = panel.filter_set
+    else:
+        body["filters"] = _filters(study)
+    if any(one.is_weighted for one in panel.filters):
+        body["study_type"] = "QUOTA"
+    if panel.project:
+        body["project"] = panel.project
     if panel.maximum_minutes is not None:
         body["maximum_allowed_time"] = panel.maximum_minutes
     return body
@@ -61,7 +75,7 @@ def _filters(study: Study) -> list[dict[str, Any]]:
     To the panel, a later stage is a different study. Without this filter it would send people of earlier stages again.
     They would take places, and only here find out that they cannot take part.
     """
-    filters = [one.model_dump(exclude_none=True, exclude_defaults=True) for one in study.config.panel.filters]
+    filters = [_as_sent(one) for one in study.config.panel.filters]
     slugs = [study.slug, *study.config.panel.exclude_people_of]
     earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.config.panel.kind, published_at__isnull=False)
     ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
@@ -72,8 +86,38 @@ def _filters(study: Study) -> list[dict[str, Any]]:
     return [*others, {"filter_id": EARLIER_STUDIES, "selected_values": ids}] if ids else others
 
 
+def _as_sent(one: FilterConfig) -> dict[str, Any]:
+    """Whole numbers go out as such: 18 and not 18.0. Dates go out as texts."""
+    sent: dict[str, Any] = one.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    for name, value in sent.get("selected_range", {}).items():
+        if isinstance(value, float) and value.is_integer():
+            sent["selected_range"][name] = int(value)
+    if one.selected_filters:
+        sent["selected_filters"] = [_as_sent(inner) for inner in one.selected_filters]
+    return sent
+
+
+def as_html(text: str) -> str:
+    """A text of the study file as the panel shows it: paragraphs, and lists where lines begin with "- "."""
+    parts = []
+    for kind, lines in groupby((line.strip() for line in text.splitlines()), key=_kind):
+        if kind == "item":
+            parts.append(f"<ul>{''.join(f'<li>{escape(line[2:].strip())}</li>' for line in lines)}</ul>")
+        elif kind == "text":
+            parts.append(f"<p>{'<br>'.join(escape(line) for line in lines)}</p>")
+    return "".join(parts)
+
+
+def _kind(line: str) -> str:
+    return "item" if line.startswith("- ") else "text" if line else "gap"
+
+
 def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
-    outcome = Outcome(code.outcome)
+    outcome, panel = Outcome(code.outcome), study.config.panel
+    if outcome == Outcome.SCREENED_OUT and panel.screen_out_pay is not None:
+        pays = {"fixed_screen_out_reward": panel.screen_out_pay, "slots": panel.screen_out_places}
+        actions = [{"action": PAYS_SCREEN_OUTS, **pays}]
+        return {"code": code.code, "code_type": "FIXED_SCREENOUT", "actor": "participant", "actions": actions}
     action: dict[str, Any] = {"action": getattr(study.config.panel.codes, outcome.value).upper()}
     if action["action"] == "REQUEST_RETURN":
         with translation.override(study.config.texts.language):

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import io
 import json
+import math
 import random
 import threading
 import time
@@ -30,6 +31,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 ISSUER = "https://www.prolific.com"
 HOLDS_A_PLACE = ("RESERVED", "ACTIVE", "AWAITING REVIEW", "APPROVED", "PARTIALLY APPROVED")
+FEE, VAT = Decimal("0.333"), Decimal("0.2")  # Of what people get, and of the fee.
 REASON_LENGTH = 100  # characters that a rejection's message needs
 CATEGORIES = (
     *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK", "LOW_EFFORT"),
@@ -38,7 +40,7 @@ CATEGORIES = (
 STUDY_MOVES = {
     "PUBLISH": ({"UNPUBLISHED"}, "ACTIVE"),
     "PAUSE": ({"ACTIVE"}, "PAUSED"),
-    "START": ({"PAUSED", "AWAITING REVIEW"}, "ACTIVE"),
+    "START": ({"PAUSED"}, "ACTIVE"),
     "STOP": ({"ACTIVE", "PAUSED", "AWAITING REVIEW"}, "COMPLETED"),
 }
 
@@ -46,7 +48,7 @@ STUDY_MOVES = {
 class Refused(Exception):
     """An error that the API answers with."""
 
-    def __init__(self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, title: str, detail: Any = "", *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(title)
         self.status, self.title, self.detail, self.headers = status, title, detail or title, dict(headers or {})
 
@@ -75,6 +77,7 @@ class FakeProlific:
     page_size: int = 20
     busy_every: int = 0
     signs_entry: bool = False
+    has_secret: bool = True
     clock: Callable[[], float] = time.time
     url: str = "http://127.0.0.1"
     studies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -98,15 +101,19 @@ class FakeProlific:
 
     # Participants and time
 
-    def take_place(self, study: str, *, person: str = "") -> dict[str, Any] | None:
-        """Somebody takes a free place; None where there is none, or the study admits nobody."""
+    def take_place(self, study: str, *, person: str = "", part: str = "") -> dict[str, Any] | None:
+        """Somebody takes a free place; None where there is none, or the study admits nobody.
+
+        Args:
+            part: the id of the study's part that the person comes by, as with quotas.
+        """
         with self._lock:
             found = self.studies[study]
             if found["status"] != "ACTIVE" or self._held(study) >= found["total_available_places"]:
                 return None
             submission: dict[str, Any] = {
                 "id": self.new_id(),
-                "study_id": study,
+                "study_id": part or study,
                 "participant_id": person or self.new_id(),
                 "status": "ACTIVE",
                 "started_at": self._now(),
@@ -115,6 +122,9 @@ class FakeProlific:
                 "time_taken": None,
                 "began": self.clock(),
                 "asked_back": False,
+                "return_requested": None,
+                "reasons": [],
+                "parent_study_id": study if part else None,
             }
             self.submissions[submission["id"]] = submission
             self._tell(submission)
@@ -123,7 +133,7 @@ class FakeProlific:
     def entry_address(self, submission: str) -> str:
         """The address that the participant is sent to, with ids filled in, and signed if the study wants it."""
         found = self.submissions[submission]
-        study = self.studies[found["study_id"]]
+        study = self.studies[_whole(found)]
         values = {
             "PROLIFIC_PID": found["participant_id"],
             "STUDY_ID": found["study_id"],
@@ -145,11 +155,14 @@ class FakeProlific:
             found["study_code"] = code if code is not None else "NOCODE"
             found["completed_at"] = self._now()
             found["time_taken"] = int(self.clock() - found["began"])
-            actions = self._actions(found["study_id"], code)
+            actions = self._actions(_whole(found), code)
+            if "FIXED_SCREEN_OUT_PAYMENT" in actions:
+                self._screen_out(found, actions["FIXED_SCREEN_OUT_PAYMENT"])
+                return
             self._move(found, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
             if "REQUEST_RETURN" in actions:
-                found["asked_back"] = True
-            self._rest_if_full(found["study_id"])
+                self._ask_back(found, ["by the code"])
+            self._rest_if_full(_whole(found))
 
     def give_up(self, submission: str) -> None:
         """The participant returns the submission; they may do so even after they finished."""
@@ -280,10 +293,22 @@ class FakeProlific:
             case ["POST", "submissions", submission, "transition"]:
                 return 200, self._decide(self.submissions[submission], given)
             case ["POST", "submissions", submission, "request-return"]:
-                self.submissions[submission]["asked_back"] = True
+                self._ask_back(self.submissions[submission], given["request_return_reasons"])
                 return 200, _public(self.submissions[submission])
+            case ["POST", "submissions", "bulk-approve"]:
+                for submission in given["submission_ids"]:
+                    if self.submissions[submission]["status"] == "AWAITING REVIEW":
+                        self._move(self.submissions[submission], "APPROVED")
+                return 202, {}
+            case ["GET", "hooks", "secrets"]:
+                rows = [{"id": "secret-1", "value": self.secret, "workspace_id": query["workspace_id"][0]}]
+                return 200, {"results": rows if self.has_secret else []}
+            case ["GET", "hooks", "subscriptions"]:
+                rows = [_without_proof(row) for row in self.subscriptions.values() if row["is_enabled"]]
+                mine = [row for row in rows if row["workspace_id"] == query["workspace_id"][0]]
+                return 200, {"results": mine, "_links": {"next": {"href": None}}}
             case ["POST", "hooks", "secrets"]:
-                self.secret = self.new_id()
+                self.secret, self.has_secret = self.new_id(), True
                 return 201, {"value": self.secret, "workspace_id": given["workspace_id"]}
             case ["POST", "hooks", "subscriptions"]:
                 subscription = {**given, "id": self.new_id(), "is_enabled": False, "proof": self.new_id()}
@@ -319,6 +344,10 @@ class FakeProlific:
         missing = [name for name in (*needed, "estimated_completion_time", "completion_codes") if not given.get(name)]
         if missing:
             raise Refused(400, "Invalid study", f"{missing[0]}: This field is required.")
+        minutes, allowed = given["estimated_completion_time"], given.get("maximum_allowed_time")
+        shortest = math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
+        if allowed is not None and allowed < shortest:
+            raise Refused(400, "Invalid study", {"maximum_allowed_time": [f"must be at least {shortest}"]})
         study = {**given, "id": self.new_id(), "status": "UNPUBLISHED"}
         self.studies[study["id"]] = study
         return study
@@ -330,6 +359,8 @@ class FakeProlific:
         places = given.get("total_available_places", study["total_available_places"])
         if places < study["total_available_places"] and study["status"] != "UNPUBLISHED":
             raise Refused(400, "Cannot be lowered", "total_available_places can only be increased.")
+        if places > study["total_available_places"] and study["status"] in ("AWAITING REVIEW", "COMPLETED"):
+            study["status"] = "ACTIVE"
         study.update(given)
         return study
 
@@ -359,7 +390,7 @@ class FakeProlific:
         rows = []
         for who, amount in csv.reader(io.StringIO(given["csv_bonuses"])):
             known = {
-                key for s in self.submissions.values() if s["study_id"] == given["study_id"]
+                key for s in self.submissions.values() if _whole(s) == given["study_id"]
                 for key in (s["id"], s["participant_id"])
             }  # fmt: skip
             try:
@@ -370,7 +401,10 @@ class FakeProlific:
                 raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
         batch: dict[str, Any] = {"id": self.new_id(), "rows": rows}
         self.batches[batch["id"]] = batch
-        return {"id": batch["id"], "study": given["study_id"], "amount": str(sum(amount for _who, amount in rows))}
+        cents = 100 * sum((units for _who, units in rows), Decimal(0))
+        fees = cents * FEE
+        costs = {"amount": cents, "fees": fees, "vat": fees * VAT, "total_amount": cents + fees * (1 + VAT)}
+        return {"id": batch["id"], "study": given["study_id"], **{name: float(value) for name, value in costs.items()}}
 
     def _pay(self, batch: Mapping[str, Any]) -> None:
         self.paid += batch["rows"]  # As often as it is asked.
@@ -378,23 +412,39 @@ class FakeProlific:
     # What follows from a change
 
     def _held(self, study: str) -> int:
-        return sum(s["study_id"] == study and s["status"] in HOLDS_A_PLACE for s in self.submissions.values())
+        return sum(_whole(s) == study and s["status"] in HOLDS_A_PLACE for s in self.submissions.values())
 
-    def _actions(self, study: str, code: str | None) -> set[str]:
+    def _screen_out(self, submission: dict[str, Any], action: Mapping[str, Any]) -> None:
+        """Paid at once. The study pauses itself when the last place for a screen-out is used."""
+        study = _whole(submission)
+        self._move(submission, "SCREENED OUT")
+        self.paid.append((submission["id"], Decimal(action["fixed_screen_out_reward"]) / 100))
+        out = [s for s in self.submissions.values() if _whole(s) == study and s["status"] == "SCREENED OUT"]
+        if len(out) >= action["slots"]:
+            self.studies[study]["status"] = "PAUSED"
+
+    def _actions(self, study: str, code: str | None) -> dict[str, dict[str, Any]]:
         return {
-            action["action"]
+            action["action"]: action
             for entry in self.studies[study]["completion_codes"]
             if code is not None and entry["code"] == code
             for action in entry["actions"]
         }
 
     def _rest_if_full(self, study: str) -> None:
-        done = [s for s in self.submissions.values() if s["study_id"] == study and s["status"] in HOLDS_A_PLACE[2:]]
+        done = [s for s in self.submissions.values() if _whole(s) == study and s["status"] in HOLDS_A_PLACE[2:]]
         if self.studies[study]["status"] == "ACTIVE" and len(done) >= self.studies[study]["total_available_places"]:
             self.studies[study]["status"] = "AWAITING REVIEW"
 
+    def _ask_back(self, submission: dict[str, Any], reasons: list[str]) -> None:
+        submission["asked_back"], submission["return_requested"] = True, self._now()
+        submission["reasons"] += reasons
+
     def _move(self, submission: dict[str, Any], status: str) -> None:
         submission["status"] = status
+        study = self.studies[_whole(submission)]
+        if study["status"] == "AWAITING REVIEW" and status in ("RETURNED", "REJECTED"):
+            study["status"] = "PAUSED"  # A place is free again; nobody is sent until the study is started.
         self._tell(submission)
 
     def _tell(self, submission: Mapping[str, Any]) -> None:
@@ -411,8 +461,16 @@ class FakeProlific:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
 
 
+def _whole(submission: Mapping[str, Any]) -> str:
+    return str(submission["parent_study_id"] or submission["study_id"])
+
+
 def _public(submission: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in submission.items() if name not in ("began", "asked_back")}
+    return {name: value for name, value in submission.items() if name not in ("began", "asked_back", "reasons")}
+
+
+def _without_proof(subscription: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in subscription.items() if name != "proof"}
 
 
 def _text64(data: bytes) -> str:

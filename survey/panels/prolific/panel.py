@@ -5,11 +5,15 @@ brief, and one that fails lets nobody in: the person is asked to try again. A st
 nobody in without one.
 """
 
+import math
 import re
 from collections.abc import Mapping
 
+from django.conf import settings
+
 from survey.contracts.panels import (
     PAY_KEYS,
+    LookedUp,
     Panel,
     PanelIds,
     PanelMissing,
@@ -26,6 +30,7 @@ from .statuses import NO_CODE, POSTINGS, SUBMISSIONS, in_one_spelling
 from .tokens import BadToken, KeysUnavailable, check_token
 
 PERSON, STUDY, SUBMISSION = "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"
+WORKSPACE = "workspace_id"  # In the token alone.
 TOKEN = "prolific_token"  # noqa: S105 - a parameter's name
 OVER = (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT, SubmissionStatus.REJECTED)
 
@@ -33,24 +38,34 @@ OVER = (SubmissionStatus.RETURNED, SubmissionStatus.TIMED_OUT, SubmissionStatus.
 class Prolific(Panel):
     contract = 1
     name = "prolific"
-    title = "Prolific"
+    title = name_for_people = "Prolific"
     keys = PAY_KEYS | {
         "places",
         "maximum_minutes",
         "spending_cap",
         "exclude_people_of",
         "signed_entry",
+        "screen_out_pay",
+        "screen_out_places",
+        "project",
         "devices",
         "filters",
+        "filter_set",
     }
     client = ProlificAccount
+    has_parts = True  # Quotas and representative samples.
     # https://researcher-help.prolific.com, "Prolific's payment principles": 6.00 GBP or 8.00 USD.
     minimum_an_hour = {"GBP": 600, "USD": 800}
+    # https://docs.prolific.com, custom screening: 0.10 GBP or 0.14 USD.
+    minimum_screen_out = {"GBP": 10, "USD": 14}
     no_codes = frozenset({NO_CODE})
     id_pattern = re.compile(r"^[0-9A-Za-z_-]{1,64}$")
 
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         return {"person": PERSON, "study": STUDY, "submission": SUBMISSION}
+
+    def shortest_maximum(self, minutes: int) -> int:
+        return math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
 
     def placeholder(self, parameter: str) -> str:
         return f"{{{{%{parameter}%}}}}"
@@ -63,7 +78,7 @@ class Prolific(Panel):
     def can_look_up(self) -> bool:
         return is_configured()
 
-    def look_up(self, study: Study, ids: PanelIds) -> Verdict:
+    def look_up(self, study: Study, ids: PanelIds) -> LookedUp:
         return _by_looking_up(ids)
 
     def submission_status(self, text: str) -> SubmissionStatus:
@@ -83,6 +98,8 @@ def _by_token(ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
             return client.study_keys()
 
     expected = {PERSON: ids.person, STUDY: ids.study, SUBMISSION: ids.submission}
+    if settings.HUNCH_PROLIFIC_WORKSPACE:
+        expected[WORKSPACE] = settings.HUNCH_PROLIFIC_WORKSPACE
     try:
         check_token(token, expected=expected, submission=ids.submission, host=host, read_keys=read_keys)
     except BadToken:
@@ -92,16 +109,17 @@ def _by_token(ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
     return Verdict.SENT
 
 
-def _by_looking_up(ids: PanelIds) -> Verdict:
+def _by_looking_up(ids: PanelIds) -> LookedUp:
     try:
         with open_client(at_the_door=True) as client:
             found = client.submission(ids.submission)
     except PanelMissing:
-        return Verdict.NOT_SENT
+        return LookedUp(Verdict.NOT_SENT)
     if SUBMISSIONS.get(in_one_spelling(found.get("status"))) in OVER:
-        return Verdict.NOT_SENT  # A person who began now would not be paid.
-    named = (str(found.get("participant_id") or found.get("participant") or ""), str(found.get("study_id") or ""))
+        return LookedUp(Verdict.NOT_SENT)  # A person who began now would not be paid.
+    person = str(found.get("participant_id") or found.get("participant") or "")
+    study, parent = str(found.get("study_id") or ""), str(found.get("parent_study_id") or "")
     # A missing field is no proof against the person.
-    if all(not theirs or theirs == ours for theirs, ours in zip(named, (ids.person, ids.study), strict=True)):
-        return Verdict.SENT if named[0] else Verdict.NOT_KNOWN
-    return Verdict.NOT_SENT
+    if person not in ("", ids.person) or (study and ids.study not in (study, parent)):
+        return LookedUp(Verdict.NOT_SENT)
+    return LookedUp(Verdict.SENT if person else Verdict.NOT_KNOWN, part_of=parent)

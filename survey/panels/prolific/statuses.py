@@ -15,6 +15,8 @@ SUBMISSIONS = {
 }
 POSTINGS = {
     "UNPUBLISHED": PostingState.DRAFT,
+    "SCHEDULED": PostingState.SCHEDULED,
+    "PUBLISHING": PostingState.PUBLISHING,
     "ACTIVE": PostingState.ACTIVE,
     "PAUSED": PostingState.PAUSED,
     "AWAITING REVIEW": PostingState.AWAITING_REVIEW,

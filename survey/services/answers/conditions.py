@@ -8,7 +8,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Value
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Stage, Study
+from survey.services.answers.joining import KnownRows, hand_rows
 from survey.services.base.seeds import derive
 from survey.study_file import ConditionConfig, StudyConfig
 
@@ -176,14 +177,8 @@ def hand_levels(assignments: Sequence[Assignment]) -> None:
         else:
             of_sitting[key].append(ConditionLevel(sitting_id=key, **given))
     for one in assignments:
-        _hand(one, of_item[one.pk])
-        _hand(one.sitting, of_sitting[one.sitting_id])
-
-
-def _hand(owner: Any, rows: list[ConditionLevel | AssignmentCondition]) -> None:
-    known = owner.conditions.all()
-    known._result_cache = rows  # As `prefetch_related` does.
-    owner._prefetched_objects_cache = {**getattr(owner, "_prefetched_objects_cache", {}), "conditions": known}
+        hand_rows(one, "conditions", KnownRows(of_item.get(one.pk, ())))
+        hand_rows(one.sitting, "conditions", KnownRows(of_sitting.get(one.sitting_id, ())))
 
 
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:

@@ -1,11 +1,11 @@
 """Reading relations by joins where they have one row each, and so in few statements. Imports Django alone."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model, Prefetch
+from django.db.models import Model, Prefetch, prefetch_related_objects
 
 
 def joined(model: type[Model], relations: Iterable[str]) -> list[Prefetch | str]:
@@ -27,6 +27,39 @@ def joined(model: type[Model], relations: Iterable[str]) -> list[Prefetch | str]
         rows = _related(model, many)._default_manager.all()
         joined_rows.append(Prefetch(many, rows.select_related(*singles) if singles else rows))
     return [*joined_rows, *beside]
+
+
+class KnownRows(list[Any]):
+    """What `all()` of a relation gives from now on: rows that were read for many owners at once. Only to be iterated:
+    unlike what `prefetch_related` leaves, it costs nothing for each owner."""
+
+
+def hand_rows(owner: Model, relation: str, rows: KnownRows) -> None:
+    owner.__dict__.setdefault("_prefetched_objects_cache", {})[relation] = rows
+
+
+def attach(owners: Sequence[Model], relations: Iterable[str]) -> None:
+    """Read these relations of rows of one model, as `prefetch_related_objects` with `joined` does, and quicker."""
+    if not owners:
+        return
+    model = type(owners[0])
+    beside: list[str] = []
+    for one in joined(model, relations):
+        if isinstance(one, str):
+            beside.append(one)
+            continue
+        name: str = one.prefetch_through
+        key: Any = model._meta.get_field(name).remote_field
+        of_owner: dict[Any, KnownRows] = {owner.pk: KnownRows() for owner in owners}
+        by_key = {owner.pk: owner for owner in owners}
+        wanted: Any = one.queryset
+        for row in wanted.filter(**{f"{key.name}__in": list(of_owner)}):
+            owner = getattr(row, key.attname)
+            row._state.fields_cache[key.name] = by_key[owner]
+            of_owner[owner].append(row)
+        for owner_key, rows in of_owner.items():
+            hand_rows(by_key[owner_key], name, rows)
+    prefetch_related_objects(owners, *beside)
 
 
 def is_single(model: type[Model], path: str) -> bool:

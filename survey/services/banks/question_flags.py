@@ -133,7 +133,7 @@ def read_ids(path: Path) -> list[Wish]:
 
 FILE = "questions.csv"
 COLUMNS: tuple[Column, ...] = (
-    Column("position", "number", "Place in the bank's fixed order, from 0; items are named by it."),
+    Column("position", "number", "Place in the bank's fixed order, from 0; items are named by it.", whole=True),
     Column("id", "text", "The question's id in the bank."),
     Column("task", "text", "The task that it belongs to."),
     Column("domain", "text", "The task's domain."),

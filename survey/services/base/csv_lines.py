@@ -10,6 +10,7 @@ from survey.contracts.tables import Column
 # semicolons or tabs begins one, maybe after blanks and quotes. OWASP, "CSV Injection".
 FORMULA = re.compile(r"""^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=["' ]*[=+\-@＝＋－＠])""")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+MARKS = re.compile('[,"\\n\\r]')
 CELL = re.compile(r'(?:"[^"]*")+|[^",\r\n]+')
 
 
@@ -18,7 +19,7 @@ def csv_line(values: Iterable[Any]) -> str:
 
     Spreadsheets may run a cell that begins with "=". `guarded` makes the text safe to open in one.
     """
-    return ",".join(_cell(value) for value in values) + "\n"
+    return ",".join([_cell(value) for value in values]) + "\n"
 
 
 def _cell(value: Any) -> str:
@@ -28,9 +29,9 @@ def _cell(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float):
         return repr(value)
-    text = str(value)
+    text = value if type(value) is str else str(value)
     # The csv module leaves a lone carriage return unquoted, and its reader then takes it as the end of the row.
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+    return '"' + text.replace('"', '""') + '"' if MARKS.search(text) else text
 
 
 def csv_lines(columns: Iterable[Column], rows: Iterable[Iterable[Any]]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from .rights import Right
 
 KINDS: Mapping[str, str] = {
     "export": "survey.services.results.export.job.KIND",
+    "package": "survey.services.results.package.building.KIND",
 }
 
 Progress = Callable[[int, int, str], None]

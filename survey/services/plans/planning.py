@@ -57,6 +57,19 @@ def anytime_rho(sittings: int) -> float:
     return mixture_parameter(max(1, sittings // 2))
 
 
+def span_of_first(study: Study, *, is_difference: bool) -> list[float] | None:
+    """The lowest and the highest value that a study's first figure, or a difference of it between two levels, can have;
+    None where its instrument does not say."""
+    estimates = instruments.of_study(study).estimates
+    if estimates is None:
+        return None
+    measures = estimates.estimands([], thresholds=tuple(estimates.default_thresholds())).measures
+    if not measures:
+        return None
+    found = measures[0].range_of_difference if is_difference else measures[0].range
+    return None if found is None else list(found)
+
+
 class QuestionsChanged(StateRefused):
     """A question was flagged, or a flag was removed, while a stage was planned. Nothing was written; plan it again."""
 
@@ -386,6 +399,7 @@ def _stop_facts(stage: Stage, recipe: Recipe) -> dict[str, Any]:
             "at_most": recipe.sittings,
             "alpha": ALPHA,
             "rho": anytime_rho(recipe.sittings),
+            "span": span_of_first(stage.study, is_difference=rule.factor is not None),
         }
     }
 

@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
 
 from survey.contracts import instruments
 from survey.models import Item, Question, Study
@@ -13,7 +14,8 @@ MOST = 30
 
 @dataclass(frozen=True)
 class ReportedQuestion:
-    """A question with the number of reports on items that show it. An item with two questions counts for both."""
+    """A question with the number of reports that were sent from a page which showed it, or from a later page of the
+    same item. A report on an item with two questions counts for both once both were shown."""
 
     question: Question
     reports: int
@@ -24,13 +26,13 @@ def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
     items = Item.objects.filter(slots__assignments__question_reports__isnull=False, study__in=studies.order_by())
     counted = list(
         items.order_by()
+        .annotate(screen=F("slots__assignments__question_reports__screen"))
         .annotate(reports=Count("slots__assignments__question_reports"))
         .select_related("study")
         .defer("study__stored_config", "study__source_text")
     )
-    reports = {item.pk: item.reports for item in counted}
     # By instrument, not by study, of which there may be many: an item's own row says which questions it shows.
-    by_kind: dict[str, list[Item]] = defaultdict(list)
+    by_kind: dict[str, list[Any]] = defaultdict(list)
     for item in counted:
         by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
@@ -38,9 +40,10 @@ def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
     for name, own in by_kind.items():
         if not instruments.is_known(name):  # While the instrument is missing, nobody can read what its items show.
             continue
-        for counted_item, questions in zip(own, instruments.kind(name)().questions_of(own), strict=True):
+        seen = instruments.kind(name)().questions_seen(own, [item.screen for item in own])
+        for item, questions in zip(own, seen, strict=True):
             for question in questions:
                 found[question.pk] = question
-                counts[question.pk] += reports[counted_item.pk]
+                counts[question.pk] += item.reports
     order = sorted(counts, key=lambda key: (-counts[key], found[key].external_id))
     return [ReportedQuestion(found[key], counts[key]) for key in order[:MOST]]

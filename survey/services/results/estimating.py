@@ -42,6 +42,7 @@ from . import leaving as leavers
 from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
 from .leaving import Leaving
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
+from .weights import people_of
 
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: a figure and its interval are about these questions. The interval "
@@ -400,7 +401,8 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
             found, _reason = _first_figure(one, factor)
             if found is None or not found.standard_error > 0:
                 continue
-            seen = bandit.anytime_interval(found, rho=rho)
+            span = first.range_of_difference if factor else first.range
+            seen = bandit.anytime_interval(found, rho=rho, span=span)
             is_ruled = rule is not None and (rule["factor"] or "") == factor
             yield AnytimeLine(
                 stage=stage.index,
@@ -514,7 +516,7 @@ def _read(
         item=np.array([answer.slot.item_id for answer in answers], dtype=np.int64)
         if any(row.slot.replicate > 1 for row in planned)
         else None,
-        people=_people_of(stage, len(planned)),
+        people=people_of(stage, len(planned)),
         unanswered=_unanswered(rows, role, place, levels or {}),
         subjects=_subjects(answers, instrument),
     )
@@ -609,13 +611,6 @@ def _with_leaving(
     )
 
 
-def _people_of(stage: Stage, slots: int) -> int:
-    """How many people the plan dealt these slots to, with the controls among a person's items left out."""
-    items = stage.manifest.get("items", stage.study.config.sitting.items)
-    controls = stage.manifest.get("roles", {}).get("controls", 0.0)
-    return max(1, round(slots / (items * (1 - controls))))
-
-
 def _stratum_line(
     stratum: Stratum, rows: Sequence[SlotRow], part: StagePart, index: int, estimands: Estimands
 ) -> StratumLine:
@@ -684,55 +679,43 @@ def _figure(
         measures[0].is_share,
         below if len(below) == len(measures) else None,
     )
-    pooled = []
-    if below or any(mask is not None for mask in masks):
-        pooled = [
-            part.part.stage_answers(measure.values, inside=mask, per=measure.per)
-            for part, measure, mask in zip(read, measures, masks, strict=True)
+    parts = [part.part for part in read]
+    values = [measure.values for measure in measures]
+    share = measures[0].is_share
+    pooled, with_weights = (
+        [
+            part.stage_answers(own, inside=mask, per=measure.per, weighted_for_leaving=weighted)
+            for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
         ]
+        if below or any(mask is not None for mask in masks)
+        else []
+        for weighted in (False, True)
+    )
+    figure = _combined(read, found, measures[0], plain, pooled=pooled, share=share)
     weighted = [
-        analysis.stayed(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
-        for part, measure, mask in zip(read, measures, masks, strict=True)
-    ]
-    unanswered = [
-        one.part.unanswered.stratum.size if lost is None else int(lost[place].sum())
-        for place, one in enumerate(read)
-        if one.part.unanswered is not None
+        analysis.stayed(part, own, where=mask, per=measure.per, share=share)
+        for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
     ]
     bounds, worst = (
         None
-        if below or not any(unanswered)
-        else analysis.combine_bounds(
-            [part.part for part in read],
-            [
-                analysis.bounded(
-                    part.part,
-                    measure.values,
-                    where=measure.where,
-                    inside=None if inside is None else inside[place],
-                    lost=None if lost is None else lost[place],
-                    odds_ratio=odds_ratio,
-                    span=measure.span,
-                    share=measure.is_share,
-                )
-                if found[place][0] is not None
-                else None
-                for place, (part, measure) in enumerate(zip(read, measures, strict=True))
-            ],
+        if below
+        else analysis.bounds_of(
+            figure,
+            parts,
+            values,
+            where=[measure.where for measure in measures],
+            inside=inside,
+            lost=lost,
+            odds_ratio=odds_ratio,
+            span=measures[0].span,
+            share=share,
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
-    figure = _combined(read, found, measures[0], plain, pooled=pooled, share=measures[0].is_share)
     return replace(
         figure,
-        such_questions=analysis.such_questions(
-            figure,
-            [part.part for part in read],
-            [measure.values for measure in measures],
-            masks,
-            [measure.per for measure in measures],
-        ),
-        stayed=_combined(read, weighted, measures[0], None).combined,
+        such_questions=analysis.such_questions(figure, parts, values, masks, [measure.per for measure in measures]),
+        stayed=analysis.stayed_of(figure, parts, weighted, pooled=with_weights, share=share),
         bounds=bounds,
         worst_case=worst,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Agreement, Bounds, DesignError, Estimate, StageAnswers
+from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
 from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
@@ -127,8 +127,24 @@ class StagePart:
 
     @cached_property
     def weighs(self) -> bool:
-        """Whether its answers enter figures of several stages: its plan reached all candidates, and people differ."""
-        return not self.obstacle and self.plan_weight > 0 and np.unique(self.cluster).size > 1
+        """Whether its answers enter figures of several stages: its plan reached all candidates, people and items
+        differ, and no single answer decides."""
+        if self.obstacle or not self.plan_weight > 0 or np.unique(self.cluster).size < 2:
+            return False
+        if self.item is not None and np.unique(self.item).size < 2:
+            return False
+        return bool(1 / np.dot(self.answer_weights, self.answer_weights) >= FEWEST_EFFECTIVE)
+
+    @cached_property
+    def answer_weights(self) -> NDArray[np.float64]:
+        """Each answer's weight in the part's mean over all candidates, shape (n,); they sum to 1. Only without an
+        obstacle."""
+        if self.is_unequal:
+            weight = 1 / self.probability
+        else:
+            weight = (np.array(self.sizes, dtype=np.float64) / np.array(self.answered))[self.stratum]
+        found: NDArray[np.float64] = weight / weight.sum()
+        return found
 
     def gap(self, inside: NDArray[np.bool_] | None) -> str:
         """Why the answers of a part of the candidates do not stand for it in this stage; empty if they do.
@@ -153,8 +169,11 @@ class StagePart:
         inside: NDArray[np.bool_] | None = None,
         first: NDArray[np.bool_] | None = None,
         per: NDArray[np.float64] | None = None,
+        weighted_for_leaving: bool = False,
     ) -> StageAnswers:
         common: dict[str, Any] = {"cluster": self.cluster, "item": self.item, "per": per, "first": first}
+        if weighted_for_leaving:
+            common["staying"] = self.staying
         if self.is_unequal:
             common["probability"] = self.probability
         return StageAnswers(
@@ -300,6 +319,8 @@ def stayed(
     inside = None if where is None or where.all() else where
     if inside is not None and not inside.any():
         return None, "no answers there"
+    if gap := part.gap(inside):
+        return None, gap
     if _is_nothing(per, inside):
         return None, NOTHING
     if part.is_unequal:
@@ -312,50 +333,100 @@ def stayed(
     )
 
 
-def bounded(
-    part: StagePart,
-    values: NDArray[np.float64],
+def stayed_of(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    found: Sequence[tuple[Estimate | None, str]],
     *,
-    where: NDArray[np.bool_] | None,
-    inside: NDArray[np.bool_] | None,
-    lost: NDArray[np.bool_] | None,
+    pooled: Sequence[StageAnswers] = (),
+    share: bool = False,
+) -> Estimate | None:
+    """The figure's mean with answers weighted for leaving: of the same stages with the same weights, put together in
+    the same way. None without a figure, or where a stage of it has no such weights.
+
+    `found`: of each part, by `stayed`; `pooled`: each part's answers with `staying`, for a figure about a part of the
+    candidates.
+    """
+    weights = [stage.weight for stage in figure.stages]
+    used = [place for place, weight in enumerate(weights) if weight]
+    if figure.combined is None or any(parts[place].staying is None for place in used):
+        return None
+    if pooled and len(used) > 1:
+        return _pooled(pooled, weights, share)
+    if any(found[place][0] is None for place in used):
+        return None
+    return bandit.combine_stages(estimates=[one for one, _reason in found], plan_weights=weights).estimate
+
+
+def bounds_of(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    *,
+    where: Sequence[NDArray[np.bool_] | None],
+    inside: Sequence[NDArray[np.bool_]] | None,
+    lost: Sequence[NDArray[np.bool_]] | None,
     odds_ratio: float,
     span: tuple[float, float] | None,
     share: bool,
 ) -> Bounds | None:
-    """Bounds of what `estimate` gives, if everybody had answered all their items. None without an estimate.
+    """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
+    put together in the same way. None without a figure, or where no item is unanswered. The arrays are one for each
+    part.
 
     `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
     as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
     part of a division.
     """
-    unanswered = part.unanswered
-    if part.obstacle or unanswered is None or (math.isinf(odds_ratio) and span is None and not share):
+    if figure.combined is None or (math.isinf(odds_ratio) and span is None and not share):
         return None
-    within = np.ones(values.size, dtype=bool) if inside is None else inside
+    given, weights = [], []
+    for place, (stage, part) in enumerate(zip(figure.stages, parts, strict=True)):
+        if not stage.weight:
+            continue
+        if part.unanswered is None:
+            return None
+        within = np.ones(values[place].size, dtype=bool) if inside is None else inside[place]
+        given.append(
+            _given_items(
+                part,
+                part.unanswered,
+                values[place],
+                within=within,
+                where=where[place],
+                lost=None if lost is None else lost[place],
+            )
+        )
+        weights.append(stage.weight)
+    found = bandit.bounds(stages=given, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share)
+    return None if not found.unanswered or math.isnan(found.lower.standard_error) else found
+
+
+def _given_items(
+    part: StagePart,
+    unanswered: Unanswered,
+    values: NDArray[np.float64],
+    *,
+    within: NDArray[np.bool_],
+    where: NDArray[np.bool_] | None,
+    lost: NDArray[np.bool_] | None,
+) -> GivenItems:
     domain = within if where is None else within & where
-    if not domain.any():
-        return None
     size = len(part.names)
     counts = np.bincount(part.stratum[within], minlength=size)
     part_of = np.bincount(part.stratum[domain], minlength=size) / np.maximum(counts, 1)
-    missing = part_of[unanswered.stratum] * (1.0 if lost is None else lost)
-    weights: dict[str, Any] = {}
+    chances: dict[str, Any] = {}
     if part.is_unequal:
-        weights = {"weight": 1 / part.probability, "missing_weight": 1 / unanswered.probability}
-    found = bandit.bounds(
+        chances = {"weight": 1 / part.probability, "missing_weight": 1 / unanswered.probability}
+    return GivenItems(
         values=values,
         domain=domain,
         missing_stratum=unanswered.stratum,
         missing_cluster=unanswered.cluster,
-        missing_domain=missing,
-        odds_ratio=odds_ratio,
-        span=span,
-        share=share,
-        **weights,
+        missing_domain=part_of[unanswered.stratum] * (1.0 if lost is None else lost),
+        **chances,
         **_strata(part),
     )
-    return None if math.isnan(found.lower.standard_error) else found
 
 
 def such_questions(
@@ -404,21 +475,6 @@ def such_questions(
         )
     except DesignError:
         return None
-
-
-def combine_bounds(parts: Sequence[StagePart], found: Sequence[Bounds | None]) -> Bounds | None:
-    """The fixed-weight means of the parts' lower and upper ends; None where no item is unanswered."""
-    known = [one for one in found if one is not None]
-    weights = [part.plan_weight if one is not None else 0.0 for part, one in zip(parts, found, strict=True)]
-    if not any(weights) or not sum(one.unanswered for one in known):
-        return None
-    lower, upper = (
-        bandit.combine_stages(
-            estimates=[None if one is None else getattr(one, end) for one in found], plan_weights=weights
-        ).estimate
-        for end in ("lower", "upper")
-    )
-    return Bounds(lower, upper, known[0].odds_ratio, sum(one.unanswered for one in known))
 
 
 def difference(

@@ -81,7 +81,7 @@ def _store(
     newest = stage.looks.last()
     if stage.state not in RUNNING or (newest.pk if newest else None) != (after.pk if after else None):
         return None
-    interval = bandit.anytime_interval(found, rho=rule["rho"], alpha=rule["alpha"])
+    interval = bandit.anytime_interval(found, rho=rule["rho"], alpha=rule["alpha"], span=rule.get("span"))
     low, high = interval.interval
     # Too few answers of one kind make an interval narrow by chance.
     reached = 0 < interval.width < rule["width"] and not found.too_few
@@ -135,7 +135,8 @@ def verify_looks(stage: Stage) -> list[str]:
         reach = bandit.errors_wide(one.people, rho=rule["rho"], alpha=rule["alpha"]) * one.standard_error
         if one.number != number:
             wrong.append(f"looks: number {number} is missing")
-        if not (_same(one.low, one.value - reach) and _same(one.high, one.value + reach)):
+        low, high = bandit.cut_to_span((one.value - reach, one.value + reach), rule.get("span"))
+        if not (_same(one.low, low) and _same(one.high, high)):
             wrong.append(f"looks: the interval of look {one.number} is not that of its estimate")
         if one.reached and (one.width >= rule["width"] or one is not looks[-1]):
             wrong.append(f"looks: look {one.number} cannot have ended the stage")

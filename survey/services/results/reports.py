@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.cache import cache
+from django.db import DatabaseError, transaction
 from django.db.models import Subquery
 
 from survey.contracts import instruments
@@ -26,10 +28,11 @@ from survey.contracts.reports import (
     ReportEntry,
     ReportFile,
     Table,
+    TakenFile,
     check_arguments,
 )
 from survey.contracts.tables import ExtraFile
-from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
 from survey.services.answers.conditions import in_words, pairs_of
 from survey.services.base import auditing, rights
@@ -369,6 +372,41 @@ def pages_arguments(
         elif argument.required:
             filled[argument.name] = choices_of(study, entry, argument, reader=reader)[:1]
     return {name: texts for name, texts in filled.items() if texts}
+
+
+def take(study: Study, name: str, files: Sequence[TakenFile], *, by: Any = None, via: str = "command") -> str:
+    """Have a report take files back, all of them or none, and record it in the audit. Returns what was stored, in a
+    sentence.
+
+    Raises:
+        NotFound: the study has no report of that name, or the report takes no files.
+        HunchError: there is an obstacle, or too many files, a file is too large, or what it holds cannot be used.
+        ReportBroken: it fails because of a bug in it.
+    """
+    entry, report = load(study, name)
+    intake = report.intake
+    if intake is None:
+        raise NotFound(f"{name}: this report takes no files")
+    if obstacle := _obstacle(entry, report, study):
+        raise StateRefused(obstacle)
+    if not 1 <= len(files) <= intake.most:
+        raise FieldErrors({"files": [f"choose 1 to {intake.most} files, not {len(files)}"]})
+    for file in files:
+        if len(file.content) > intake.largest:
+            message = f"{file.name[:60]}: has {len(file.content):,} bytes, and {intake.largest:,} are taken; split it"
+            raise FieldErrors({"files": [message]})
+    try:
+        with transaction.atomic():
+            Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+            message = report.take(study, files)
+            # Names of files may name people, and the audit names nobody.
+            taken = [{"bytes": len(file.content), "sha256": sha256(file.content).hexdigest()} for file in files]
+            auditing.record("take_report_files", study, by=by, via=via, report=name, files=taken)
+    except (HunchError, DatabaseError):
+        raise
+    except Exception as exc:
+        raise _fault(entry, exc, "cannot take files") from exc
+    return message
 
 
 def record_reading(

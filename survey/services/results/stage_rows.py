@@ -170,7 +170,7 @@ def _attach(
     """Give the answers their slots, sittings and levels. Many answers share a sitting. The sittings, and the levels of
     single assignments, by their keys."""
     sittings = {sitting.pk: sitting for sitting in Sitting.objects.filter(stage=stage).order_by()}
-    of_sitting, of_item = _levels(stage) if stage.study.config.conditions else ({}, {})
+    of_sitting, of_item = levels_in([stage]) if stage.study.config.conditions else ({}, {})
     for pk, sitting in sittings.items():
         sitting.known_levels = of_sitting.get(pk, {})
     for answer in answers:
@@ -180,13 +180,13 @@ def _attach(
     return sittings, of_item
 
 
-def _levels(stage: Stage) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]]]:
+def levels_in(stages: Collection[Stage]) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]]]:
     """Factor to level, by sitting and by assignment."""
     of_sitting: dict[int, dict[str, str]] = defaultdict(dict)
     of_item: dict[int, dict[str, str]] = defaultdict(dict)
     for found, rows, owner in (
-        (of_sitting, ConditionLevel.objects.filter(sitting__stage=stage), "sitting"),
-        (of_item, AssignmentCondition.objects.filter(assignment__sitting__stage=stage), "assignment"),
+        (of_sitting, ConditionLevel.objects.filter(sitting__stage__in=stages), "sitting"),
+        (of_item, AssignmentCondition.objects.filter(assignment__sitting__stage__in=stages), "assignment"),
     ):
         for key, factor, level in rows.order_by().values_list(owner, "factor", "level"):
             found[key][factor] = level

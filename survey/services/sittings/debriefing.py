@@ -39,11 +39,21 @@ def question(*, paid: bool) -> ChoiceQuestion:
     )
 
 
-def second_question() -> ChoiceQuestion:
-    """What is asked after somebody chose to withdraw. There is one answer; who thinks again leaves it out."""
+def second_question(*, paid: bool) -> ChoiceQuestion:
+    """What is asked after somebody chose to withdraw, with what goes and what stays. There is one answer; who thinks
+    again leaves it out."""
+    stays = _("What stays: that you agreed to take part and then withdrew.")
+    if paid:
+        stays += " " + _("Until you are paid, we also keep the number under which you came. Your pay is the same.")
+    lines = [
+        _("This deletes everything that you gave us in this study:"),
+        "- " + _("your answers to all questions and forms"),
+        "- " + _("what you wrote in your own words, and your remarks"),
+        "- " + _("the times of the pages, and how you entered your answers"),
+    ]
     return ChoiceQuestion(
         label=_("Do you want us to delete all your answers?"),
-        hint=_("We delete them at once, and we cannot bring them back."),
+        hint="\n\n".join(["\n".join(lines), _("It is done at once, and we cannot bring anything back."), stays]),
         options=((YES, _("Yes, delete my answers")),),
     )
 

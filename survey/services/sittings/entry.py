@@ -1,6 +1,7 @@
 """Who arrives: a person that a panel sent, a person of an open study, or a simulated person."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from django.core import signing
 from django.utils.translation import gettext as _
@@ -8,7 +9,7 @@ from django.utils.translation import gettext as _
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds, Verdict
 from survey.exceptions import EntryRefused
-from survey.models import Sitting, Study
+from survey.models import Posting, PostingPart, Sitting, Study
 
 from .enrolment import begin_sitting, find_sitting, new_open_person, refuse_people_of_others
 from .identities import Visitor, began_in
@@ -57,9 +58,10 @@ def arrive(
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
     """
     panel = panels.of_study(study)
-    ids = panel.recognise(study, given)
-    if ids is None:
+    came_as = panel.recognise(study, given)
+    if came_as is None:
         return None
+    ids = _of_whole_posting(study, came_as) if panel.has_parts else came_as
     here_before = known if known is not None and known.ids == ids else None
     is_signed = study.config.panel.signed_entry
     if here_before is not None and (here_before.signed or not is_signed):
@@ -70,7 +72,7 @@ def arrive(
         visitor = Visitor(ids, confirmed=True)
     elif is_signed:
         try:
-            visitor = _signed(study, ids, given, host=host, address=address)
+            visitor = _signed(study, ids, came_as, given, host=host, address=address)
         except EntryRefused:
             if here_before is None:
                 raise
@@ -78,10 +80,10 @@ def arrive(
     elif find_sitting(study, ids) is not None:
         visitor = Visitor(ids)
     else:
-        _refuse_other_postings(study, ids)
-        visitor = Visitor(ids, confirmed=_is_sent(study, ids, given, host=host, address=address))
-    if find_sitting(study, ids) is None:
-        refuse_people_of_others(study, ids)
+        ids = _of_our_posting(study, ids, came_as, address=address)
+        visitor = Visitor(ids, confirmed=_is_sent(study, came_as, given, host=host, address=address))
+    if find_sitting(study, visitor.ids) is None:
+        refuse_people_of_others(study, visitor.ids)
     return visitor
 
 
@@ -126,23 +128,25 @@ def give_back(study: Study, sitting: Sitting, visitor: Visitor) -> Sitting:
     return sitting
 
 
-def _signed(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str, address: str) -> Visitor:
+def _signed(
+    study: Study, ids: PanelIds, came_as: PanelIds, given: Mapping[str, str], *, host: str, address: str
+) -> Visitor:
     """Whoever comes by a signed link. While no link can be checked, new people are looked up instead.
 
     A look-up does not show that the ids were not taken from somebody: it gives no sitting back.
     """
     panel = panels.of_study(study)
-    verdict = panel.verdict(study, ids, query=given, host=host)
+    verdict = panel.verdict(study, came_as, query=given, host=host)
     if verdict == Verdict.NOT_SENT:
         raise _not_sent()
     if verdict == Verdict.SENT:
         if find_sitting(study, ids) is None:
-            _refuse_other_postings(study, ids)
+            ids = _of_our_posting(study, ids, came_as, address=address)
         return Visitor(ids, signed=True, confirmed=True)
     if not panel.can_look_up() or find_sitting(study, ids) is not None:
         raise not_checked(60)
-    _refuse_other_postings(study, ids)
-    verdict = look_up(panel, study, ids, address=address)
+    ids = _of_our_posting(study, ids, came_as, address=address)
+    verdict = look_up(panel, study, came_as, address=address).verdict
     if verdict == Verdict.NOT_SENT:
         raise _not_sent()
     if verdict == Verdict.NOT_KNOWN:
@@ -159,25 +163,47 @@ def _is_sent(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str
     panel = panels.of_study(study)
     verdict = panel.verdict(study, ids, query=given, host=host)
     if verdict == Verdict.NOT_KNOWN and panel.can_look_up():
-        verdict = look_up(panel, study, ids, address=address)
+        verdict = look_up(panel, study, ids, address=address).verdict
     if verdict == Verdict.NOT_SENT:
         raise _not_sent()
     return verdict == Verdict.SENT
 
 
-def _refuse_other_postings(study: Study, ids: PanelIds) -> None:
-    """
+def _of_whole_posting(study: Study, ids: PanelIds) -> PanelIds:
+    """The ids with that of the whole posting, where they name a part of one that is known."""
+    parts = PostingPart.objects.filter(posting__study=study, panel=ids.panel, external_id=ids.study)
+    whole = parts.values_list("posting__external_id", flat=True).first()
+    return replace(ids, study=whole) if whole else ids
+
+
+def _of_our_posting(study: Study, ids: PanelIds, came_as: PanelIds, *, address: str) -> PanelIds:
+    """The ids with that of one of the study's postings. The panel is asked where they may name a part of one.
+
     Raises:
-        EntryRefused: the study has postings, and the person comes from none of them.
+        EntryRefused: the study has postings, and the person comes from none of them; or the panel could not be asked.
     """
-    ours = set(study.postings.exclude(external_id="").values_list("external_id", flat=True))
-    if ours and ids.study and ids.study not in ours:
+    ours = {posting.external_id: posting for posting in study.postings.exclude(external_id="")}
+    if not ours or not ids.study or ids.study in ours:
+        return ids
+    panel = panels.of_study(study)
+    if not panel.has_parts or not panel.can_look_up():
         raise _not_sent()
+    found = look_up(panel, study, came_as, address=address)
+    if found.verdict == Verdict.NOT_KNOWN:
+        raise not_checked(60)
+    if found.verdict == Verdict.NOT_SENT or found.part_of not in ours:
+        raise _not_sent()
+    _remember_part(ours[found.part_of], ids)
+    return replace(ids, study=found.part_of)
+
+
+def _remember_part(posting: Posting, ids: PanelIds) -> None:
+    PostingPart.objects.get_or_create(panel=ids.panel, external_id=ids.study[:64], defaults={"posting": posting})
 
 
 def _not_sent() -> EntryRefused:
     return EntryRefused(
-        _("This link does not come from the panel's page, or it is too old. Please start again from there."),
+        _("This link is not valid any more. Please start again from the page on which you found this study."),
         code="not_sent_by_panel",
     )
 

@@ -15,6 +15,7 @@ from survey.study_file import BlockConfig, CheckConfig
 from . import practice
 from .attention import due_check, options_shown
 from .endings import outcome_of, text_at_the_end
+from .progress import NOWHERE, Progress, among_items, in_block
 from .reading import Standing, standing_of
 
 MAXIMUM_CHECK_ATTEMPTS = 2
@@ -42,7 +43,8 @@ class CheckQuestion:
 class Step:
     """What the person is shown now. `number` comes back with the POST, so that a repeated POST is recognised.
 
-    `position` of `total` counts items, and practice examples where there are several.
+    `position` of `total` counts items, and practice examples where there are several. `progress` is what people are
+    told of how far they have come; attention checks count there.
     """
 
     number: int
@@ -60,6 +62,7 @@ class Step:
     outcome: str = ""
     code: str = ""
     paid: bool = False
+    progress: Progress = NOWHERE
 
     @property
     def assignment(self) -> Assignment | None:
@@ -93,8 +96,10 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
             text=text_at_the_end(sitting),
             outcome=outcome,
             code=study.completion_code(outcome),
+            progress=Progress(percent=100),
         )
     block = sitting.current_block
+    progress = in_block(sitting.shown_config, sitting.block)
     if block.kind == "checks":
         attempts = [] if to_answer else list(sitting.check_attempts.all())
         hints = (
@@ -108,6 +113,7 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,
+            progress=progress,
         )
     if block.kind == "items":
         return step_among_items(sitting, standing_of(sitting))
@@ -115,6 +121,7 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
     if block.kind == "practice":
         shown = practice.shown(sitting)
         several = shown.total > 1
+        gone = (shown.number - 1 + (0.5 if shown.screen is None else 0.0)) / shown.total
         return Step(
             number=sitting.step,
             kind="practice",
@@ -124,9 +131,10 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
             feedback=tuple(shown.feedback),
             position=shown.number if several else 0,
             total=shown.total if several else 0,
+            progress=in_block(sitting.shown_config, sitting.block, within=gone),
         )
     paid = panels.of_study(study).has_submissions
-    return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid)
+    return Step(number=sitting.step, kind=block.kind, block=block, text=text, paid=paid, progress=progress)
 
 
 def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | None = None) -> Step:
@@ -136,11 +144,19 @@ def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | N
         screen: the item's next one, where it is known already.
     """
     block = sitting.current_block
+    progress = among_items(sitting.shown_config, sitting.block, standing)
     if check := due_check(sitting, standing):
         question = CheckQuestion(check.name, check.text, options_shown(sitting, check), right=check.right)
-        return Step(number=sitting.step, kind="attention", block=block, checks=(question,), standing=standing)
+        return Step(
+            number=sitting.step,
+            kind="attention",
+            block=block,
+            checks=(question,),
+            standing=standing,
+            progress=progress,
+        )
     if standing.assignment is None:
-        return _welcome_back(sitting)
+        return _welcome_back(sitting, progress)
     screen = screen or instruments.of_study(sitting.stage.study).next_screen(standing.assignment)
     if screen is None:
         raise RuntimeError(f"{sitting} stands at its items with nothing to answer")
@@ -152,6 +168,7 @@ def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | N
         standing=standing,
         position=standing.assignment.position,
         total=standing.total,
+        progress=progress,
     )
 
 
@@ -168,12 +185,12 @@ def words_while_missing() -> str:
     )
 
 
-def _welcome_back(sitting: Sitting) -> Step:
+def _welcome_back(sitting: Sitting, progress: Progress) -> Step:
     """The last item counted as it was when the sitting expired. Who comes back continues with what is behind the items,
     by a POST, as anybody does."""
     text = _("All your answers are stored. Please continue with what is left of the study.")
     block = BlockConfig(kind="instructions", title=_("Welcome back"), text=text)
-    return Step(number=sitting.step, kind="instructions", block=block, text=text)
+    return Step(number=sitting.step, kind="instructions", block=block, text=text, progress=progress)
 
 
 def _failed(checks: list[CheckConfig], answers: Mapping[str, int]) -> list[CheckConfig]:

@@ -120,7 +120,7 @@ def _number(field: FieldConfig, given: str) -> int:
     try:
         number = int(given)
     except ValueError:
-        raise ValueError(_("Enter a whole number, for example 30.")) from None
+        raise ValueError(_("Enter a whole number.")) from None
     low, high = field.minimum, field.maximum
     if (low is not None and number < low) or (high is not None and number > high) or abs(number) > LARGEST_NUMBER:
         raise ValueError(_("Enter a number from %(low)s to %(high)s.") % {"low": low, "high": high})

@@ -16,7 +16,7 @@ from threading import BoundedSemaphore
 
 from django.utils import timezone
 
-from survey.contracts.panels import Panel, PanelError, PanelIds, Verdict
+from survey.contracts.panels import LookedUp, Panel, PanelError, PanelIds, Verdict
 from survey.models import Study
 from survey.services.base.budgets import Budget, close, closed_for, give_back, spend
 from survey.services.base.hashing import keyed_digest
@@ -40,7 +40,7 @@ KEPT = {Verdict.SENT: 300, Verdict.NOT_SENT: 60}
 _running = BoundedSemaphore(AT_ONCE)
 
 
-def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> Verdict:
+def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> LookedUp:
     """What the panel says about a person, from memory or from its API.
 
     Args:
@@ -51,7 +51,8 @@ def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> Verdi
     """
     key = "survey.look_up:" + keyed_digest([study.pk, ids.panel, ids.person, ids.study, ids.submission], purpose="door")
     if kept := recall(key):
-        return Verdict(kept)
+        verdict, part_of = kept
+        return LookedUp(Verdict(verdict), part_of)
     now = timezone.now()
     if seconds := closed_for(PAUSE, panel.name, now=now):
         raise not_checked(seconds)
@@ -63,18 +64,19 @@ def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> Verdi
             raise not_checked(seconds)
         found = _ask(panel, study, ids, now)
     finally:
-        if found != Verdict.NOT_SENT:
+        if found is None or found.verdict != Verdict.NOT_SENT:
             give_back(OF_ADDRESS, who=address, now=now)
-    if found in KEPT:
-        remember(key, found.value, seconds=KEPT[found])
+    if found.verdict in KEPT:
+        remember(key, (found.verdict.value, found.part_of), seconds=KEPT[found.verdict])
     return found
 
 
-def _ask(panel: Panel, study: Study, ids: PanelIds, now: datetime) -> Verdict:
+def _ask(panel: Panel, study: Study, ids: PanelIds, now: datetime) -> LookedUp:
     if not _running.acquire(timeout=LONGEST_WAIT):
         raise not_checked(SOON)
     try:
-        return panel.look_up(study, ids)
+        found = panel.look_up(study, ids)
+        return LookedUp(found) if isinstance(found, Verdict) else found
     except PanelError as exc:
         pause = min(exc.retry_after, LONGEST_PAUSE)
         if not pause and spend(FAILURES, who=panel.name, now=now):

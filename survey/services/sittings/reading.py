@@ -80,8 +80,8 @@ class Standing:
 
     `assignment`: the first item that is not completely answered, whether it counts or is late, with all that its screen
     reads; None if all are answered. `responses` are those to it so far; `assignment.responses.all()` gives this list.
-    `total` counts all items, and is 0 if all are answered. `is_last`: whether all items after it are answered.
-    `checks`: the names of the attention checks that were answered.
+    `total` counts all items; it is 0 if all are answered and the study has no attention checks. `is_last`: whether all
+    items after it are answered. `checks`: the names of the attention checks that were answered.
     """
 
     assignment: Assignment | None = None
@@ -98,8 +98,7 @@ def standing_of(sitting: Sitting) -> Standing:
     with_checks = bool(sitting.config.sitting.attention_checks)
     assignment: Any = _open_item(kind, with_levels, with_checks).first(sitting=sitting.pk)
     if assignment is None:
-        answered = sitting.attention_answers.order_by().values_list("name", flat=True) if with_checks else ()
-        return Standing(checks=frozenset(answered))
+        return _all_answered(sitting) if with_checks else Standing()
     assignment.sitting = sitting
     if assignment.slot.stage_id == sitting.stage_id:
         assignment.slot.stage = sitting.stage
@@ -110,6 +109,18 @@ def standing_of(sitting: Sitting) -> Standing:
         response.assignment = assignment
     assignment.hand_responses(responses)
     return Standing(assignment, responses, assignment.items, is_last=not assignment.has_following, checks=checks)
+
+
+def _all_answered(sitting: Sitting) -> Standing:
+    """Where no item is left, and a check may be: how many items there were, and which checks were answered."""
+    items = Assignment.objects.filter(sitting=OuterRef("pk")).order_by().values("sitting")
+    answered = AttentionAnswer.objects.filter(sitting=OuterRef("pk"))
+    rows: Any = Sitting.objects.filter(pk=sitting.pk).order_by()
+    counted = rows.annotate(
+        items=Subquery(items.annotate(n=Count("pk")).values("n")),
+        checks=_object(answered, "sitting", "name", "position"),
+    ).values("items", "checks")[0]
+    return Standing(total=counted["items"] or 0, checks=frozenset(counted["checks"] or ()))
 
 
 class _ObjectOf(Aggregate):

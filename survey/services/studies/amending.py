@@ -228,6 +228,8 @@ class _World:
             return "people have come from this panel: make a new study for another one" if self.has_people else ""
         if change.path[:2] in (("texts", "language"), ("texts", "languages")):
             return "answers are stored in the words of the first language" if self.is_locked else ""
+        if change.path[:2] == ("texts", "answerer"):
+            return "it is in the questions that are measured: make a new study for it" if self.is_locked else ""
         if top in FREE or change.path in FREE_OF_SITTING:
             return ""
         if top == "predictor":
@@ -270,7 +272,7 @@ class _World:
 
 FILE = "amendments.csv"
 COLUMNS: tuple[Column, ...] = (
-    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key."),
+    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key.", whole=True),
     Column("at", "time, UTC", "When it was made. Sittings that had begun by then went on with the old file."),
     Column("by", "text", "The user name of whoever made it in the admin; empty where a command did."),
     Column("reason", "text", "Why, in their words."),

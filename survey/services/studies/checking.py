@@ -14,6 +14,7 @@ from bandit.errors import DesignError
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.contracts.instruments import PoolOutlook
+from survey.contracts.panels import Panel
 from survey.exceptions import FileErrors, NotFound
 from survey.models import CompletionCode, Study
 from survey.services.banks.eligibility import filtered_questions
@@ -85,6 +86,7 @@ class Cost:
     currency: str
     people: int
     rewards: int
+    screen_outs: int
     fee: int
     total: int
     bonus_per_point: int
@@ -268,16 +270,53 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     if kind.client is not None:
         if panel.spending_cap is None:
             yield Finding("problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid")
-        elif panel.spending_cap < cost.rewards:
+        elif panel.spending_cap < cost.rewards + cost.screen_outs:
+            what = "the rewards of all places" + (" and the screen-outs" if cost.screen_outs else "")
             yield Finding(
                 "problem",
                 "panel.spending_cap",
-                f"{panel.spending_cap} does not cover the rewards of all places, {cost.rewards}: raise it",
+                f"{panel.spending_cap} does not cover {what}, {cost.rewards + cost.screen_outs}: raise it",
             )
+        yield from _of_screen_outs(config, kind)
+        shortest = kind.shortest_maximum(config.expected_minutes)
+        if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:
+            yield Finding(
+                "problem",
+                "panel.maximum_minutes",
+                f"{panel.maximum_minutes}: for {config.expected_minutes} expected minutes the panel takes "
+                f"{shortest} or more",
+            )
+        if panel.filter_set and not panel.filters:
+            yield Finding(
+                "remark",
+                "panel.filter_set",
+                "the set alone says whom the panel sends: put the filter previous_studies_blocklist into it, or "
+                "people of earlier stages are sent again and turned away here",
+            )
+        if "project" in kind.keys and panel.project is None:
+            yield Finding("remark", "panel.project", "none: drafts go to the account's first project; its wallet pays")
         if not panel.completion_url:
             yield Finding("remark", "panel.completion_url", "none: people have to copy their code by hand")
     if panel.places is not None and panel.places < max(stage.sittings for stage in config.stages):
         yield Finding("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
+
+
+def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[Finding]:
+    panel = config.panel
+    least = kind.minimum_screen_out.get(panel.currency)
+    if panel.screen_out_pay is None:
+        if config.screens_out and least is not None:
+            yield Finding(
+                "remark",
+                "panel.screen_out_pay",
+                "people are screened out and not paid, which the panel requires: give screen_out_pay and "
+                "screen_out_places",
+            )
+        return
+    if not config.screens_out:
+        yield Finding("problem", "panel.screen_out_pay", "no answer of a form screens anybody out (screen_out)")
+    if least is not None and panel.screen_out_pay < least:
+        yield Finding("problem", "panel.screen_out_pay", f"{panel.screen_out_pay}: the panel's minimum is {least}")
 
 
 def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
@@ -333,12 +372,14 @@ def _cost(config: StudyConfig, fee: float) -> Cost | None:
         return None
     people = sum(stage.sittings for stage in config.stages)
     rewards = people * config.panel.reward
-    taken = round(rewards * fee)
+    screen_outs = len(config.stages) * config.panel.screen_outs
+    taken = round((rewards + screen_outs) * fee)
     return Cost(
         currency=config.panel.currency,
         people=people,
         rewards=rewards,
+        screen_outs=screen_outs,
         fee=taken,
-        total=rewards + taken,
+        total=rewards + screen_outs + taken,
         bonus_per_point=config.panel.bonus_per_point,
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -139,7 +140,7 @@ def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study
         report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
     if bank is None or panel is None or instrument is None:
         return None
-    config = _with_all_options(config, instrument, panel)
+    config = _with_all_options(config, instrument, panel, instead_of)
     study = Study(
         slug=config.slug,
         title=config.title,
@@ -216,9 +217,12 @@ def _options_are_sound(
     return False
 
 
-def _with_all_options(config: StudyConfig, instrument: instruments.Instrument, panel: panels.Panel) -> StudyConfig:
+def _with_all_options(
+    config: StudyConfig, instrument: instruments.Instrument, panel: panels.Panel, instead_of: Study | None
+) -> StudyConfig:
     """The options with today's defaults filled in: a later release may have other defaults."""
-    asked = instrument.options_model.model_validate(config.instrument.options).model_dump(mode="json")
+    given = {**_kept_from_before(config, instrument, instead_of), **config.instrument.options}
+    asked = instrument.options_model.model_validate(given).model_dump(mode="json")
     panels_own = panel.options(config).model_dump(mode="json")
     return config.model_copy(
         update={
@@ -226,6 +230,19 @@ def _with_all_options(config: StudyConfig, instrument: instruments.Instrument, p
             "panel": config.panel.model_copy(update={"options": panels_own}),
         }
     )
+
+
+def _kept_from_before(
+    config: StudyConfig, instrument: instruments.Instrument, instead_of: Study | None
+) -> dict[str, Any]:
+    """Options that came after the study and that neither its file nor the new one names: its pages stay as they are."""
+    if instead_of is None or instead_of.config.instrument.kind != config.instrument.kind:
+        return {}
+    file: Any = tomllib.loads(instead_of.source_text)
+    named = file.get("instrument", {}).get("options", {})
+    in_force = instruments.of_study(instead_of).options.model_dump(mode="json")
+    older = instrument.older_options
+    return {name: value for name, value in older.items() if name not in named and in_force[name] == value}
 
 
 def _check_predictor(config: StudyConfig, instrument: instruments.Instrument | None, report: Reporter) -> None:

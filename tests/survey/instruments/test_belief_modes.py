@@ -18,6 +18,7 @@ from survey.services.results.export import columns, reading
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.studies.amending import amend
+from survey.simulator import visitors
 from tests import cast
 from tests.frontend.pages import read
 
@@ -106,9 +107,9 @@ def test_it_makes_one_number_of_what_was_given(mode: str, earlier: int, data: di
 @pytest.mark.parametrize(
     ("mode", "data", "field", "said"),
     [
-        ("direction", {}, "direction", "Choose one of the three"),
-        ("direction", {"value": "70"}, "direction", "Choose one of the three"),
-        ("direction", {"direction": "up", "value": "70"}, "direction", "Choose one of the three"),
+        ("direction", {}, "direction", "Choose one of the answers"),
+        ("direction", {"value": "70"}, "direction", "Choose one of the answers"),
+        ("direction", {"direction": "up", "value": "70"}, "direction", "Choose one of the answers"),
         ("direction", {"direction": "higher"}, "value", "Enter your new number"),
         ("direction", {"direction": "lower", "value": " "}, "value", "Enter your new number"),
         ("direction", {"direction": "higher", "value": "60"}, "value", "60 is not higher than 60"),
@@ -254,7 +255,10 @@ def test_new_options_are_in_the_hash_and_can_be_read() -> None:
         walker.post(**cast.answers_for(walker.step))
         variants |= set(Belief.objects.order_by("-response_id").values_list("variant", flat=True)[:1])
     assert len(hashes) == len(variants) == 5
-    assert "answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en" in variants
+    assert (
+        "answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en; edition=2"
+        in variants
+    )
 
 
 def test_words_are_in_the_hash_of_every_screen_with_a_variant() -> None:
@@ -343,7 +347,7 @@ def test_reasons_are_asked_for_after_a_change_and_after_none_alike() -> None:
         walker.post(direction=direction, value=value)
         screen = walker.screen
         assert screen.name == "explanation"
-        assert screen.words["ask"] == "Why is this your answer now? Say it in a sentence or two."
+        assert screen.title == "Why is this your answer now?"
         assert screen.parts["posterior"]["value"] == int(value or 60)
 
 
@@ -481,11 +485,11 @@ def test_no_evidence_can_be_read_before_the_prior_is_stored(mode: str) -> None:
 @pytest.mark.parametrize(
     ("given", "prior", "posterior"),
     [
-        ({}, "Each item is about a different model.", "Suppose that the model answered"),
-        ({"models": "one"}, "All items are about the same model.", "Suppose that the model answered"),
+        ({}, "Each time, we ask about a different model.", "Suppose that the model answered"),
+        ({"models": "one"}, "We always ask about the same model.", "Suppose that the model answered"),
         (
             {"answerer": "ai_or_person"},
-            "Each item is about somebody else.",
+            "Each time, we ask about a different AI system or person.",
             "Suppose that the same AI system or person was asked",
         ),
     ],
@@ -497,6 +501,147 @@ def test_pages_say_whether_models_differ_and_whether_it_is_supposed(
     assert prior in " ".join(walker.screen.words.values())
     walker.post(value="60")
     assert posterior in " ".join(walker.screen.words.values())
+
+
+def before_editions(study: Study) -> Study:
+    """The study as a release stored it that knew no editions."""
+    del study.stored_config["instrument"]["options"]["edition"]
+    study.save()
+    return Study.objects.get(pk=study.pk)
+
+
+def test_a_study_from_before_the_second_edition_keeps_its_words_hashes_and_plain_track() -> None:
+    older, named = before_editions(open_study()), cast.open_study(slug="named", **options(edition=1))
+    shown = []
+    for study in (older, named):
+        walker = Walker(study)
+        prior = walker.screen
+        assert prior.title == "How likely is a correct answer?"
+        assert prior.words["each"].startswith("Each item is about a different model.")
+        assert "scaled" not in str(prior.form()["value"])
+        walker.post(value="0")
+        screen = walker.screen
+        assert screen.title == "And now?" and screen.words["earlier"] == "Earlier you said:"
+        assert "edition" not in screen.parts["variant"]["value"]
+        assert set(cast.values_of(screen.form().fields["direction"])) == {"lower", "same", "higher"}
+        shown.append(Response.objects.get(assignment__sitting=walker.sitting).screen_sha256)
+        assert shown[-1] == digest(prior.content())
+
+
+def test_an_amendment_of_such_a_study_keeps_them_too_unless_it_names_another() -> None:
+    study = before_editions(open_study())
+    Walker(study)
+    for number in range(2):
+        title = f"Another title {number}"
+        amend(study, text=cast.study_text(title=title, **options()), source_name="cast.toml", reason="a title")
+        study = Study.objects.get()
+        assert study.stored_config["instrument"]["options"]["edition"] == 1
+        assert Walker(study).screen.title == "How likely is a correct answer?"
+    with pytest.raises(FileErrors) as refused:
+        amend(study, text=cast.study_text(**options(edition=2)), source_name="cast.toml", reason="new words")
+    assert "instrument.options.edition" in str(refused.value.lines)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "offered"), [(0, {"same", "higher"}), (100, {"lower", "same"}), (60, {"lower", "same", "higher"})]
+)
+def test_no_direction_is_offered_in_which_there_is_no_number(earlier: int, offered: set[str]) -> None:
+    form = form_of("direction", earlier=earlier)
+    assert set(cast.values_of(form().fields["direction"])) == offered
+    if earlier == 0:
+        assert list(form({"direction": "lower", "value": "0"}).errors) == ["direction"]
+
+
+def test_a_track_has_words_at_its_ends_ticks_and_the_earlier_answer() -> None:
+    first, second = forms.prior_form(edition=2)(), form_of("blank", earlier=37)()
+    for form in (first, second):
+        html = str(form["value"])
+        assert "certainly not" in html and 'class="ticks"' in html
+    assert 'class="mark"' not in str(first["value"]) and "data-earlier" not in str(first["value"])
+    html = str(second["value"])
+    assert 'data-earlier="37"' in html and "M37 0V4" in html and "your answer before: 37 %" in html
+
+
+CHATBOT = {"a": "a chatbot", "the": "the chatbot", "same": "the same chatbot", "another": "a different chatbot"}
+MODEL = {"a": "an LLM", "the": "the LLM", "same": "the same LLM", "another": "another LLM"}
+
+
+def named_study() -> Study:
+    blocks = [{**block} for block in cast.BASE["blocks"]]
+    for block in blocks:
+        if block["kind"] == "instructions":
+            block["text"] = "{Answerer.the} is asked. Say what {answerer.the} does."
+        if block["kind"] == "checks":
+            block["checks"] = [
+                {"name": "who", "question": "Who is asked?", "options": ["It is {answerer.a}.", "It is me."]}
+            ]
+    condition = {"factor": "wording", "levels": ["model", "chatbot"], "answerer": {"chatbot": CHATBOT}}
+    texts = {**cast.BASE.get("texts", {}), "answerer": MODEL}
+    return cast.open_study(blocks=blocks, texts=texts, conditions=[condition])
+
+
+def test_the_answerer_has_the_name_of_the_persons_level_on_every_page() -> None:
+    study = named_study()
+    seen = set()
+    for _person in range(2):
+        sitting = cast.begin(study)
+        level = sitting.levels()["wording"]
+        name, other = ("chatbot", "LLM") if level == "chatbot" else ("LLM", "chatbot")
+        pages = []
+        while (step := current_step(Sitting.objects.get(pk=sitting.pk))).kind != "end":
+            screen = step.screen
+            said = [step.text, *(text for check in step.checks for _place, text in check.options)]
+            said += [screen.title, *screen.words.values()] if screen else []
+            pages.append((step.kind, screen.name if screen else "", " ".join(said)))
+            advance(sitting=Sitting.objects.get(pk=sitting.pk), step=step.number, data=cast.answers_for(step))
+        for kind, screen_name, text in pages:
+            assert other not in text, (kind, screen_name, text)
+            if kind in ("instructions", "checks", "item"):
+                assert name in text, (kind, screen_name, text)
+        assert any(f"The {name} is asked. Say what the {name} does." in text for _kind, _name, text in pages)
+        seen.add(level)
+    assert seen == {"model", "chatbot"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"texts": {"answerer": {"the": "the bot"}}}, "texts.answerer.a"),
+        ({"texts": {"answerer": {**CHATBOT, "the": "the {bot}"}}}, "a few words on one line"),
+        ({"title": "On {answerer.the}"}, "{answerer.the} needs [texts.answerer]"),
+        ({"title": "On {answerer.she}", "texts": {"answerer": CHATBOT}}, "there is no {answerer.she}"),
+        (
+            {"conditions": [{"factor": "f", "levels": ["x", "y"], "answerer": {"x": CHATBOT}}]},
+            "[texts.answerer] is missing",
+        ),
+        (
+            {
+                "texts": {"answerer": CHATBOT},
+                "conditions": [{"factor": "f", "levels": ["x", "y"], "per": "item", "answerer": {"x": CHATBOT}}],
+            },
+            'answerer needs per = "sitting"',
+        ),
+        (
+            {
+                "texts": {"answerer": CHATBOT},
+                "conditions": [{"factor": "f", "levels": ["x", "y"], "answerer": {"z": CHATBOT}}],
+            },
+            "answerer for z, which is not among the levels",
+        ),
+    ],
+)
+def test_a_name_that_does_not_fit_is_refused_at_its_place(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(FileErrors) as refusal:
+        cast.study(**changes)
+    assert said in "\n".join(refusal.value.lines)
+
+
+def test_simulated_people_understand_checks_that_name_the_answerer() -> None:
+    study = named_study()
+    person = visitors.Person(config=study.config, items=instruments.of_study(study).simulated_person(seed=1), seed=5)
+    person._misreads = False
+    for name in ("a chatbot", "an LLM"):
+        assert person.answer_checks({"who": [("1", "It is me."), ("2", f"It is {name}.")]}) == {"who": "2"}
 
 
 def test_a_conditions_level_changes_the_mode() -> None:

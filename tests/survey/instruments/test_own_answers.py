@@ -143,7 +143,8 @@ def test_an_answer_that_was_refused_stays_chosen(client: Client) -> None:
         if 'type="radio"' in page:
             break
         client.post(f"/s/{study.slug}/sitting", {"step": sitting.step, "answer": "x"})
-    response = client.post(f"/s/{study.slug}/sitting", {"step": sitting.step, "answer": "C", "confidence": "140"})
+    sent = {"step": sitting.step, "answer": "C", "confidence": "140"}
+    response = client.post(f"/s/{study.slug}/sitting", sent, follow=True)
     page = response.content.decode()
     assert 'value="C" checked' in page
     assert "The highest number is 100" in page

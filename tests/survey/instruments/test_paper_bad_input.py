@@ -1,25 +1,38 @@
-"""Studies of the paper's kind that lack something: a sentence in the figure's place, and the other reports unharmed."""
+"""Studies of the paper's kind that lack something: a sentence in the figure's place, and the other figures unharmed.
 
+Each case goes through the estimates, the paper, every other report and the leaderboard.
+"""
+
+import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
+from survey.console.reports import page
 from survey.exceptions import HunchError
 from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.reports import aligning, paper_study
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Sitting, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
-from survey.services.results import reports
+from survey.services.results import estimating, reports
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 from tests.survey.instruments.test_paper import DRAWN
 
 pytestmark = pytest.mark.django_db
+# Arguments with which a report is quick.
+QUICK: dict[str, dict[str, list[str]]] = {
+    "alignment": {"samples": ["100"]},
+    "domination": {"samples": ["100"]},
+    "budget": {"studies": ["2"], "frontier": ["0"]},
+}
 TWO_STAGES: dict[str, Any] = {
     "stages": [{"sittings": 8}, {"sittings": 8, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
     "predictor": {"name": "same_task"},
@@ -40,22 +53,52 @@ def with_models(study: Study) -> Study:
 
 
 def whole(study: Study, folder: Path) -> dict[str, str]:
-    """What each piece of `paper` lacks, with everything drawn and written; the other reports made too. No text says
-    NaN or p = 0.000."""
+    """What each piece of `paper` lacks, with everything drawn and written; the estimates, the leaderboard and the other
+    reports made too. No text says NaN or p = 0.000."""
     found = reports.make(study, "paper")
     for path in reports.write(study, "paper", found, folder):
-        text = path.read_text(encoding="utf-8").lower()
-        assert not re.search(r"\bnan\b", text), path.name
-        assert "0.000 [0.000, 0.000]" not in text
-    for name in ("alignment", "domination"):
-        try:
-            made = reports.make(study, name, {"samples": ["100"]})
-        except reports.ReportBroken:
-            raise
-        except HunchError:  # A sentence that says what is missing.
-            continue
-        json.dumps(reports.as_json(study, name, made), allow_nan=False)
+        clean(path.read_text(encoding="utf-8"), path.name)
+    for line in reports.lines_of(study):
+        name = line.entry.name
+        if not line.obstacle and name != "paper":
+            made = tried(lambda name=name: reports.make(study, name, QUICK.get(name, {})))
+            if made is not None:
+                clean(json.dumps(reports.as_json(study, name, made), allow_nan=False), name)
+                clean("\n".join(page(made)), name)
+    tried(lambda: estimated(study, folder / "estimates"))
+    clean(shown("leaderboard", study.slug), "leaderboard")
     return {piece.name: piece.missing for piece in paper_study.pieces_of(study)}
+
+
+def tried(make: Callable[[], Any]) -> Any:
+    """What it makes; None where it says in a sentence what is missing."""
+    try:
+        return make()
+    except reports.ReportBroken:
+        raise
+    except HunchError:
+        return None
+
+
+def estimated(study: Study, folder: Path) -> None:
+    found = estimating.estimate(study, by=["outcome", "target_task"], thresholds=[0, 10])
+    json.dumps(found.as_json(), allow_nan=False)
+    clean(shown("estimate", study.slug, "--by", "outcome", "--by", "target_task", "--out", str(folder)), "estimate")
+    for path in folder.iterdir():
+        clean(path.read_text(encoding="utf-8"), path.name)
+
+
+def shown(*command: str) -> str:
+    out = io.StringIO()
+    call_command(*command, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def clean(text: str, name: str) -> None:
+    text = text.lower()
+    assert not re.search(r"\bnan\b", text), name
+    assert not re.search(r"\bp = 0\.0+\b", text), name
+    assert "0.000 [0.000, 0.000]" not in text and "traceback" not in text, name
 
 
 def there(missing: dict[str, str], *names: str) -> None:
@@ -92,6 +135,19 @@ def test_one_person_alone(tmp_path: Path) -> None:
     there(missing, "figure2", "figure3_left", "figure5", "figure6")
     table = next(piece.table for piece in paper_study.pieces_of(study) if piece.name == "figure5")
     assert table is not None and "1 people are too few" in table.note
+
+
+def test_many_answers_by_nine_people(tmp_path: Path) -> None:
+    """However much each of nine people answers, nine cannot say how people differ, and the figures say so."""
+    many = {**TWO_STAGES, "stages": [{**stage, "sittings": 9} for stage in TWO_STAGES["stages"]]}
+    bank = cast.small_bank(400)
+    study = with_models(run_study(on=bank, **{**many, "candidates": {"size": 4000}}, sitting={"items": 40}))
+    found = estimating.estimate(study, by=["target_task"])
+    assert (found.answers, found.respondents) == (2 * 9 * 40, 18)
+    first = found.figures[0]
+    assert first.combined is not None and "18 respondents, fewer than 30" in first.combined.too_few
+    assert first.agreement is None and "stages have an effective sample" in first.agreement_withheld
+    there(whole(study, tmp_path), "table2", "table5", "figure4", "figure7", *DRAWN)
 
 
 def test_a_bank_with_one_task(tmp_path: Path) -> None:

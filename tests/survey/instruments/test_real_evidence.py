@@ -257,7 +257,7 @@ def test_the_command_says_what_was_left_out(capsys: pytest.CaptureFixture[str], 
 def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client) -> None:
     cast.open_study(instrument={"kind": "belief_update", "options": {"answerer": "ai_or_person"}})
     page = go_to(client, "item", screen="prior")
-    assert page.parts["answerer"] and "an AI system or a person" in page.text
+    assert page.parts["answerer"] and "An AI system or a person is asked" in page.text
     page = go_to(Client(), "item", screen="posterior")
     assert "the same AI system or person was asked" in page.text
     assert "model" not in page.text.replace("language models", "")
@@ -285,7 +285,7 @@ def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
 
 @pytest.mark.django_db
 def test_the_screens_of_other_studies_have_no_new_part() -> None:
-    older = {"answer_mode": "blank", "models": "unsaid"}
+    older = {"answer_mode": "blank", "models": "unsaid", "edition": 1}
     study = cast.open_study(instrument={"kind": "belief_update", "options": older})
     visitor = cast.walk(cast.begin(study), until="item", screen="posterior")
     assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -19,11 +20,12 @@ from sklearn.metrics import cohen_kappa_score
 from predictors.errors import PredictorError
 from predictors.evaluation.agreement import agreement
 from survey.exceptions import HunchError, StateRefused
-from survey.instruments.belief_update.models import Explanation
+from survey.instruments.belief_update.models import Explanation, ReasonCode
 from survey.instruments.belief_update.options import OLDER
 from survey.instruments.belief_update.reports.reasons import reasons_of
-from survey.models import Assignment, Response, Study
+from survey.models import Assignment, AuditEntry, Response, Study
 from survey.services.results import reports
+from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 
 WORDS = ("=1+1 they are alike", "<script>alert(1)</script>", "It is the SAME kind", "", "no idea, \nreally")
@@ -221,6 +223,102 @@ def test_files_that_cannot_be_codes_are_refused_by_line_and_field(study: Study, 
     rest = coded(study, tmp_path / "rest.csv", lambda row: "" if "alike" in row["reason"] else "a")
     assert "half and rest: have coded no reason in common" in refused(half, rest)
     assert "has no column 'code'" in refused(_without_codes(tmp_path))
+
+
+def sent(study: Study, folder: Path, **codes: Any) -> list[SimpleUploadedFile]:
+    """A file for each coder, as a browser sends it."""
+    return [
+        SimpleUploadedFile(f"{name}.csv", coded(study, folder / f"{name}.csv", code).read_bytes())
+        for name, code in codes.items()
+    ]
+
+
+def member(study: Study, role: str) -> Client:
+    user = User.objects.create_user(role, is_staff=True)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=["view_study", "export_study"]))
+    cast.join(user, study, role)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.django_db
+def test_the_page_takes_codes_back_and_shows_them_with_their_agreement(study: Study, tmp_path: Path) -> None:
+    client, report = member(study, "analyst"), reverse("admin:survey_study_report", args=[study.pk, "reasons"])
+    take = reverse("admin:survey_study_report_take", args=[study.pk, "reasons"])
+    assert "Codes of the reasons" in client.get(report).content.decode()
+    files = sent(study, tmp_path, ann=lambda row: "alike", bob=lambda row: "b" if row["reason"][:1] == "n" else "alike")
+    page = client.post(take, {"files": files}, follow=True).content.decode()
+    assert "Stored 24 codes: 12 by ann, 12 by bob." in page and "Agreement of the coders" in page
+    entry = AuditEntry.objects.get(action="take_report_files")
+    assert (entry.study, entry.via, entry.detail["report"]) == (study.slug, "admin", "reasons")
+    assert [sorted(file) for file in entry.detail["files"]] == [["bytes", "sha256"]] * 2
+    assert "ann" not in str(entry.detail)
+    assert [row["n"] for row in table(study, "agreement")] == [12]
+    # A coder's new file takes the place of the one before; the others stay.
+    client.post(take, {"files": sent(study, tmp_path, ann=lambda row: "new" if "alike" in row["reason"] else "")})
+    assert {row["code"] for row in table(study, "codes") if row["coder"] == "ann"} == {"new"}
+    assert ReasonCode.objects.filter(coder="ann").count() == 3 and ReasonCode.objects.filter(coder="bob").count() == 12
+
+
+@pytest.mark.django_db
+def test_of_several_files_with_one_fault_none_is_stored(study: Study, tmp_path: Path) -> None:
+    client, take = member(study, "analyst"), reverse("admin:survey_study_report_take", args=[study.pk, "reasons"])
+    good = sent(study, tmp_path, ann=lambda row: "a")[0]
+    (known, *_rest) = [one.answer for one in reasons_of(study) if one.text]
+    cases = [
+        (b"answer,code\ns9n9,a\n", "bad.csv:2: answer: &#x27;s9n9&#x27; is no answer with a reason"),
+        (f"answer,code\n{known},{'x' * 81}\n".encode(), "bad.csv:2: code: must have at most 80 printable characters"),
+        (b"\xff\xfe", "bad.csv:1: file: is not UTF-8"),
+        (b"x" * (512 * 1024 + 1), "bad.csv: has 524,289 bytes, and 524,288 are taken"),
+    ]
+    for content, problem in cases:
+        good.seek(0)
+        answer = client.post(take, {"files": [good, SimpleUploadedFile("bad.csv", content)]})
+        assert answer.status_code == 422 and problem in answer.content.decode(), problem
+    assert "choose 1 to 5 files, not 0" in client.post(take).content.decode()
+    good.seek(0)
+    long = SimpleUploadedFile("n" * 61 + ".csv", good.read())
+    assert "which names the coder, must have 1 to 60" in client.post(take, {"files": [long]}).content.decode()
+    assert not ReasonCode.objects.exists() and not AuditEntry.objects.filter(action="take_report_files").exists()
+
+
+@pytest.mark.django_db
+def test_who_may_not_export_sends_no_codes(study: Study, tmp_path: Path) -> None:
+    viewer, take = member(study, "viewer"), reverse("admin:survey_study_report_take", args=[study.pk, "reasons"])
+    assert viewer.post(take, {"files": sent(study, tmp_path, ann=lambda row: "a")}).status_code == 403
+    report = reverse("admin:survey_study_report", args=[study.pk, "reasons"])
+    assert "take-files" not in viewer.get(report).content.decode()
+    address = f"/api/v1/studies/{study.slug}/reports/reasons/files/"
+    assert viewer.post(address, {"files": sent(study, tmp_path, ann=lambda row: "a")}).status_code == 403
+    analyst = member(study, "analyst")
+    assert analyst.get(take).status_code == 405
+    other = reverse("admin:survey_study_report_take", args=[study.pk, "alignment"])
+    assert analyst.post(other, {"files": sent(study, tmp_path, ann=lambda row: "a")}).status_code == 404
+    assert not ReasonCode.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_api_takes_codes_back(study: Study, tmp_path: Path) -> None:
+    client, address = member(study, "analyst"), f"/api/v1/studies/{study.slug}/reports/reasons/files/"
+    answer = client.post(address, {"files": sent(study, tmp_path, ann=lambda row: "a", bob=lambda row: "b")})
+    assert answer.status_code == 200 and answer.json() == {"stored": "Stored 24 codes: 12 by ann, 12 by bob."}
+    found = client.get(f"/api/v1/studies/{study.slug}/reports/reasons/").json()
+    assert {one["name"] for one in found["tables"]} >= {"agreement", "codes"}
+    wrong = client.post(address, {"files": [SimpleUploadedFile("bad.csv", b"answer,code\ns9n9,a\n")]})
+    assert wrong.status_code == 422 and "s9n9" in str(wrong.json())
+    assert client.post(f"/api/v1/studies/{study.slug}/reports/alignment/files/").status_code == 404
+
+
+@pytest.mark.django_db
+def test_the_command_stores_codes_and_a_withdrawal_deletes_them(study: Study, tmp_path: Path) -> None:
+    ann = coded(study, tmp_path / "ann.csv", lambda row: "a")
+    assert "Stored 12 codes: 12 by ann." in run(ann, "--store")
+    person = ReasonCode.objects.select_related("explanation__response__assignment__sitting__respondent")[0]
+    respondent = person.explanation.response.assignment.sitting.respondent
+    own = ReasonCode.objects.filter(explanation__response__assignment__sitting__respondent=respondent).count()
+    withdraw(respondent=respondent, now=timezone.now())
+    assert own and ReasonCode.objects.count() == 12 - own
 
 
 def _without_codes(folder: Path) -> Path:

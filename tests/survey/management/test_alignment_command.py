@@ -101,6 +101,23 @@ def test_a_model_with_half_the_answers_is_scored_on_the_rest_and_it_says_so(file
     assert "half" in out
 
 
+def test_files_say_which_models_dominate_and_what_people_get_from_them(files, tmp_path):
+    files["answers"] = written(
+        tmp_path / "two.csv",
+        ["llm", "question_id", "correct"],
+        [*ANSWERS, ("better", "m:1", "1"), ("better", "m:2b", "1"), ("better", "h:1", "1"), ("better", "x:9", "0")],
+    )
+    out, _err = run(files, "--threshold=0.6", "--out", str(tmp_path / "out"))
+    (pair,) = csv.DictReader((tmp_path / "out" / "domination.csv").open())
+    # "one" is wrong about m:2b alone; x:9 is no question of the file.
+    assert (pair["better"], pair["worse"], pair["questions"]) == ("better", "one", "3")
+    assert (pair["more"], pair["exceptions"], pair["dominates"]) == ("1", "0", "1")
+    rows = list(csv.DictReader((tmp_path / "out" / "domination_deployed.csv").open()))
+    assert {(row["rule"], row["beliefs"]) for row in rows} == {("threshold", "mixture"), ("proportional", "mixture")}
+    assert all(float(row["better_performance"]) > float(row["worse_performance"]) for row in rows)
+    assert "Is one right wherever the other is?" in out
+
+
 def test_a_question_that_is_not_there_is_named_with_its_row(files, tmp_path):
     files["questions"] = written(tmp_path / "fewer.csv", ["id", "source", "question"], QUESTIONS[:3])
     assert "sample.csv:3: q2: no question of source 'history' has this text: 'nan'" in refused(files)

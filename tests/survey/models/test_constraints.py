@@ -40,6 +40,7 @@ from survey.models import (
     Payment,
     PaymentBatch,
     Posting,
+    PostingPart,
     PracticeAnswer,
     PredictorRun,
     Question,
@@ -167,6 +168,11 @@ def double(row: models.Model, **values: Any) -> None:
     type(row)._default_manager.create(**{**fields, **values})
 
 
+def two_parts(w: World) -> None:
+    for _ in range(2):
+        PostingPart.objects.create(posting=w.a(Posting), panel="prolific", external_id="one")
+
+
 def other_pseudonym(w: World) -> int:
     return cast.Respondent.objects.create(study=w.stage.study).pk
 
@@ -235,6 +241,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "predictor_run_role_known": lambda w: change(w.a(PredictorRun), role="rival"),
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
     "posting_once_a_panel_study": lambda w: double(w.a(Posting), internal_name="two"),
+    "posting_part_once_a_panel": two_parts,
     "posting_reward_at_least_1": lambda w: change(w.a(Posting), reward=0),
     "posting_places_at_least_1": lambda w: change(w.a(Posting), places=0),
     "posting_pending_known": lambda w: change(w.a(Posting), pending="burn", pending_at=w.a(Submission).read_at),

@@ -110,7 +110,7 @@ def written(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pyt
     folder = tmp_path_factory.mktemp("screens")
     with django_db_blocker.unblock(), undone(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(walking, "SILENT_DRAWS", 1)
-        study = cast.study(**TWO_LANGUAGES)
+        study = cast.study(**TWO_LANGUAGES, panel=cast.WITH_CODE)
         keys.check()  # The first command of all leaves the keys' fingerprints.
         before = counts()
         call_command("screens", "cast", out=folder)
@@ -166,6 +166,12 @@ def test_pages_open_from_a_disk_lead_nowhere_and_have_no_scripts(written: Writte
         assert "<script" not in html and "csrfmiddlewaretoken" not in html and "/s/screens-" not in html
         assert 'href="../hunch.css"' in html and "/static/" not in html
         assert not re.search(r' (?:form)?(?:action|href)="(?!#|\.\./hunch\.css)', html), file
+
+
+def test_the_track_is_on_the_pages_of_items(written: Written) -> None:
+    """On the live page a script shows it."""
+    html = "".join(file.read_text() for file in written.folder.glob("en/*-item-prior*.html"))
+    assert 'class="ticks"' in html and "data-track>" in html and "data-track hidden" not in html
 
 
 def test_the_index_names_the_file_the_date_and_every_page(written: Written) -> None:

@@ -84,7 +84,7 @@ def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_momen
     assert first.standard_error == pytest.approx(plain.standard_error)
     rho = bandit.mixture_parameter(PEOPLE // 2)
     assert stage.manifest["stop"] == {
-        "width": 0.01, "factor": None, "after": 30, "at_most": PEOPLE, "alpha": 0.05, "rho": rho,
+        "width": 0.01, "factor": None, "after": 30, "at_most": PEOPLE, "alpha": 0.05, "rho": rho, "span": [0.0, 1.0],
     }  # fmt: skip
     assert first.width == pytest.approx(2 * bandit.errors_wide(30, rho=rho) * plain.standard_error)
     assert first.width > 1.3 * (plain.interval[1] - plain.interval[0])
@@ -210,7 +210,7 @@ def test_an_error_of_one_stage_is_logged_and_stops_no_other(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"low": -0.9}, "the interval of look 1 is not that of its estimate"),
+        ({"low": 0.001}, "the interval of look 1 is not that of its estimate"),
         ({"number": 99}, "number 1 is missing"),
         ({"reached": True}, "cannot have ended the stage"),
     ],
@@ -229,10 +229,10 @@ def test_verify_stage_makes_the_last_look_again(capsys: pytest.CaptureFixture[st
     call_command("verify_stage", stage.study.slug, "1")
     assert f"looks: {last.number} agree with their stopping rule" in capsys.readouterr().out
     reach = (last.high - last.low) / 2
-    Look.objects.filter(pk=last.pk).update(value=0.1, low=0.1 - reach, high=0.1 + reach)
+    Look.objects.filter(pk=last.pk).update(value=0.5, low=0.5 - reach, high=0.5 + reach)
     frozen = cast.stage_of(stage.study)
     frozen.record(stopped=looking.facts_of(Look.objects.get(pk=last.pk)))
-    assert looking.verify_looks(frozen) == [f"looks: look {last.number} found 0.1, and its answers make {last.value}"]
+    assert looking.verify_looks(frozen) == [f"looks: look {last.number} found 0.5, and its answers make {last.value}"]
 
 
 def test_after_a_withdrawal_the_look_stands_by_its_own_numbers() -> None:

@@ -85,7 +85,7 @@ def kinds_of_a_sitting(visitor: cast.Visitor) -> list[str]:
     return kinds
 
 
-def test_attention_checks_come_after_their_items_and_are_not_counted_as_questions() -> None:
+def test_attention_checks_come_after_their_items_and_have_no_position() -> None:
     visitor = cast.Visitor(cast.open_stage(**WITH_CHECKS).study).to_items()
     assert visitor.step.total == 3
     step = visitor.answer()
@@ -466,17 +466,16 @@ def test_more_reports_than_anybody_reads_are_thanked_for_and_not_stored(visitor:
     assert QuestionReport.objects.count() == MOST_REPORTS
 
 
-def test_reports_are_counted_by_question(visitor: cast.Visitor) -> None:
+def test_reports_are_counted_by_the_questions_that_were_shown_by_then(visitor: cast.Visitor) -> None:
+    """The evidence comes after the first page of an item: nobody can have meant it there."""
     for text in ("one", "two"):
         report(visitor, text)
     visitor.answer()
+    report(visitor, "later", screen="posterior")
     report(visitor, "three", position=2)
     first, second = (Assignment.objects.get(position=place, sitting=visitor.sitting).slot.item.pair for place in (1, 2))
     counted = {one.question.pk: one.reports for one in reports_by_question(Study.objects.filter(slug="small"))}
-    assert counted == {
-        **dict.fromkeys((second.target_id, second.evidence_id), 1),
-        **dict.fromkeys((first.target_id, first.evidence_id), 2),
-    }
+    assert counted == {first.target_id: 3, first.evidence_id: 1, second.target_id: 1}
     assert reports_by_question(Study.objects.filter(slug="another")) == []
 
 

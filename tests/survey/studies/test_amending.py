@@ -149,6 +149,12 @@ REFUSED: dict[str, dict[str, Any]] = {
     "sitting.items": {"sitting": {"items": 2}},
     "stages.1.sittings": {"stages": [{"sittings": 3}, {"sittings": 2}]},
     "instrument.options.threshold": {"instrument": {"options": {"threshold": 9}}},
+    "texts.answerer": {
+        "texts": {
+            **cast.BASE["texts"],
+            "answerer": {"a": "a bot", "the": "the bot", "same": "the same bot", "another": "another bot"},
+        }
+    },
     "conditions": {"conditions": [{"factor": "framing", "levels": ["a", "b"]}]},
     "blocks.5.fields.2.label": {
         "blocks": block(

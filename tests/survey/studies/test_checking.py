@@ -55,6 +55,43 @@ def test_it_adds_up_the_cost_with_the_fee() -> None:
     assert (cost.people, cost.rewards, cost.fee, cost.total) == (6, 1200, 300, 1500)
 
 
+ADULT = {"name": "adult", "label": "Adult?", "kind": "choice", "options": ["Yes", "No"], "required": True}
+SCREENER = {"kind": "form", "name": "screener", "fields": [{**ADULT, "screen_out": ["No"]}]}
+SCREENS = [*cast.BASE["blocks"][:2], SCREENER, *cast.BASE["blocks"][2:]]
+
+
+def test_screen_outs_are_part_of_the_cost_and_under_the_cap() -> None:
+    panel = {**PAID, "screen_out_pay": 20, "screen_out_places": 5}
+    cost = checked(panel=panel, blocks=SCREENS).cost
+    # Two stages with a posting each, five places at 20 cents.
+    assert cost is not None and (cost.screen_outs, cost.fee, cost.total) == (200, 350, 1750)
+    assert messages(checked(panel={**panel, "spending_cap": 1399}, blocks=SCREENS)) == [
+        "panel.spending_cap: 1399 does not cover the rewards of all places and the screen-outs, 1400: raise it"
+    ]
+    assert messages(checked(panel={**panel, "spending_cap": 1400}, blocks=SCREENS)) == []
+
+
+@pytest.mark.parametrize(
+    ("pay", "blocks", "level", "words"),
+    [
+        ({"screen_out_pay": 20, "screen_out_places": 5}, cast.BASE["blocks"], "problem", "screens anybody out"),
+        ({"screen_out_pay": 13, "screen_out_places": 5}, SCREENS, "problem", "the panel's minimum is 14"),
+        ({}, SCREENS, "remark", "which the panel requires"),
+    ],
+)
+def test_it_says_what_is_wrong_with_screen_outs(pay: Any, blocks: Any, level: str, words: str) -> None:
+    found = messages(checked(panel={**PAID, **pay}, blocks=blocks), level)
+    assert [words in one for one in found if one.startswith("panel.screen_out_pay")] == [True]
+
+
+def test_it_refuses_a_time_that_the_panel_would_refuse() -> None:
+    panel = {**PAID, "reward": 400, "expected_minutes": 9, "maximum_minutes": 25}
+    assert messages(checked(panel=panel)) == [
+        "panel.maximum_minutes: 25: for 9 expected minutes the panel takes 26 or more"
+    ]
+    assert messages(checked(panel={**panel, "maximum_minutes": 26})) == []
+
+
 def test_it_refuses_pay_under_the_panels_minimum() -> None:
     found = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
     assert messages(found) == [

@@ -236,11 +236,11 @@ def deployment_gaps_of(
                 of_both = there[found.pairs.evidence] & there[found.pairs.target]
                 both.append(
                     (
-                        _model_rows(by_name[pair.better], beliefs, of_both),
-                        _model_rows(by_name[pair.worse], beliefs, of_both),
+                        model_rows(by_name[pair.better], beliefs, of_both),
+                        model_rows(by_name[pair.worse], beliefs, of_both),
                     )
                 )
-        for rule in _rules(threshold):
+        for rule in rules_of(threshold):
             gaps += deployment_gaps(both, rule, source, counts=counts)
     return gaps, [*found.notes, *([note] if note else [])]
 
@@ -251,11 +251,13 @@ def _known_questions(model: LanguageModel, study: Study, questions: Sequence[Que
     return np.array([question.pk in given for question in questions], dtype=bool)
 
 
-def _model_rows(trial: Trial, beliefs: Mapping[str, np.ndarray], rows: np.ndarray | bool = True) -> ModelRows:
+def model_rows(trial: Trial, beliefs: Mapping[str, np.ndarray], rows: np.ndarray | bool = True) -> ModelRows:
+    """A model's rows for deployment, by what people believe of it; `rows` (n,): only these pairs."""
     return ModelRows(trial.name, beliefs[trial.name], trial.correct, trial.answered & rows, trial.weight)
 
 
-def _rules(threshold: float) -> tuple[Rule, Rule]:
+def rules_of(threshold: float) -> tuple[Rule, Rule]:
+    """The two rules by which people may deploy a model."""
     return Rule("threshold", threshold), Rule("proportional")
 
 
@@ -357,6 +359,11 @@ def scored_pool(study: Study) -> CandidateSet:
         .first()
     )
     if stored is None:
+        if CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False).exists():
+            raise StateRefused(
+                f"{study.slug}: it was scored from all pairs by an earlier version, which kept no uniform ones. "
+                f"hunch score_uniform {study.slug} draws and scores them"
+            )
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
             "by predicted change; hunch alignment --sample reads predictions from a file"
@@ -503,8 +510,8 @@ def _deployment(
 ) -> list[DeploymentTable]:
     tables = []
     for source, by_model in _beliefs_of(found, regression).items():
-        for rule in _rules(threshold):
-            rows = [_model_rows(trial, by_model) for trial in found.trials]
+        for rule in rules_of(threshold):
+            rows = [model_rows(trial, by_model) for trial in found.trials]
             figures, reversals = compare_deployment(rows, rule, rng=found.rng, samples=samples)
             highest = np.concatenate([row.belief[row.known] for row in rows])
             tables.append(

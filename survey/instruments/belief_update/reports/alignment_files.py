@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,10 +127,12 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Matched:
-    """The models' rows for a sample, and notes on what could not be matched."""
+    """The models' rows for a sample, and notes on what could not be matched. `given`: by model and question how right
+    it is, of all questions that are among those given."""
 
     trials: list[Trial]
     notes: list[str]
+    given: Mapping[str, Mapping[Hashable, float]]
 
 
 def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: AnswersByModel) -> Matched:
@@ -195,7 +197,10 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         message = "no language model has answered both questions of any pair"
         why = [Problem("", None, "", note) for note in notes]
         raise FileErrors([Problem(answers.file, None, "", message), *why], shown=SHOWN)
-    return Matched(trials=trials, notes=notes)
+    inside: dict[str, dict[Hashable, float]] = {
+        llm: {key: value for key, value in own.items() if key in known} for llm, own in answers.correct.items()
+    }
+    return Matched(trials=trials, notes=notes, given=inside)
 
 
 def _trial(llm: str, given: Mapping[str, float], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
@@ -224,10 +229,24 @@ def _probability(text: str) -> float | None:
 
 def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a CSV file as texts, with the line on which it begins; further columns are allowed."""
+    yield from csv_rows_of(read_bytes(path), str(path), columns)
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """
+    Raises:
+        FileErrors: it cannot be read.
+    """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        return Path(path).read_bytes()
     except OSError as exc:
         raise FileErrors([Problem(str(path), 1, "file", f"cannot be read ({exc.strerror}); check the path")]) from exc
+
+
+def csv_rows_of(content: bytes, path: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The same of what a file holds; `path` names it in messages."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         message = f"is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"
         raise FileErrors([Problem(str(path), 1, "file", message)]) from exc

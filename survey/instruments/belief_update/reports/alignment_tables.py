@@ -140,8 +140,13 @@ def accuracy_picture(comparison: AlignmentComparison) -> Picture:
     )
 
 
+WIDTH_OF_NOTHING = 1e-9
+
+
 def with_interval(value: float, interval: Sequence[float]) -> str:
-    return f"{rounded(value)} [{rounded(interval[0])}, {rounded(interval[1])}]"
+    """The value with its interval; without one where every resample gave the same, which says nothing of chance."""
+    low, high = (float(end) for end in interval)
+    return f"{rounded(value)} [{rounded(low)}, {rounded(high)}]" if high - low > WIDTH_OF_NOTHING else rounded(value)
 
 
 def rounded(value: float) -> str:

@@ -93,8 +93,8 @@ class SimulatedStudy:
     By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
     pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
     95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
-    `errors`, `freedom`: of the differences in `EFFECTS` where they are as small as can be found, NaN if the study has
-    no data for one; `effects`: what its answers say of them, as difference, standard error and degrees of freedom.
+    `smallest`: of each of `EFFECTS` the difference that is found with 80 % power, NaN if the study has no data for it;
+    `effects`: what its answers say of them, as difference, standard error and degrees of freedom.
     """
 
     answers: tuple[int, ...]
@@ -105,8 +105,7 @@ class SimulatedStudy:
     share: float
     covered: bool
     naive: float
-    errors: tuple[float, ...]
-    freedom: tuple[float, ...]
+    smallest: tuple[float, ...]
     effects: tuple[tuple[float, float, float], ...] = ()
 
 
@@ -185,11 +184,7 @@ def outlook(name: str, studies: Sequence[SimulatedStudy], truth: float) -> Polic
     totals = np.array([sum(study.found) for study in studies])
     detectable: list[float | None] = []
     for place in range(len(EFFECTS)):
-        known = [
-            smallest_effect(study.errors[place], study.freedom[place])
-            for study in studies
-            if math.isfinite(study.errors[place])
-        ]
+        known = [study.smallest[place] for study in studies if math.isfinite(study.smallest[place])]
         detectable.append(float(np.mean(known)) if known else None)
     return PolicyOutlook(
         name=name,
@@ -412,7 +407,13 @@ def _summary(
     finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
     share = finals["changed"]
     effects = [_outcome_effect(collected), _condition_effect(collected), _evidence_effect(collected, share)]
-    planned = [*((error, freedom) for _value, error, freedom in effects[:2]), _evidence_error(collected, share)]
+    smallest = [
+        *(
+            smallest_effect(error, freedom) if math.isfinite(error) else math.nan
+            for _value, error, freedom in effects[:2]
+        ),
+        _smallest_of_evidence(collected, share),
+    ]
     return SimulatedStudy(
         answers=tuple(counts),
         found=tuple(found),
@@ -422,8 +423,7 @@ def _summary(
         share=math.nan if share is None else share.value,
         covered=share is not None and share.interval[0] <= truth <= share.interval[1],
         naive=float(np.concatenate(values["changed"]).mean()),
-        errors=tuple(error for error, _freedom in planned),
-        freedom=tuple(freedom for _error, freedom in planned),
+        smallest=tuple(smallest),
         effects=tuple(effects),
     )
 
@@ -468,34 +468,45 @@ def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) ->
         return math.nan, math.nan, math.nan
     without = bandit.false_change_rate(changed=changed, cluster=cluster)
     variances = share.standard_error**2, without.standard_error**2
-    freedom = sum(variances) ** 2 / (
-        variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / without.degrees_of_freedom
-    )
-    return share.value - without.value, math.sqrt(sum(variances)), freedom
+    freedoms = share.degrees_of_freedom, without.degrees_of_freedom
+    return share.value - without.value, *_difference_error(variances, freedoms)
 
 
-def _evidence_error(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float]:
-    """Standard error and degrees of freedom of evidence against none where the difference is as small as can be found.
+def _smallest_of_evidence(collected: Sequence[_Collected], share: Estimate | None) -> float:
+    """The smallest difference between evidence and none that is found with the stated power.
 
-    The error is that at the smallest difference which is found: there the controls' share is that much below the
-    items', and varies more than where next to nobody changes without evidence. A share's variance is that of so many
-    answers of people whose own answers correlate by `CLUSTERING`.
+    The error is that at this difference: there the controls' share is that much below the items', and varies more than
+    where next to nobody changes without evidence. A share's variance is that of so many answers of people whose own
+    answers correlate by `CLUSTERING`.
+
+    The test's own error is estimated from the same answers. Where by chance more controls change, the difference is
+    smaller and its error larger, so that both work against the test. The spread that counts is therefore that of the
+    difference less t errors (by the delta method), and not that of the difference alone.
     """
     cluster = np.concatenate([one.control_cluster for one in collected])
     people = np.unique(cluster, return_counts=True)[1]
     if share is None or people.size < 2:
-        return math.nan, math.nan
+        return math.nan
     per_answer = float(1 + CLUSTERING * ((people**2).sum() / people.sum() - 1)) / float(people.sum())
-    error, freedom, difference = share.standard_error, share.degrees_of_freedom, 0.0
+    spread = share.value * (1 - share.value)
+    difference = 0.0
     for _ in range(50):
         rate = min(max(share.value - difference, LOWEST_RATE), 1 - LOWEST_RATE)
         variances = share.standard_error**2, rate * (1 - rate) * per_answer
-        freedom = sum(variances) ** 2 / (
-            variances[0] ** 2 / share.degrees_of_freedom + variances[1] ** 2 / (people.size - 1)
-        )
-        error = math.sqrt(sum(variances))
-        difference = (difference + smallest_effect(error, freedom)) / 2
-    return error, freedom
+        error, freedom = _difference_error(variances, (share.degrees_of_freedom, people.size - 1))
+        critical = bandit.student_t_quantile(0.975, freedom)
+        # How much more the critical difference becomes for each unit that a share is higher.
+        by_items = critical * variances[0] * (1 - 2 * share.value) / spread / (2 * error) if spread > 0 else 0.0
+        by_controls = critical * (1 - 2 * rate) * per_answer / (2 * error)
+        moves = math.sqrt(variances[0] * (1 - by_items) ** 2 + variances[1] * (1 + by_controls) ** 2)
+        found = critical * error + bandit.student_t_quantile(POWER, freedom) * moves
+        difference = (difference + found) / 2
+    return difference
+
+
+def _difference_error(variances: tuple[float, float], freedoms: tuple[float, float]) -> tuple[float, float]:
+    """Standard error and degrees of freedom of a difference of two independent estimates."""
+    return math.sqrt(sum(variances)), bandit.satterthwaite(variances, freedoms)
 
 
 def _means(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:

@@ -84,7 +84,7 @@ class DominationReport(Report):
         return Findings(
             title=f"Domination among language models: {study.title}",
             lines=[f"{line}."],
-            tables=[_pairs_table(pairs, holding), _deployed_table(gaps, holding)],
+            tables=[pairs_table(pairs, holding), deployed_table(gaps, holding)],
             notes=notes,
             data={
                 "allowed_exceptions": allowed,
@@ -98,7 +98,8 @@ class DominationReport(Report):
         )
 
 
-def _pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> Table:
+def pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> Table:
+    """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions."""
     rows: list[list[Any]] = []
     shown = []
     for pair in pairs:
@@ -128,7 +129,8 @@ def _pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> 
     )
 
 
-def _deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]) -> Table:
+def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]) -> Table:
+    """What people get from both models of a pair, by rule."""
     rows, shown = [], []
     for gap in gaps:
         dominates = (gap.better, gap.worse) in holding

@@ -15,8 +15,13 @@ from survey.contracts.tables import Column
 from survey.exceptions import FileErrors, HunchError, Problem
 from survey.models import Study
 
-from .alignment_files import SHOWN, csv_rows
+from ..models import ReasonCode
+from .alignment_files import SHOWN, csv_rows_of, read_bytes
 from .reasons import Reason, reasons_of
+
+LONGEST_NAME = 60  # characters of a coder's name
+LONGEST_CODE = 80
+BATCH = 500
 
 AGREEMENT = (
     Column("first", "text", "The first coder: the file's name."),
@@ -45,49 +50,113 @@ class Coded:
     codes: Mapping[str, str]
 
 
-def read_codes(path: Path, known: Mapping[str, Reason]) -> Coded:
+def read_codes(content: bytes, path: str, known: Mapping[str, Reason]) -> Coded:
     """
+    Args:
+        content: what the file holds; `path` names it, and its name without the ending names the coder.
+
     Raises:
-        FileErrors: unreadable, columns missing, an answer that the study does not have or that stands twice, no code.
+        FileErrors: columns missing, an answer that the study does not have or that stands twice, no code, or a code or
+            a coder's name that is too long.
     """
     problems: list[Problem] = []
     codes: dict[str, str] = {}
     seen: set[str] = set()
-    for line, row in csv_rows(path, ("answer", "code")):
+    coder = Path(path).stem
+    if not coder.isprintable() or not 1 <= len(coder) <= LONGEST_NAME:
+        message = f"its name, which names the coder, must have 1 to {LONGEST_NAME} printable characters; rename it"
+        problems.append(Problem(path, 1, "file", message))
+    for line, row in csv_rows_of(content, path, ("answer", "code")):
         answer, code = row["answer"].strip(), " ".join(row["code"].split())
         if answer not in known:
             message = f"{answer[:40]!r} is no answer with a reason in this study; give the file that it wrote"
-            problems.append(Problem(str(path), line, "answer", message))
+            problems.append(Problem(path, line, "answer", message))
         elif answer in seen:
-            problems.append(Problem(str(path), line, "answer", f"{answer} stands twice; keep one row"))
+            problems.append(Problem(path, line, "answer", f"{answer} stands twice; keep one row"))
+        elif len(code) > LONGEST_CODE or not code.isprintable():
+            message = f"must have at most {LONGEST_CODE} printable characters, not {len(code)}; shorten it"
+            problems.append(Problem(path, line, "code", message))
         elif code:
             codes[answer] = code
         seen.add(answer)
     if not codes and not problems:
-        problems.append(Problem(str(path), 1, "code", "is empty in every row; fill in at least one"))
+        problems.append(Problem(path, 1, "code", "is empty in every row; fill in at least one"))
     if problems:
         raise FileErrors(problems, shown=SHOWN)
-    return Coded(path.stem, codes)
+    return Coded(coder, codes)
 
 
 def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
-    """The codes by outcome and change, and the agreement of every two coders.
+    """The codes by outcome and change, and the agreement of every two coders, from files.
+
+    Raises:
+        FileErrors: as `read_codes`, or a file that cannot be read.
+        HunchError: two files have the same name, or two coders have coded no reason in common.
+    """
+    known = known_reasons(reasons_of(study))
+    coders = read_all([(read_bytes(path), str(path)) for path in paths], known)
+    tables, notes = tables_of(coders, known, seed=seed)
+    for first, second in combinations(coders, 2):
+        if not first.codes.keys() & second.codes.keys():
+            raise HunchError(f"{first.coder} and {second.coder}: have coded no reason in common")
+    return Findings(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
+
+
+def known_reasons(asked: Sequence[Reason]) -> dict[str, Reason]:
+    """Those that have been written, by the name of their answer."""
+    return {one.answer: one for one in asked if one.text}
+
+
+def read_all(files: Sequence[tuple[bytes, str]], known: Mapping[str, Reason]) -> list[Coded]:
+    """A coder for each file (content, name).
 
     Raises:
         FileErrors: as `read_codes`.
-        HunchError: two files have the same name, or two coders have coded no reason in common.
+        HunchError: two files have the same name.
     """
-    known = {one.answer: one for one in reasons_of(study) if one.text}
-    coders = [read_codes(path, known) for path in paths]
+    coders = [read_codes(content, path, known) for content, path in files]
     names = Counter(one.coder for one in coders)
     if doubled := [name for name, count in names.items() if count > 1]:
         raise HunchError(f"{doubled[0]}: two files have this name, which names the coder; rename one")
+    return coders
+
+
+def store(study: Study, coders: Sequence[Coded], known: Mapping[str, Reason]) -> None:
+    """Keep the coders' codes with the study, in place of all that these coders gave before."""
+    ReasonCode.objects.filter(
+        explanation__response__assignment__slot__stage__study=study, coder__in=[one.coder for one in coders]
+    ).delete()
+    ReasonCode.objects.bulk_create(
+        [
+            ReasonCode(explanation_id=known[answer].explanation, coder=one.coder, code=code)
+            for one in coders
+            for answer, code in one.codes.items()
+        ],
+        batch_size=BATCH,
+    )
+
+
+def stored(known: Mapping[str, Reason]) -> list[Coded]:
+    """The stored codes of these reasons, by coder."""
+    by_row = {one.explanation: answer for answer, one in known.items()}
+    found: dict[str, dict[str, str]] = {}
+    keys = list(by_row)
+    for start in range(0, len(keys), BATCH):
+        rows = ReasonCode.objects.filter(explanation__in=keys[start : start + BATCH]).order_by("coder", "explanation")
+        for row, coder, code in rows.values_list("explanation_id", "coder", "code"):
+            found.setdefault(coder, {})[by_row[row]] = code
+    return [Coded(coder, codes) for coder, codes in sorted(found.items())]
+
+
+def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int = 0) -> tuple[list[Table], list[str]]:
+    """Agreement and codes as tables, and what a reader should know. Two coders without a reason in common are named."""
     rows: list[list[Any]] = []
     shown, notes = [], []
     for first, second in combinations(coders, 2):
         common = sorted(first.codes.keys() & second.codes.keys())
         if not common:
-            raise HunchError(f"{first.coder} and {second.coder}: have coded no reason in common")
+            notes.append(f"{first.coder} and {second.coder} have coded no reason in common")
+            continue
         found = agreement(
             [first.codes[key] for key in common],
             [second.codes[key] for key in common],
@@ -103,16 +172,15 @@ def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
             notes.append(f"{first.coder} and {second.coder}: both used one code alone, so that kappa is not defined")
     if len(coders) == 1:
         notes.append("one file: agreement needs those of two coders")
-    note = "Cohen's kappa; in brackets its 95 % interval, reasons resampled." if rows else "There is one coder."
+    note = "Cohen's kappa; in brackets its 95 % interval, reasons resampled."
+    if not rows:
+        note = "There is one coder." if len(coders) == 1 else "No two coders have coded the same reasons."
     header = ["first", "second", "reasons", "agree", "kappa"]
-    return Findings(
-        title=f"Codes of the reasons in {study.slug}",
-        tables=[
-            Table("agreement", "Agreement of the coders", AGREEMENT, rows, note, [Layout(header, shown)]),
-            Table("codes", "Codes by outcome and change", CODES, list(_code_rows(coders, known))),
-        ],
-        notes=notes,
-    )
+    tables = [
+        Table("agreement", "Agreement of the coders", AGREEMENT, rows, note, [Layout(header, shown)]),
+        Table("codes", "Codes by outcome and change", CODES, list(_code_rows(coders, known))),
+    ]
+    return tables, notes
 
 
 def _code_rows(coders: Sequence[Coded], known: Mapping[str, Reason]) -> list[list[Any]]:

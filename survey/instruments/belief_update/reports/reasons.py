@@ -31,6 +31,8 @@ class Reason:
     evidence_task: str
     target_task: str
     text: str
+    explanation: int
+    """The key of the row that holds it."""
 
 
 def obstacle(study: Study) -> str:
@@ -67,7 +69,7 @@ def reasons_of(study: Study, *, condition: Sequence[str] = ()) -> list[Reason]:
 def _reason(answer: Assignment, threshold: int) -> Reason:
     pair, beliefs = answer.slot.item.pair, beliefs_of(answer)
     change = (beliefs.posterior or 0) - (beliefs.prior or 0)
-    (text,) = [one.explanation.text for one in answer.responses.all() if hasattr(one, "explanation")]
+    (own,) = [one.explanation for one in answer.responses.all() if hasattr(one, "explanation")]
     return Reason(
         answer=f"s{answer.slot.stage.index}n{answer.slot.number}",
         outcome=NO_EVIDENCE if pair.evidence is None else OUTCOMES[0] if pair.outcome else OUTCOMES[1],
@@ -78,5 +80,6 @@ def _reason(answer: Assignment, threshold: int) -> Reason:
         target=pair.target.plain,
         evidence_task=pair.evidence.task.name if pair.evidence else "",
         target_task=pair.target.task.name,
-        text=text.strip(),
+        text=own.text.strip(),
+        explanation=own.pk,
     )

@@ -7,14 +7,14 @@ from statistics import median
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, ReportFile, Table
+from survey.contracts.reports import Argument, Findings, Given, Intake, Layout, Report, ReportFile, Table, TakenFile
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.base.csv_lines import csv_lines, guarded
 from survey.services.results.reports import CONDITION
 
-from . import reasons
+from . import reason_codes, reasons
 from .reasons import CHANGES, OUTCOMES, Reason
 
 MOST = 1_000_000
@@ -56,6 +56,19 @@ class ReasonsReport(Report):
         Argument("seed", "of the random sample", default="0"),
         CONDITION,
     )
+    intake = Intake(
+        "Codes of the reasons",
+        f"Filled-in copies of {FILE}, a file for each coder; the file's name names the coder. The columns answer and "
+        "code suffice. A coder's new file takes the place of the one before.",
+    )
+
+    def take(self, study: Study, files: Sequence[TakenFile]) -> str:
+        """The codes of each coder, in place of those before."""
+        known = reason_codes.known_reasons(reasons.reasons_of(study))
+        coders = reason_codes.read_all([(file.content, file.name) for file in files], known)
+        reason_codes.store(study, coders, known)
+        counts = ", ".join(f"{len(one.codes)} by {one.coder}" for one in coders)
+        return f"Stored {sum(len(one.codes) for one in coders)} codes: {counts}."
 
     def obstacle(self, study: Study) -> str:
         return reasons.obstacle(study)
@@ -78,13 +91,17 @@ class ReasonsReport(Report):
             and words in one.text.casefold()
         ]
         chosen = sampled(among, size=size, seed=seed)
+        written = reason_codes.known_reasons(asked)
+        coders = reason_codes.stored(written)
+        coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
         return Findings(
             title=f"Reasons: {study.title}",
             lines=[
                 f"{len(asked)} counted answers asked for reasons, {sum(bool(one.text) for one in asked)} have one. "
                 f"{FILE} holds the chosen ones without beliefs, for people to code."
             ],
-            tables=[_counts(asked), _reasons(chosen, of=len(among))],
+            tables=[_counts(asked), *coded, _reasons(chosen, of=len(among))],
+            notes=notes,
             files=[ReportFile(FILE, partial(to_code, chosen))],
             data={"asked": len(asked), "counts": [dict(zip(_names(COUNTS), row, strict=True)) for row in _rows(asked)]},
         )

@@ -45,7 +45,8 @@ What `manage.py export` writes for a study of the kind `{instrument}`; the expor
 `answers.csv` has a row for every slot of every plan and each assignment that it was given in: one slot can have several
 rows (given back by one person, answered by another) and at most one of them is `counted`. Estimates use the rows whose
 status is `counted` and whose role is `sampled` or `holdout`, without those of a pilot and those with something in
-`excluded`, each weighted inside its stage by 1 / (inclusion_probability * pool_probability).
+`excluded`, each weighted inside its stage by 1 / (inclusion_probability * pool_probability). `weight` puts the stages
+together: a mean of answers with these weights is the plain figure of `estimate`.
 """
 
 

@@ -15,13 +15,14 @@ UNTAKEN = "untaken"
 
 @dataclass(frozen=True)
 class ExportRow:
-    """A slot of a stage, in one of its assignments or in none; with its sitting's flags, and the flags for which its
-    answers are left out."""
+    """A slot of a stage, in one of its assignments or in none; with its sitting's flags, the flags for which its
+    answers are left out, and the answer's weight in the figures of all stages."""
 
     slot: Slot
     assignment: Assignment | None
     flags: Sequence[str] = ()
     excluded: Sequence[str] = ()
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def _core(
             return taken(row.assignment)
         return slot(row.slot) if slot is not None else None
 
-    return CoreColumn(Column(name, kind, description), value)
+    # The score is the only number of a slot or an assignment that is not whole.
+    return CoreColumn(Column(name, kind, description, whole=kind == "number" and name != "score"), value)
 
 
 def _levels(assignment: Assignment) -> str | None:
@@ -230,6 +232,18 @@ FLAGS = (
 )
 
 
+WEIGHT = CoreColumn(
+    Column(
+        "weight",
+        "number",
+        "The answer's weight in the figures of all stages, 1 on average: a mean of answers with these weights is the "
+        "plain figure of `estimate`. Empty where the answer enters none. While a stage is open it changes with every "
+        "answer.",
+    ),
+    lambda row: row.weight,
+)
+
+
 # Known after it; the instrument's own columns stand between.
 AFTER = (
     *FLAGS,
@@ -247,6 +261,7 @@ AFTER = (
         "client (what the browser measured, as it sent it), and score, rule and version where it was scored.",
         taken=_responses,
     ),
+    WEIGHT,
 )
 
 

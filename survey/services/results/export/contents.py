@@ -1,6 +1,7 @@
 """Which files an export has beside answers.csv."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 
 from survey.contracts import instruments
 from survey.contracts.tables import ExtraFile
@@ -12,6 +13,7 @@ from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.export.study_files import study_files
 from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
 from survey.services.studies.amending import amendments_file
@@ -21,11 +23,22 @@ RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
 
 
 def extra_files(
-    study: Study, *, stage: int | None = None, levels: Mapping[str, str] = NO_LEVELS
+    study: Study,
+    *,
+    stage: int | None = None,
+    levels: Mapping[str, str] = NO_LEVELS,
+    since: datetime | None = None,
+    with_pay: bool = False,
 ) -> Iterable[ExtraFile]:
     """The instrument's further files, of the answers that count; how its predictors did, where it has any; and what its
-    reports add."""
-    return _with_reports(study, _own_files(study, CountedAnswers(study, stage, levels), stage), levels)
+    reports add.
+
+    Args:
+        since: in files about people only sittings in which anything was stored since.
+        with_pay: what panels say and pay, for who may see postings.
+    """
+    own = _own_files(study, CountedAnswers(study, stage, levels), stage, since=since, with_pay=with_pay)
+    return _with_reports(study, own, levels)
 
 
 def _with_reports(study: Study, own: Iterable[ExtraFile], levels: Mapping[str, str]) -> Iterator[ExtraFile]:
@@ -42,20 +55,32 @@ def file_heads(study: Study) -> Iterable[ExtraFile]:
     return _with_reports(study, _own_files(study, (), None), NO_LEVELS)
 
 
-def file_named(study: Study, name: str) -> ExtraFile | None:
+def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile | None:
     """The file with its rows; None if there is no such file. The instrument is asked for its files only if it is one of
     them."""
     own = {file.name for file in instruments.of_study(study).extra_files(())}
-    files = extra_files(study) if name in own else file_heads(study)
+    files = (
+        extra_files(study)
+        if name in own
+        else _with_reports(study, _own_files(study, (), None, with_pay=with_pay), NO_LEVELS)
+    )
     return next((file for file in files if file.name == name), None)
 
 
-def _own_files(study: Study, answers: Iterable[Assignment], stage: int | None) -> Iterator[ExtraFile]:
+def _own_files(
+    study: Study,
+    answers: Iterable[Assignment],
+    stage: int | None,
+    *,
+    since: datetime | None = None,
+    with_pay: bool = False,
+) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
     yield from instrument.extra_files(answers)
-    yield from sitting_files(study, stage=stage)
+    yield from study_files(study, stage=stage, since=since, with_pay=with_pay)
+    yield from sitting_files(study, stage=stage, since=since)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
-    yield from timing_files(study, stage=stage)
+    yield from timing_files(study, stage=stage, since=since)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
         yield majorities_file(study, stage=stage)

@@ -29,7 +29,8 @@ class Written:
 
 
 def write_export(study: Study, folder: Path, *, levels: Mapping[str, str] = NO_LEVELS) -> list[Written]:
-    """Write every file of the study's export. Each appears whole or not at all; an older one is replaced.
+    """Write every file of the study's export, with what was paid. Each appears whole or not at all; an older one is
+    replaced.
 
     Raises:
         HunchError: the folder cannot be made or written.
@@ -38,7 +39,7 @@ def write_export(study: Study, folder: Path, *, levels: Mapping[str, str] = NO_L
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [_write(folder / "answers.csv", answers_csv(study, levels=levels))]
-        for extra in extra_files(study, levels=levels):
+        for extra in extra_files(study, levels=levels, with_pay=True):
             written.append(_write(folder / extra.name, csv_lines(extra.columns, extra.rows)))
         written.append(_write(folder / "codebook.csv", csv_lines(CODEBOOK_HEADER, entries)))
         written.append(Written(_write(folder / "codebook.md", [codebook_page(study, levels)]).path))

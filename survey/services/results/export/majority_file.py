@@ -10,11 +10,11 @@ from survey.services.answers.majorities import majorities_of, ties_of
 FILE = "majorities.csv"
 COLUMNS = (
     Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The test stage, from 1, which is frozen."),
+    Column("stage", "number", "The test stage, from 1, which is frozen.", whole=True),
     Column("item", "text", "The item's key, as in answers.csv."),
     Column("stratum", "text", "The end of the scores that the item was drawn from."),
-    Column("answered", "number", "How many of its answers count."),
-    Column("ones", "number", "How many of these have label 1."),
+    Column("answered", "number", "How many of its answers count.", whole=True),
+    Column("ones", "number", "How many of these have label 1.", whole=True),
     Column("tied", "0 or 1", "1 where just half of them have."),
     Column("ties", "text", "What a tie counts as: label_0, label_1 or left_out."),
     Column("label", "0 or 1", "The label of more than half of the answers; empty where a tie is left out."),

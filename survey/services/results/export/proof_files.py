@@ -20,7 +20,7 @@ CHUNK = 500
 LEFT_OUT = ("postings",)
 STAGES = (
     Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1."),
+    Column("stage", "number", "The stage, from 1.", whole=True),
     Column("pilot", "0 or 1", "1: the stage is a pilot."),
     Column("state", "text", "draft, planned, open, paused, closing or frozen."),
     Column("plan_sha256", "text", "Hash of the stage's plan."),
@@ -30,7 +30,9 @@ STAGES = (
 )
 CANDIDATES = (
     Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1. Only stages that draw by scores from a listed pool are here."),
+    Column(
+        "stage", "number", "The stage, from 1. Only stages that draw by scores from a listed pool are here.", whole=True
+    ),
     Column("item", "text", "The item's key, as in answers.csv."),
     Column("score", "number", "What the stage's predictor gave it."),
     Column("disagreement", "number", "How much the members of an ensemble disagreed about it."),
@@ -38,12 +40,12 @@ CANDIDATES = (
 )
 LOOKS = (
     Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1. Only stages with a stopping rule are here."),
-    Column("look", "number", "The look at the running stage, from 1."),
+    Column("stage", "number", "The stage, from 1. Only stages with a stopping rule are here.", whole=True),
+    Column("look", "number", "The look at the running stage, from 1.", whole=True),
     Column("at", "time, UTC", "When it was made."),
     Column("answers_until", "time, UTC", "Answers that were complete before this were looked at."),
-    Column("people", "number", "Whose answers they were."),
-    Column("answers", "number", "How many answers, to sampled slots."),
+    Column("people", "number", "Whose answers they were.", whole=True),
+    Column("answers", "number", "How many answers, to sampled slots.", whole=True),
     Column("value", "number", "The figure that the rule is about."),
     Column("standard_error", "number", "Its standard error, between people."),
     Column("low", "number", "The lower end of its 95 % interval that holds at any time."),
@@ -51,8 +53,8 @@ LOOKS = (
     Column("reached", "0 or 1", "1: it was narrow enough, and ended the stage."),
 )
 AUDIT = (
-    Column("number", "number", "Place of the seal in the chain; empty: not sealed yet."),
-    Column("entry", "number", "The entry's id."),
+    Column("number", "number", "Place of the seal in the chain; empty: not sealed yet.", whole=True),
+    Column("entry", "number", "The entry's id.", whole=True),
     Column("previous", "text", "Hash of the seal before."),
     Column("entry_sha256", "text", "Hash of the entry."),
     Column("sealed_at", "time, UTC", "When it was sealed."),

@@ -5,6 +5,7 @@ Rows are in the order of stages and sittings, and are read while they are writte
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -21,13 +22,14 @@ from survey.models import (
     Study,
 )
 from survey.services.results.export.columns import in_utc
+from survey.services.results.export.increments import changed_since
 from survey.services.sittings import debriefing
 from survey.study_file import AttentionCheckConfig, CheckConfig
 
 CHUNK = 500
 WHO = (
     Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1."),
+    Column("stage", "number", "The stage, from 1.", whole=True),
     Column("respondent", "text", "Pseudonym of the respondent."),
     Column("simulated", "0 or 1", "1: the respondent was a simulated one."),
 )
@@ -49,9 +51,14 @@ CHECKS = (
     *WHO,
     Column("kind", "text", "comprehension: before the items. attention: between them."),
     Column("check", "text", "The check's name."),
-    Column("attempt", "number", "At the comprehension checks 1 or 2; at an attention check 1."),
-    Column("after_items", "number", "How many items had been answered before an attention check."),
-    Column("answer", "number", "The chosen option's place in the study file, from 1; the right one comes first there."),
+    Column("attempt", "number", "At the comprehension checks 1 or 2; at an attention check 1.", whole=True),
+    Column("after_items", "number", "How many items had been answered before an attention check.", whole=True),
+    Column(
+        "answer",
+        "number",
+        "The chosen option's place in the study file, from 1; the right one comes first there.",
+        whole=True,
+    ),
     Column("answer_text", "text", "Its words, in the file's first language."),
     Column("passed", "0 or 1", "1: a right option was chosen."),
     Column("shown", "JSON list", "The options' places in the study file, in the order in which they were shown."),
@@ -59,31 +66,31 @@ CHECKS = (
 )
 PRACTICE = (
     *WHO,
-    Column("number", "number", "1 for the practice item's first page, and so on."),
+    Column("number", "number", "1 for the practice item's first page, and so on.", whole=True),
     Column("screen", "text", "The instrument's name for the page."),
     Column("answers", "JSON object", "The fields that were accepted, by name. They count for nothing."),
     Column("at", "time, UTC", "When the page was sent."),
 )
 REPORTS = (
     *WHO,
-    Column("slot", "number", "The slot of the item, as in answers.csv."),
+    Column("slot", "number", "The slot of the item, as in answers.csv.", whole=True),
     Column("item", "text", "The item's key, as in answers.csv."),
-    Column("position", "number", "Place in the sitting, from 1."),
+    Column("position", "number", "Place in the sitting, from 1.", whole=True),
     Column("screen", "text", "The screen that the report was sent from."),
     Column("text", "text", "What the respondent wrote."),
     Column("at", "time, UTC", "When it was sent."),
 )
 
 
-def sitting_files(study: Study, *, stage: int | None = None) -> Iterator[ExtraFile]:
-    yield ExtraFile("forms.csv", FORMS, _forms(study, stage))
-    yield ExtraFile("checks.csv", CHECKS, _checks(study, stage))
-    yield ExtraFile("practice.csv", PRACTICE, _practice(study, stage))
-    yield ExtraFile("question_reports.csv", REPORTS, _reports(study, stage))
+def sitting_files(study: Study, *, stage: int | None = None, since: datetime | None = None) -> Iterator[ExtraFile]:
+    yield ExtraFile("forms.csv", FORMS, _forms(study, stage, since))
+    yield ExtraFile("checks.csv", CHECKS, _checks(study, stage, since))
+    yield ExtraFile("practice.csv", PRACTICE, _practice(study, stage, since))
+    yield ExtraFile("question_reports.csv", REPORTS, _reports(study, stage, since))
 
 
-def _rows(rows: QuerySet[Any], study: Study, stage: int | None, *related: str) -> Iterator[Any]:
-    found = rows.filter(sitting__stage__study=study)
+def _rows(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None, *related: str) -> Iterator[Any]:
+    found = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study)
     if stage is not None:
         found = found.filter(sitting__stage__index=stage)
     found = found.select_related("sitting__respondent", "sitting__stage", *related)
@@ -94,18 +101,18 @@ def _who(sitting: Sitting, study: Study) -> list[Any]:
     return [study.slug, sitting.stage.index, sitting.respondent.pseudonym, sitting.respondent.is_simulated]
 
 
-def _forms(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(FormAnswer.objects.all(), study, stage):
+def _forms(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(FormAnswer.objects.all(), study, stage, since):
         for name, answer in sorted(row.answers.items()):
             value = json.dumps(answer, ensure_ascii=False) if isinstance(answer, list) else answer
             yield [*_who(row.sitting, study), row.block, row.version, name, value, in_utc(row.at)]
-    for row in _rows(DataChoice.objects.all(), study, stage):
+    for row in _rows(DataChoice.objects.all(), study, stage, since):
         value = debriefing.USE if row.may_use else debriefing.WITHDRAW
         yield [*_who(row.sitting, study), "debriefing", None, debriefing.FIELD, value, in_utc(row.at)]
 
 
-def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(CheckAttempt.objects.all(), study, stage):
+def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(CheckAttempt.objects.all(), study, stage, since):
         # Indices are of the file that the sitting began with: a later one may have other options, or none.
         file = study.as_of(row.sitting.study_sha256)
         comprehension = {check.name: check for block in file.blocks for check in block.checks}
@@ -116,7 +123,7 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
                 *("comprehension", name, row.attempt, None),
                 *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), in_utc(row.at)),
             ]
-    for row in _rows(AttentionAnswer.objects.all(), study, stage):
+    for row in _rows(AttentionAnswer.objects.all(), study, stage, since):
         file = study.as_of(row.sitting.study_sha256)
         attention = {check.name: check for check in file.sitting.attention_checks}
         yield [
@@ -126,14 +133,14 @@ def _checks(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
         ]
 
 
-def _practice(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(PracticeAnswer.objects.all(), study, stage):
+def _practice(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(PracticeAnswer.objects.all(), study, stage, since):
         answers = json.dumps(row.data, ensure_ascii=False, sort_keys=True)
         yield [*_who(row.sitting, study), row.number, row.screen, answers, in_utc(row.at)]
 
 
-def _reports(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(QuestionReport.objects.all(), study, stage, "assignment__slot__item"):
+def _reports(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(QuestionReport.objects.all(), study, stage, since, "assignment__slot__item"):
         slot = row.assignment.slot
         yield [
             *_who(row.sitting, study),

@@ -4,6 +4,7 @@ Rows are read while they are written. The items' own times are in answers.csv.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -11,6 +12,7 @@ from django.db.models import QuerySet
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import ScreenTiming, Study, UnfinishedScreen
 from survey.services.results.export.columns import in_utc
+from survey.services.results.export.increments import changed_since
 from survey.services.sittings.timing import CLIENT_FIELDS
 
 from .sitting_files import CHUNK, WHO
@@ -26,10 +28,10 @@ MEANINGS: Mapping[str, tuple[str, str]] = {
     "changes": ("number", "How often an input was changed."),
     "first_value": ("number", "The first number that was entered."),
 }
-CLIENT = tuple(Column(name, *MEANINGS[name]) for name in CLIENT_FIELDS)
+CLIENT = tuple(Column(name, *MEANINGS[name], whole=True) for name in CLIENT_FIELDS)
 STEP = (
     *WHO,
-    Column("step", "number", "How many pages the sitting had sent before."),
+    Column("step", "number", "How many pages the sitting had sent before.", whole=True),
     Column("kind", "text", "What the page was: instructions, checks, practice, attention, form or debriefing."),
     Column("name", "text", "The block's name in the study file, or the screen's; empty where it has none."),
 )
@@ -41,29 +43,31 @@ STEPS = (
 )
 UNFINISHED = (
     *STEP,
-    Column("number", "number", "1 for the first time that this page was left, up to 5."),
+    Column("number", "number", "1 for the first time that this page was left, up to 5.", whole=True),
     Column("left_at", "time, UTC", "When it was left; the person may have come back."),
     *CLIENT,
 )
 
 
-def timing_files(study: Study, *, stage: int | None = None) -> Iterator[ExtraFile]:
-    yield ExtraFile("steps.csv", STEPS, _steps(study, stage))
-    yield ExtraFile("unfinished_screens.csv", UNFINISHED, _unfinished(study, stage))
+def timing_files(study: Study, *, stage: int | None = None, since: datetime | None = None) -> Iterator[ExtraFile]:
+    yield ExtraFile("steps.csv", STEPS, _steps(study, stage, since))
+    yield ExtraFile("unfinished_screens.csv", UNFINISHED, _unfinished(study, stage, since))
 
 
-def _steps(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _of_study(ScreenTiming.objects.all(), study, stage):
+def _steps(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _of_study(ScreenTiming.objects.all(), study, stage, since):
         yield [*_step(row, study), in_utc(row.taken_at), row.server_ms, *_client(row)]
 
 
-def _unfinished(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
-    for row in _of_study(UnfinishedScreen.objects.all(), study, stage):
+def _unfinished(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _of_study(UnfinishedScreen.objects.all(), study, stage, since):
         yield [*_step(row, study), row.number, in_utc(row.left_at), *_client(row)]
 
 
-def _of_study(rows: QuerySet[Any], study: Study, stage: int | None) -> Iterator[Any]:
-    found = rows.filter(sitting__stage__study=study).select_related("sitting__respondent", "sitting__stage")
+def _of_study(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None) -> Iterator[Any]:
+    found = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study).select_related(
+        "sitting__respondent", "sitting__stage"
+    )
     if stage is not None:
         found = found.filter(sitting__stage__index=stage)
     return found.order_by("sitting__stage__index", "sitting", "step", "pk").iterator(CHUNK)

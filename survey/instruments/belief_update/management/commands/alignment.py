@@ -15,11 +15,13 @@ import numpy as np
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.contracts.reports import Findings, Given
 from survey.exceptions import HunchError
+from survey.instruments.belief_update.reports.aligning import model_rows, rules_of
 from survey.instruments.belief_update.reports.alignment import (
     PAPER_ALPHAS,
     PAPER_AVERAGES,
     AlignmentComparison,
     Averages,
+    Trial,
 )
 from survey.instruments.belief_update.reports.alignment_files import match, read_answers, read_questions, read_sample
 from survey.instruments.belief_update.reports.alignment_report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
@@ -28,11 +30,19 @@ from survey.instruments.belief_update.reports.alignment_tables import (
     differences_table,
     scores_table,
 )
+from survey.instruments.belief_update.reports.domination import (
+    DeploymentGap,
+    Domination,
+    deployment_gaps,
+    dominations,
+    resampled_pairs,
+)
+from survey.instruments.belief_update.reports.domination_report import deployed_table, pairs_table
 from survey.services.banks import importing as question_banks
 from survey.services.studies import finding
 
 FILE_SAMPLES = 10_000
-OF_FILES = ("alpha", "samples")  # The report's arguments that files have too.
+OF_FILES = ("alpha", "samples", "threshold")  # The report's arguments that files have too.
 
 
 def alphas_of(texts: Sequence[str]) -> list[float]:
@@ -97,7 +107,8 @@ class Command(ReportCommand):
         self._refuse("is for --study: files have nothing of it", **of_a_study)
         if answers is None or (questions is None and bank is None):
             raise HunchError("--sample: needs --answers FILE and, for the ids, --questions FILE or --bank NAME")
-        given = Given({"samples": (str(FILE_SAMPLES),), **{name: tuple(texts) for name, texts in asked.items()}})
+        defaults = {"samples": (str(FILE_SAMPLES),), "threshold": ("0.5",)}
+        given = Given({**defaults, **{name: tuple(texts) for name, texts in asked.items()}})
         source = read_questions(questions) if questions else self._of_bank(str(bank))
         try:
             page = _from_files(
@@ -107,6 +118,7 @@ class Command(ReportCommand):
                 alphas=alphas_of(given.get("alpha", ())),
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
                 samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                threshold=given.number("threshold", lowest=0, highest=0.999),
                 seed=seed or 0,
             )
         except ValueError as exc:
@@ -134,6 +146,7 @@ def _from_files(
     beliefs: Mapping[str, float],
     samples: int,
     seed: int,
+    threshold: float,
 ) -> Findings:
     pairs = read_sample(sample)
     given = read_answers(answers)
@@ -152,6 +165,9 @@ def _from_files(
         for second in names[place + 1 :]:
             with suppress(ValueError):  # The two models have no pair in common to compare.
                 differences.append(comparison.difference(first, second, alphas))
+    pairs_of_models = dominations(matched.given)
+    holding = {(pair.better, pair.worse) for pair in pairs_of_models if pair.holds()}
+    gaps = _gaps(matched.trials, pairs_of_models, comparison, threshold=threshold, samples=samples, seed=seed)
     return Findings(
         title="Do language models perform as people expect?",
         tables=[
@@ -161,7 +177,29 @@ def _from_files(
                 note="In brackets: 95 % intervals, pairs resampled; predictions and mean beliefs as given.",
             ),
             differences_table(differences, alphas),
+            *([pairs_table(pairs_of_models, holding), deployed_table(gaps, holding)] if pairs_of_models else []),
         ],
         pictures=[accuracy_picture(comparison)],
         notes=matched.notes,
     )
+
+
+def _gaps(
+    trials: Sequence[Trial],
+    pairs_of_models: Sequence[Domination],
+    comparison: AlignmentComparison,
+    *,
+    threshold: float,
+    samples: int,
+    seed: int,
+) -> list[DeploymentGap]:
+    """What people get from the better model less what they get from the worse one, by the sample's beliefs."""
+    by_name = {trial.name: trial for trial in trials}
+    beliefs = {name: comparison.belief(name) for name in by_name}
+    both = []
+    for pair in pairs_of_models:
+        if pair.better in by_name and pair.worse in by_name:
+            one, other = by_name[pair.better], by_name[pair.worse]
+            both.append((model_rows(one, beliefs, other.answered), model_rows(other, beliefs, one.answered)))
+    counts = resampled_pairs(len(trials[0].answered), samples=samples, rng=np.random.default_rng([seed, 1]))
+    return [gap for rule in rules_of(threshold) for gap in deployment_gaps(both, rule, "mixture", counts=counts)]

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.reports import ReportCommand
+from survey.contracts.reports import TakenFile
+from survey.services.results import reports
 from survey.services.studies import finding
 
+from ...reports.alignment_files import read_bytes
 from ...reports.reason_codes import codes_of
 from .evaluate_predictors import whole_number
 
@@ -24,7 +27,16 @@ class Command(ReportCommand):
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="to_code.csv with codes, one a coder")
         parser.add_argument("--seed", type=whole_number(0), default=0, metavar="S", help="of the resamples (0)")
+        parser.add_argument(
+            "--store", action="store_true", help="keep the codes with the study: the report reasons then shows them"
+        )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write agreement.csv and codes.csv")
 
-    def handle(self, *args: Any, slug: str, files: list[Path], seed: int, out: Path | None, **options: Any) -> None:
-        self.show_findings(codes_of(finding.find_study(slug), files, seed=seed), out=out)
+    def handle(
+        self, *args: Any, slug: str, files: list[Path], seed: int, store: bool, out: Path | None, **options: Any
+    ) -> None:
+        study = finding.find_study(slug)
+        if store:
+            taken = [TakenFile(path.name, read_bytes(path)) for path in files]
+            self.stdout.write(reports.take(study, "reasons", taken))
+        self.show_findings(codes_of(study, files, seed=seed), out=out)

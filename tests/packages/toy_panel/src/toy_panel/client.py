@@ -14,6 +14,7 @@ from survey.contracts.panels import (
     PanelMissing,
     PanelUnreachable,
     PostingAtPanel,
+    ReturnReason,
     SubmissionAtPanel,
 )
 from survey.exceptions import HunchError
@@ -87,8 +88,8 @@ class ToyClient(PanelClient):
         _known(server.SERVER.ticket, submission)["mood"] = "thanked"
         return "thanked"
 
-    def ask_to_return(self, submission: str) -> None:
-        _known(server.SERVER.ticket, submission)["asked"] = True
+    def ask_to_return(self, submission: str, why: ReturnReason) -> None:
+        _known(server.SERVER.ticket, submission)["asked"] = why.value
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
         try:

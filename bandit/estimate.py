@@ -1,0 +1,185 @@
+"""One estimate with its standard error, and the interval that belongs to them. Numpy alone; a leaf beside
+`bandit.student`.
+
+Every estimator of the library, whatever its variance is made of, builds its `Estimate` here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit.student import student_t_quantile, student_t_upper_tail
+
+FEWEST_RESPONDENTS = 30
+FEWEST_OF_EITHER = 5
+ROUNDING = 1e-12
+WILSON_BELOW = 10  # effective answers of the rarer kind
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over a candidate set (or a difference of two), in the units of the values, with a 95 % interval.
+
+    `n` counts answers, `n_clusters` the people who gave them.
+    With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
+    Where all answers are alike the standard error is 0 and the interval NaN (for a share, Wilson's).
+    `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
+    there are fewer of these), or, where `method` says so, Wilson's for a share near
+    0 or 1 on the effective number of answers, variance of the design and of people included.
+    `effective_sample_size` is Kish's: (sum of weights)^2 / sum of squared weights; `weight_range` the smallest and the
+    largest weight, in mean weights. `rarer`, for a share, counts the answers of the rarer kind, and is None otherwise.
+    """
+
+    value: float
+    standard_error: float
+    degrees_of_freedom: float
+    interval: tuple[float, float]
+    n: int
+    n_clusters: int
+    effective_sample_size: float
+    weight_range: tuple[float, float]
+    rarer: int | None = None
+    method: Literal["t", "wilson"] = "t"
+
+    @property
+    def too_few(self) -> str:
+        """Why the interval is not reliable; empty if it is."""
+        reasons = []
+        if self.n_clusters < FEWEST_RESPONDENTS:
+            reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
+        if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
+            reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        if self.standard_error == 0 and not self.has_interval:
+            reasons.append("nothing varies between the answers, so that there is no interval")
+        return "; ".join(reasons)
+
+    @property
+    def has_interval(self) -> bool:
+        return not any(math.isnan(end) for end in self.interval)
+
+    def p_two_sided(self, null: float = 0.0) -> float | None:
+        """The chance of an estimate at least this far from `null` if that is the truth; None if nothing varies."""
+        if not self.standard_error > 0:
+            return None
+        return 2 * student_t_upper_tail(abs(self.value - null) / self.standard_error, self.degrees_of_freedom)
+
+    def with_error(self, standard_error: float, degrees_of_freedom: float) -> Estimate:
+        """The same mean of the same answers with another standard error, and the interval of that."""
+        interval, method = interval_of(
+            value=self.value,
+            standard_error=standard_error,
+            degrees_of_freedom=degrees_of_freedom,
+            kish=self.effective_sample_size,
+            share=self.rarer is not None,
+        )
+        return replace(
+            self,
+            standard_error=standard_error,
+            degrees_of_freedom=degrees_of_freedom,
+            interval=interval,
+            method=method,
+        )
+
+
+@dataclass(frozen=True)
+class EstimateSample:
+    """The answers that an estimate rests on: how many, of how many people, and how unequally they weigh.
+
+    `rarer`: of a share, the answers of the rarer kind; None for other figures.
+    """
+
+    n: int
+    n_clusters: int
+    effective_sample_size: float
+    weight_range: tuple[float, float]
+    rarer: int | None = None
+
+    @classmethod
+    def of(cls, weight: NDArray[np.float64], *, n_clusters: int, rarer: int | None = None) -> EstimateSample:
+        """`weight`: of each answer, shape (n,), at least 0, in any unit."""
+        mean = weight.mean()
+        return cls(
+            n=weight.size,
+            n_clusters=n_clusters,
+            effective_sample_size=float(weight.sum() ** 2 / np.dot(weight, weight)),
+            weight_range=(float(weight.min() / mean), float(weight.max() / mean)),
+            rarer=rarer,
+        )
+
+
+def estimate_of(
+    sample: EstimateSample, *, value: float, variance: float, degrees_of_freedom: float, alike: float = 1.0
+) -> Estimate:
+    """The estimate with this variance, which is NaN where nothing is known of it.
+
+    `alike`: how many answers of different items an answer is worth where all answers agree; below 1 where several
+    people answered each item, since nothing else then says how much several answers to one item are worth.
+    """
+    error = standard_error_of(variance, value)
+    interval: tuple[float, float] = (math.nan, math.nan)
+    method: Literal["t", "wilson"] = "t"
+    if not math.isnan(error):
+        kish = sample.effective_sample_size
+        interval, method = interval_of(
+            value=value,
+            standard_error=error,
+            degrees_of_freedom=degrees_of_freedom,
+            kish=kish if error > 0 else kish * alike,
+            share=sample.rarer is not None,
+        )
+    return Estimate(
+        value=value,
+        standard_error=error,
+        degrees_of_freedom=degrees_of_freedom,
+        interval=interval,
+        n=sample.n,
+        n_clusters=sample.n_clusters,
+        effective_sample_size=sample.effective_sample_size,
+        weight_range=sample.weight_range,
+        rarer=sample.rarer,
+        method=method,
+    )
+
+
+def satterthwaite(variances: Sequence[float], freedoms: Sequence[float]) -> float:
+    """The degrees of freedom of a sum of independent variances (Welch, and Satterthwaite, Biometrics Bulletin 2, 1946);
+    the sum of theirs where all variances are 0."""
+    total = sum(variances)
+    if not total > 0:
+        return float(sum(freedoms))
+    return float(total**2 / sum(one**2 / df for one, df in zip(variances, freedoms, strict=True)))
+
+
+def standard_error_of(variance: float, value: float) -> float:
+    """The root of a variance; 0 where that is only the rounding of floats, for answers that are all alike."""
+    error = math.sqrt(variance)
+    return 0.0 if error <= ROUNDING * max(1.0, abs(value)) else error
+
+
+def interval_of(
+    *, value: float, standard_error: float, degrees_of_freedom: float, kish: float, share: bool
+) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
+    """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
+
+    Without a standard error anything but a share has no interval. The effective number of answers is
+    value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
+    Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
+    """
+    t = student_t_quantile(0.975, degrees_of_freedom)
+    if share and 0 <= value <= 1:
+        spread = value * (1 - value)
+        effective = kish if standard_error == 0 or spread == 0 else min(kish, spread / standard_error**2)
+        if effective * min(value, 1 - value) < WILSON_BELOW:
+            slack = t * t / effective
+            middle = (value + slack / 2) / (1 + slack)
+            reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
+            return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
+    if standard_error == 0:
+        return (math.nan, math.nan), "t"
+    return (value - t * standard_error, value + t * standard_error), "t"

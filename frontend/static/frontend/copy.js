@@ -1,0 +1,18 @@
+// A button beside the completion code that copies it. Without this script, or where a browser has no clipboard for pages,
+// there is no button, and the code can be marked as any text.
+"use strict";
+(() => {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    const [code, said] = ["[data-code]", "[role=status]"].map((name) => button.parentElement.querySelector(name));
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(code.textContent.trim());
+        said.textContent = button.dataset.copy;
+      } catch {
+        getSelection().selectAllChildren(code); // Not allowed here: it is marked, ready to be copied by hand.
+      }
+    });
+  }
+})();

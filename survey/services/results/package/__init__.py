@@ -1,0 +1,1 @@
+"""A study's data with its description, to be published or kept."""

@@ -1,0 +1,355 @@
+"""A data package as a job: Psych-DS, Croissant, codebook, changes, checksums, and programs that redo the main table.
+
+The same rows give the same bytes: nothing in it says when it was built. Imports models and below.
+"""
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from survey.contracts.reports import Argument, Given
+from survey.contracts.tables import Column, ExtraFile
+from survey.exceptions import HunchError
+from survey.models import Sitting, Study
+from survey.places import installed_version
+from survey.services.base import rights
+from survey.services.base.csv_lines import csv_line
+from survey.services.base.job_kinds import JobKind, Work
+from survey.services.base.rights import Right
+from survey.services.base.writing import replace_file
+from survey.services.results.export.columns import columns_of
+from survey.services.results.export.contents import extra_files
+from survey.services.results.export.reading import answer_rows
+
+from .coarsening import Coarse
+from .outcomes import outcome_files
+
+INTERNAL, PUBLIC = "internal", "public"
+REVIEWED = "reviewed"
+# It grows by each look, also by asking for a package; `export` has it.
+NEVER = "audit.csv"
+SCRIPTS = Path(__file__).with_name("scripts")
+MOMENT = (1980, 1, 1, 0, 0, 0)  # of every file in the ZIP
+DOI = re.compile(r"10\.\d{4,9}/\S+", re.ASCII)
+CROISSANT_TYPES = {"whole": "sc:Integer", "number": "sc:Float"}
+CROISSANT_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def _check(study: Study, given: Given) -> None:
+    if (doi := given.one("doi")) and not DOI.fullmatch(doi):
+        raise HunchError(f"doi: {doi!r} is no DOI; write it as 10.5281/zenodo.1234567", code="invalid")
+    if not re.fullmatch(r"\d+\.\d+\.\d+", given.one("version"), re.ASCII):
+        raise HunchError(f"version: {given.one('version')!r} is no version; write it as 1.0.0", code="invalid")
+
+
+def make(work: Work) -> Mapping[str, Any]:
+    study, given = work.study, work.given
+    is_public = given.one("audience") == PUBLIC
+    name = f"{study.slug}-{given.one('audience')}-{given.one('version')}"
+    with (
+        TemporaryDirectory(dir=work.folder) as scratch,
+        replace_file(work.folder / f"{name}.zip") as unfinished,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        writer = _Writer(archive, name, Path(scratch))
+        tables = list(_tables(work, reviewed=given.one("texts") == REVIEWED) if is_public else _all_tables(work))
+        for number, table in enumerate(tables):
+            work.progress(number, len(tables), f"writing {table.name}")
+            writer.add_table(study, table)
+        for path, text in _texts(study, given, writer.tables, is_public=is_public).items():
+            writer.add(path, text.encode())
+        writer.add_checksums()
+    return {"rows": {table.stem: table.rows for table in writer.tables}}
+
+
+# Tables
+
+
+def _all_tables(work: Work) -> Iterator[ExtraFile]:
+    study = work.study
+    with_pay = work.asked_by is None or rights.may(work.asked_by, Right.SEE_POSTINGS, study.pk)
+    yield ExtraFile("answers.csv", columns_of(study), answer_rows(study))
+    for file in extra_files(study, with_pay=with_pay):
+        if file.name != NEVER:
+            yield file
+    yield from outcome_files(study)
+
+
+def _tables(work: Work, *, reviewed: bool) -> Iterator[ExtraFile]:
+    """Nothing of a panel is read for these."""
+    study = work.study
+    coarse = Coarse(study, reviewed=reviewed)
+    whole = [
+        ExtraFile("answers.csv", columns_of(study), answer_rows(study)),
+        *extra_files(study),
+        *outcome_files(study),
+    ]
+    for file in whole:
+        if (table := coarse.table(file)) is not None:
+            yield table
+
+
+class Table:
+    """A table that was written: its place, its columns, its rows and its hash."""
+
+    def __init__(self, stem: str, path: str, columns: Sequence[Column]) -> None:
+        self.stem, self.path, self.columns = stem, path, columns
+        self.rows = 0
+        self.sha256 = ""
+
+
+class _Writer:
+    """The ZIP that grows. Everything lies in one folder of the package's name."""
+
+    def __init__(self, archive: zipfile.ZipFile, folder: str, scratch: Path) -> None:
+        self.archive, self.folder, self.scratch = archive, folder, scratch
+        self.tables: list[Table] = []
+        self.hashes: dict[str, str] = {}
+
+    def add_table(self, study: Study, file: ExtraFile) -> None:
+        """Named as Psych-DS asks: keys and values of letters and digits, and the ending _data.csv."""
+        stem = file.name.removesuffix(".csv")
+        table = Table(stem, f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv", file.columns)
+        path = self.scratch / "table.csv"
+        with path.open("w", encoding="utf-8", newline="") as target:
+            target.write(csv_line(column.name for column in file.columns))
+            for row in file.rows:
+                target.write(csv_line(row))
+                table.rows += 1
+        entry = zipfile.ZipInfo(f"{self.folder}/{table.path}", MOMENT)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        found = hashlib.sha256()
+        with path.open("rb") as source, self.archive.open(entry, "w", force_zip64=True) as target_entry:
+            while chunk := source.read(1 << 20):
+                found.update(chunk)
+                target_entry.write(chunk)
+        table.sha256 = self.hashes[table.path] = found.hexdigest()
+        self.tables.append(table)
+
+    def add(self, path: str, content: bytes) -> None:
+        self.archive.writestr(zipfile.ZipInfo(f"{self.folder}/{path}", MOMENT), content, zipfile.ZIP_DEFLATED)
+        self.hashes[path] = hashlib.sha256(content).hexdigest()
+
+    def add_checksums(self) -> None:
+        lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(self.hashes.items()))
+        self.add("SHA256SUMS", lines.encode())
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "", text)
+
+
+# Descriptions
+
+
+def _texts(study: Study, given: Given, tables: Sequence[Table], *, is_public: bool) -> dict[str, str]:
+    facts = _facts(study, given, is_public=is_public)
+    return {
+        "README.md": _readme(study, facts, tables, is_public=is_public),
+        "CHANGES.md": _changes(study, given, is_public=is_public),
+        "codebook.md": _codebook(study, tables),
+        "dataset_description.json": _as_text({**facts, "variableMeasured": _variables(tables)}),
+        "croissant.json": _as_text(_croissant(facts, tables)),
+        "analysis.py": (SCRIPTS / "analysis.py-tpl").read_text(encoding="utf-8"),
+        "analysis.R": (SCRIPTS / "analysis.R-tpl").read_text(encoding="utf-8"),
+    }
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _facts(study: Study, given: Given, *, is_public: bool) -> dict[str, Any]:
+    """What Psych-DS and Croissant both say, in the words of schema.org."""
+    last = Sitting.objects.filter(stage__study=study).order_by("-last_seen_at").values_list("last_seen_at", flat=True)
+    newest = last.first()
+    kind = "public" if is_public else "internal"
+    people = study.respondents.filter(is_simulated=True).exists()
+    found: dict[str, Any] = {
+        "@context": "https://schema.org/",
+        "@type": "Dataset",
+        "name": f"{study.title} ({kind})",
+        "description": f"Answers, people and plans of the study {study.slug}, collected with Hunch; the {kind} package."
+        + (" Some of its people were simulated." if people else ""),
+        "version": given.one("version"),
+        "schemaVersion": "Psych-DS 0.4.0",
+        "license": given.one("licence"),
+        "keywords": ["Hunch", study.instrument],
+        "creator": [{"@type": "Person", "name": name} for name in given["author"]],
+    }
+    if doi := given.one("doi"):
+        found |= {"identifier": f"https://doi.org/{doi}", "sameAs": f"https://doi.org/{doi}"}
+    if newest is not None:
+        found["datePublished"] = newest.date().isoformat()  # The last day of the data: it says nothing of the building.
+    return {name: value for name, value in found.items() if value}
+
+
+def _variables(tables: Iterable[Table]) -> list[dict[str, Any]]:
+    """Each column once; where tables have columns of one name, its meaning in each."""
+    meanings: dict[str, dict[str, str]] = {}
+    for table in tables:
+        for column in table.columns:
+            meanings.setdefault(column.name, {}).setdefault(f"{column.description} ({column.kind})", table.stem)
+    return [
+        {
+            "@type": "PropertyValue",
+            "name": name,
+            "description": " / ".join(text if len(found) == 1 else f"{stem}: {text}" for text, stem in found.items()),
+        }
+        for name, found in sorted(meanings.items())
+    ]
+
+
+def _croissant(facts: Mapping[str, Any], tables: Sequence[Table]) -> dict[str, Any]:
+    described = {name: value for name, value in facts.items() if name not in ("@context", "@type", "schemaVersion")}
+    return {
+        "@context": CROISSANT_CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        **described,
+        "url": facts.get("identifier", "https://doi.org/"),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": table.stem,
+                "name": table.stem,
+                "contentUrl": table.path,
+                "encodingFormat": "text/csv",
+                "sha256": table.sha256,
+            }
+            for table in tables
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": f"rows_{table.stem}",
+                "name": f"rows_{table.stem}",
+                "field": [
+                    {
+                        "@type": "cr:Field",
+                        "@id": f"rows_{table.stem}/{column.name}",
+                        "name": column.name,
+                        "description": f"{column.description} ({column.kind})",
+                        "dataType": CROISSANT_TYPES.get(column.type, "sc:Text"),
+                        "source": {"fileObject": {"@id": table.stem}, "extract": {"column": column.name}},
+                    }
+                    for column in table.columns
+                ],
+            }
+            for table in tables
+        ],
+    }
+
+
+def _codebook(study: Study, tables: Sequence[Table]) -> str:
+    lines = [f"# Codebook of {study.title}\n", "Every column of every file under `data/`.\n"]
+    for table in tables:
+        lines += [f"## {table.path}\n", f"{table.rows} rows.\n", "| column | kind | meaning |", "| --- | --- | --- |"]
+        lines += [f"| {column.name} | {column.kind} | {column.description} |" for column in table.columns]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _changes(study: Study, given: Given, *, is_public: bool) -> str:
+    lines = [f"# Changes\n\n## {given.one('version')}\n"]
+    lines += [f"- {text}" for text in given["changes"]] or ["- The package was built."]
+    lines.append(f"\n## Changes of the study file\n\nIts hash is {study.source_sha256}.\n")
+    for made in study.amendments.order_by("pk"):
+        day = made.at.date().isoformat()
+        keys = ", ".join(change["key"] for change in made.changes) or "nothing"
+        lines.append(f"- {day}: {keys}" + ("" if is_public else f" ({made.reason})"))
+    return "\n".join(lines) + "\n"
+
+
+def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[Table], *, is_public: bool) -> str:
+    kind = (
+        "The public package: times are weeks, ages are bands of ten years, answers that fewer than five people gave "
+        "in a form are `other`, people have names that stand nowhere else, and nothing of a panel is in it. What "
+        "people wrote is in it only where somebody has reviewed it."
+        if is_public
+        else "The internal package holds all that is known of people by pseudonym. Do not publish it."
+    )
+    lines = [
+        f"# {facts['name']}\n",
+        f"{facts['description']}\n",
+        f"{kind}\n",
+        f"Version {facts['version']}, licence: {facts.get('license', 'none given')}, made with Hunch "
+        f"{installed_version()}.\n",
+        "- `dataset_description.json` describes it by Psych-DS, `croissant.json` by Croissant, `codebook.md` in words.",
+        "- `python3 analysis.py` or `Rscript analysis.R` redoes the main table from the files alone.",
+        "- `sha256sum --check SHA256SUMS` says whether a file was changed.\n",
+        "| file | rows |",
+        "| --- | --- |",
+        *(f"| {table.path} | {table.rows} |" for table in tables),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+KIND = JobKind(
+    name="package",
+    title="Data package",
+    summary="The data with its description (Psych-DS, Croissant), codebook and programs that redo the main table.",
+    right=Right.EXPORT,
+    make=make,
+    arguments=(
+        Argument(
+            "audience",
+            "public: coarse, to be published; internal: all that is known by pseudonym",
+            default=PUBLIC,
+            choices=lambda _study: (PUBLIC, INTERNAL),
+        ),
+        Argument(
+            "texts",
+            "what people wrote in their own words goes into a public package only as reviewed: somebody has read all of "
+            "it and nobody can be recognised by it",
+            default="left out",
+            choices=lambda _study: ("left out", REVIEWED),
+        ),
+        Argument("licence", "such as https://creativecommons.org/licenses/by/4.0/"),
+        Argument("doi", "such as 10.5281/zenodo.1234567, where one is reserved"),
+        Argument("author", "a name; several for several", many=True),
+        Argument("version", "of the package, such as 1.0.0", default="1.0.0"),
+        Argument("changes", "what is new in this version; several for several lines", many=True),
+    ),
+    check=_check,
+)
