@@ -179,7 +179,7 @@ def _rest() -> str:
     for path, operations in document["paths"].items():
         parts.append(f"## `{path}`\n")
         for method, operation in operations.items():
-            parts.append(f"**{method.upper()}** {_cell(operation['summary'])} (`{operation['operationId']}`). ")
+            parts.append(f"**{method.upper()}** {_cell(operation.get('summary', ''))} (`{operation['operationId']}`). ")
             parts.append(f"{_cell(operation.get('description', ''))}\n")
             rows = [
                 [f"`{one['name']}`", one["in"], _cell(one.get("description", ""))]

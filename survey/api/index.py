@@ -45,7 +45,7 @@ def addresses() -> list[dict[str, Any]]:
             "address": path,
             "used_by": sorted({tag for operation in operations.values() for tag in operation["tags"]}),
             "operations": [
-                {"method": method.upper(), "name": operation["operationId"], "summary": operation["summary"]}
+                {"method": method.upper(), "name": operation["operationId"], "summary": operation.get("summary", "")}
                 for method, operation in operations.items()
             ],
         }

@@ -324,6 +324,7 @@ class ReportFiles(ResearcherView):
 
     @extend_schema(
         operation_id="report_files",
+        summary="Give a report files that it takes back",
         request={
             "multipart/form-data": {
                 "type": "object",
